@@ -1,0 +1,127 @@
+//! What an operator may change.
+
+use std::{fmt, num::NonZeroUsize, thread, time::Duration};
+
+use crate::{machine, pepper::Pepper, policy::Policy};
+
+/// How the pool, the gate and new hashes are set up. The defaults suit a server that signs people in.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Threads that hash. Default: as many as the machine runs at once. Never more than [`Settings::memory`] allows.
+    pub threads: Option<NonZeroUsize>,
+    /// Most memory in which passwords are hashed, in bytes, over all threads. Default: a quarter of the machine's, but
+    /// at least what one hash of the policy needs.
+    pub memory: Option<u64>,
+    /// How long a job may be expected to wait before it begins. Past it the answer is [`Refusal::Busy`] at once.
+    ///
+    /// [`Refusal::Busy`]: crate::Refusal::Busy
+    pub max_wait: Duration,
+    /// After how long without work a thread gives its memory back.
+    pub idle: Duration,
+    /// Steps of niceness (0 to 19) by which the threads stand behind the rest of the process. Linux only.
+    pub nice: u8,
+    /// What new hashes look like.
+    pub policy: Policy,
+    /// The peppers that stored hashes may name. The first is the one for new hashes; none means no pepper.
+    pub peppers: Vec<Pepper>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            threads: None,
+            memory: None,
+            max_wait: Duration::from_secs(3),
+            idle: Duration::from_secs(10),
+            nice: 10,
+            policy: Policy::default(),
+            peppers: Vec::new(),
+        }
+    }
+}
+
+/// The settings with every default filled in from the machine.
+pub(crate) struct Limits {
+    pub(crate) threads: usize,
+    /// In KiB.
+    pub(crate) memory: u64,
+    pub(crate) max_wait: Duration,
+    pub(crate) idle: Duration,
+}
+
+impl Settings {
+    pub(crate) fn limits(&self) -> Result<Limits, StartError> {
+        let ids = self.peppers.iter().map(Pepper::id);
+        if ids.clone().enumerate().any(|(at, id)| ids.clone().skip(at + 1).any(|other| other == id)) {
+            return Err(StartError::RepeatedPepper);
+        }
+        let need = u64::from(self.policy.cost.memory());
+        let memory = match self.memory {
+            Some(bytes) => bytes / 1024,
+            None => (machine::memory() / 1024 / 4).max(need),
+        };
+        let fit = usize::try_from(memory / need).unwrap_or(usize::MAX);
+        if fit == 0 {
+            return Err(StartError::TooLittleMemory);
+        }
+        let threads = self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        Ok(Limits { threads: threads.min(fit), memory, max_wait: self.max_wait, idle: self.idle })
+    }
+}
+
+/// Why the pool cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The memory ceiling is below what one hash of the policy needs.
+    TooLittleMemory,
+    /// Two peppers have the same id.
+    RepeatedPepper,
+    /// The system gives no more threads.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::TooLittleMemory => f.write_str("the memory ceiling for hashing is below the policy's one hash"),
+            StartError::RepeatedPepper => f.write_str("two peppers have the same id"),
+            StartError::Thread(error) => write!(f, "cannot start a hashing thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads(threads: usize, memory: u64) -> Option<usize> {
+        let settings = Settings { threads: NonZeroUsize::new(threads), memory: Some(memory), ..Settings::default() };
+        settings.limits().ok().map(|limits| limits.threads)
+    }
+
+    #[test]
+    fn the_ceiling_limits_the_threads() {
+        let one = 19_456 * 1024;
+        assert_eq!(threads(8, 8 * one), Some(8));
+        assert_eq!(threads(8, 3 * one + 1), Some(3));
+        assert_eq!(threads(2, 100 * one), Some(2));
+        assert_eq!(threads(2, one - 1), None);
+    }
+
+    #[test]
+    fn two_peppers_of_one_name_are_refused() {
+        let pepper = |id: &[u8]| Pepper::new(crate::KeyId::new(id).unwrap(), [1; 32]);
+        let with = |peppers| Settings { peppers, ..Settings::default() }.limits();
+        assert!(with(vec![pepper(b"a"), pepper(b"b")]).is_ok());
+        assert!(matches!(with(vec![pepper(b"a"), pepper(b"b"), pepper(b"a")]), Err(StartError::RepeatedPepper)));
+    }
+
+    #[test]
+    fn the_defaults_start_on_any_machine() {
+        let limits = Settings::default().limits().unwrap();
+        assert!(limits.threads >= 1);
+        assert!(limits.memory >= limits.threads as u64 * 19_456);
+    }
+}

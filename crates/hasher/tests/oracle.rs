@@ -1,0 +1,180 @@
+//! Every tag of ours against the one that the `argon2` crate computes.
+#![allow(clippy::unwrap_used, reason = "a test may panic outside of its own function, too")]
+
+use hasher::{FairKey, Hasher, KeyId, Pepper, Policy, Settings, Stored};
+
+/// Random parameter sets compared in `cargo test`; `HASHER_CASES` raises it.
+const CASES: u64 = 400;
+
+/// A small generator with a fixed seed (splitmix64), so that a failure can be repeated.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn among(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low + 1)
+    }
+    fn bytes(&mut self, low: u64, high: u64) -> Vec<u8> {
+        (0..self.among(low, high)).map(|_| self.next() as u8).collect()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a knob of this test, not of the server")]
+fn cases() -> u64 {
+    std::env::var("HASHER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+    STANDARD_NO_PAD.encode(bytes)
+}
+
+/// The PHC string that the oracle computes.
+struct Case {
+    algorithm: argon2::Algorithm,
+    version: argon2::Version,
+    cost: (u32, u32, u32),
+    peppered: bool,
+    salt: Vec<u8>,
+    tag: usize,
+    password: Vec<u8>,
+}
+
+const PEPPER: [u8; 32] = [0x5a; 32];
+
+impl Case {
+    fn draw(draw: &mut Draw) -> Self {
+        use argon2::{Algorithm::*, Version::*};
+        let lanes = draw.among(1, 4) as u32;
+        Case {
+            algorithm: [Argon2d, Argon2i, Argon2id][draw.among(0, 2) as usize],
+            version: [V0x10, V0x13][draw.among(0, 1) as usize],
+            cost: (draw.among(8 * u64::from(lanes), 300) as u32, draw.among(1, 4) as u32, lanes),
+            peppered: draw.among(0, 1) == 1,
+            salt: draw.bytes(8, 64),
+            tag: draw.among(12, 64) as usize,
+            password: draw.bytes(0, 200),
+        }
+    }
+
+    fn oracle(&self) -> String {
+        let (memory, passes, lanes) = self.cost;
+        let params = argon2::Params::new(memory, passes, lanes, Some(self.tag)).unwrap();
+        let secret = if self.peppered { &PEPPER[..] } else { &[] };
+        let oracle = argon2::Argon2::new_with_secret(secret, self.algorithm, self.version, params).unwrap();
+        let mut tag = vec![0; self.tag];
+        oracle.hash_password_into(&self.password, &self.salt, &mut tag).unwrap();
+        let keyid = if self.peppered { format!(",keyid={}", base64(b"k1")) } else { String::new() };
+        format!(
+            "${}$v={}$m={memory},t={passes},p={lanes}{keyid}${}${}",
+            self.algorithm.as_str(),
+            u32::from(self.version),
+            base64(&self.salt),
+            base64(&tag)
+        )
+    }
+}
+
+fn start(policy: Policy, peppers: Vec<Pepper>) -> (Hasher, FairKey) {
+    let hasher = Hasher::start(Settings { policy, peppers, ..Settings::default() }).unwrap();
+    (hasher, FairKey::new("main", [192, 0, 2, 1].into()))
+}
+
+fn pepper() -> Pepper {
+    Pepper::new(KeyId::new(b"k1").unwrap(), PEPPER)
+}
+
+#[tokio::test]
+async fn verification_agrees_with_the_oracle_over_random_parameters() {
+    let (hasher, key) = start(Policy::default(), vec![pepper()]);
+    let mut draw = Draw(9106);
+    for n in 0..cases() {
+        let case = Case::draw(&mut draw);
+        let text = case.oracle();
+        let stored: Stored = text.parse().unwrap_or_else(|error| panic!("case {n}: {text}: {error}"));
+        assert_eq!(stored.to_string(), text);
+        let verified = hasher.verify(&key, &stored, &case.password).await.unwrap();
+        assert!(verified.ok && verified.rehash, "case {n}: {text}");
+        let mut wrong = case.password.clone();
+        match wrong.last_mut() {
+            Some(last) => *last ^= 1,
+            None => wrong.push(0),
+        }
+        let verified = hasher.verify(&key, &stored, &wrong).await.unwrap();
+        assert!(!verified.ok && !verified.rehash, "case {n}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn new_hashes_are_those_of_the_oracle() {
+    let mut draw = Draw(1984);
+    for peppered in [false, true] {
+        let (hasher, key) = start(Policy::new(200, 3, 2).unwrap(), if peppered { vec![pepper()] } else { vec![] });
+        for _ in 0..20 {
+            let salt: [u8; 16] = draw.bytes(16, 16).try_into().unwrap();
+            let case = Case {
+                algorithm: argon2::Algorithm::Argon2id,
+                version: argon2::Version::V0x13,
+                cost: (200, 3, 2),
+                peppered,
+                salt: salt.to_vec(),
+                tag: 32,
+                password: draw.bytes(1, 100),
+            };
+            let text = hasher.hash(&key, &case.password, salt).await.unwrap();
+            assert_eq!(text, case.oracle());
+            let verified = hasher.verify(&key, &text.parse().unwrap(), &case.password).await.unwrap();
+            assert!(verified.ok && !verified.rehash);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_default_policy_is_that_of_owasp() {
+    let (hasher, key) = start(Policy::default(), vec![]);
+    assert!(hasher.policy().meets_owasp());
+    let text = hasher.hash(&key, b"correct horse battery staple", [3; 16]).await.unwrap();
+    assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
+}
+
+#[tokio::test]
+async fn a_rehash_takes_todays_form_and_never_a_lower_cost() {
+    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![pepper()]);
+    let table = [((32, 1, 1), "m=64,t=2,p=1"), ((200, 3, 2), "m=200,t=3,p=2"), ((40, 4, 1), "m=40,t=4,p=1")];
+    for (cost, expected) in table {
+        let case = Case {
+            algorithm: argon2::Algorithm::Argon2i,
+            version: argon2::Version::V0x10,
+            cost,
+            peppered: false,
+            salt: vec![1; 8],
+            tag: 16,
+            password: b"password".to_vec(),
+        };
+        let stored: Stored = case.oracle().parse().unwrap();
+        assert!(hasher.verify(&key, &stored, b"password").await.unwrap().rehash);
+        let text = hasher.rehash(&key, &stored, b"password", [4; 16]).await.unwrap();
+        assert!(text.starts_with(&format!("$argon2id$v=19${expected},keyid=azE$")), "{text}");
+        let verified = hasher.verify(&key, &text.parse().unwrap(), b"password").await.unwrap();
+        assert!(verified.ok && !verified.rehash, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_retired_pepper_still_verifies_and_asks_for_a_rehash() {
+    let new = Pepper::new(KeyId::new(b"k2").unwrap(), [7; 32]);
+    let (before, key) = start(Policy::new(64, 1, 1).unwrap(), vec![pepper()]);
+    let (after, _) = start(Policy::new(64, 1, 1).unwrap(), vec![new, pepper()]);
+    let stored: Stored = before.hash(&key, b"password", [1; 16]).await.unwrap().parse().unwrap();
+    let verified = after.verify(&key, &stored, b"password").await.unwrap();
+    assert!(verified.ok && verified.rehash);
+    let text = after.hash(&key, b"password", [1; 16]).await.unwrap();
+    assert_ne!(text, stored.to_string());
+    assert!(before.verify(&key, &text.parse().unwrap(), b"password").await.is_err(), "k2 is unknown there");
+}

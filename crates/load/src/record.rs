@@ -1,0 +1,197 @@
+//! Counting and timing. Each thread has a record of its own, so nothing is locked while load is made; they are merged at
+//! the end.
+
+use crate::visitor::{Cause, Lap, Setback, Step};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The longest latency that is told apart, in microseconds; longer ones count as this.
+const LONGEST: u64 = 10 * 60 * 1_000_000;
+/// Different reasons that are kept; later ones are counted together.
+const MAX_REASONS: usize = 64;
+
+/// Latencies in microseconds, to three significant digits (HDR histogram).
+#[derive(Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        // The bounds are constants that the histogram accepts, as the tests show.
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3);
+        Latencies(histogram.unwrap_or_else(|error| unreachable!("{error}")))
+    }
+}
+
+impl Latencies {
+    /// Adds one.
+    pub fn add(&mut self, latency: Duration) {
+        self.0.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(LONGEST));
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Latencies) {
+        // Fails only where the bounds differ, and they are the same constants.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The latency, in milliseconds, that the given share (0 to 1) stayed at or below; 0 when there is none.
+    pub fn quantile(&self, share: f64) -> f64 {
+        milliseconds(self.0.value_at_quantile(share))
+    }
+
+    /// The mean in milliseconds; 0 when there is none.
+    pub fn mean(&self) -> f64 {
+        self.0.mean() / 1000.0
+    }
+
+    /// The longest in milliseconds; 0 when there is none.
+    pub fn max(&self) -> f64 {
+        milliseconds(self.0.max())
+    }
+}
+
+fn milliseconds(micros: u64) -> f64 {
+    Duration::from_micros(micros).as_secs_f64() * 1000.0
+}
+
+/// Everything that one thread has seen in the window.
+#[derive(Clone, Default)]
+pub struct Record {
+    /// Iterations without a setback.
+    pub iterations: Latencies,
+    /// Finished steps, also of iterations that failed later.
+    pub steps: BTreeMap<Step, Latencies>,
+    /// Responses received.
+    pub requests: u64,
+    /// Iterations that the server refused politely (503 with Retry-After), by step.
+    pub refused: BTreeMap<Step, u64>,
+    /// Iterations that failed, by step and reason.
+    pub failed: BTreeMap<(Step, String), u64>,
+    /// Iterations that had begun, or were due, and did not end in time.
+    pub unfinished: u64,
+}
+
+impl Record {
+    /// Takes in one iteration and how it ended.
+    pub fn take(&mut self, lap: &Lap, latency: Duration, outcome: &Result<(), Setback>) {
+        self.requests += lap.requests;
+        for (step, took) in &lap.steps {
+            self.steps.entry(*step).or_default().add(*took);
+        }
+        match outcome {
+            Ok(()) => self.iterations.add(latency),
+            Err(Setback { step, cause: Cause::Refused { .. } }) => *self.refused.entry(*step).or_default() += 1,
+            Err(Setback { step, cause }) => self.fail(*step, cause.to_string(), 1),
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Record) {
+        self.iterations.merge(&other.iterations);
+        self.requests += other.requests;
+        self.unfinished += other.unfinished;
+        for (step, latencies) in &other.steps {
+            self.steps.entry(*step).or_default().merge(latencies);
+        }
+        for (step, count) in &other.refused {
+            *self.refused.entry(*step).or_default() += count;
+        }
+        for ((step, reason), count) in &other.failed {
+            self.fail(*step, reason.clone(), *count);
+        }
+    }
+
+    fn fail(&mut self, step: Step, reason: String, count: u64) {
+        let known = self.failed.len() < MAX_REASONS || self.failed.contains_key(&(step, reason.clone()));
+        let reason = if known { reason } else { "other reasons".to_owned() };
+        *self.failed.entry((step, reason)).or_default() += count;
+    }
+}
+
+/// The coefficient of variation: sample standard deviation over mean, as a share. `None` for fewer than two values, or where
+/// their mean is zero.
+pub fn variation(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() < 2 || mean == 0.0 {
+        return None;
+    }
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (count - 1.0)).sqrt() / mean.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Fault;
+
+    fn setback(cause: Cause) -> Result<(), Setback> {
+        Err(Setback { step: Step::Token, cause })
+    }
+
+    #[test]
+    fn successes_failures_and_refusals_are_kept_apart() {
+        let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
+        let mut record = Record::default();
+        record.take(&lap, Duration::from_millis(10), &Ok(()));
+        record.take(&lap, Duration::from_millis(99), &setback(Cause::Refused { retry_after: Duration::from_secs(1) }));
+        record.take(&lap, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
+        record.take(&lap, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
+        let mut whole = record.clone();
+        whole.merge(&record);
+        assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
+        assert_eq!(whole.iterations.max().round(), 10.0);
+        assert_eq!(whole.steps[&Step::Authorize].count(), 8);
+        assert_eq!(whole.refused[&Step::Token], 2);
+        assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())], 2);
+        assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
+    }
+
+    #[test]
+    fn endless_reasons_do_not_grow_the_record() {
+        let mut record = Record::default();
+        for n in 0..1000 {
+            record.take(&Lap::default(), Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
+        }
+        assert_eq!(record.failed.len(), MAX_REASONS + 1);
+        assert_eq!(record.failed.values().sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn latencies_beyond_the_bounds_are_counted_at_the_bound() {
+        let mut latencies = Latencies::default();
+        latencies.add(Duration::from_secs(100_000));
+        latencies.add(Duration::ZERO);
+        assert_eq!(latencies.count(), 2);
+        assert!((latencies.max() / 600_000.0 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn quantiles_are_right_to_three_digits() {
+        let mut latencies = Latencies::default();
+        (1..=1000).for_each(|n| latencies.add(Duration::from_millis(n)));
+        for (share, expected) in [(0.5, 500.0), (0.99, 990.0), (1.0, 1000.0)] {
+            assert!((latencies.quantile(share) / expected - 1.0).abs() < 0.002);
+        }
+        assert!((latencies.mean() - 500.5).abs() < 1.0);
+    }
+
+    #[test]
+    fn variation_is_the_sample_deviation_over_the_mean() {
+        assert_eq!(variation(&[5.0, 5.0, 5.0]), Some(0.0));
+        assert!((variation(&[9.0, 10.0, 11.0]).unwrap() - 0.1).abs() < 1e-9);
+        assert_eq!(variation(&[1.0]), None);
+        assert_eq!(variation(&[]), None);
+    }
+}

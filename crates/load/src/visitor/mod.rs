@@ -1,0 +1,252 @@
+//! One virtual user: what it does in an iteration, and how that can go wrong.
+
+mod flow;
+pub mod form;
+mod grant;
+pub mod html;
+mod provider;
+
+pub use provider::Provider;
+
+use crate::plan::{Plan, User, Workload};
+use crate::wire::{Fault, Jar, Reply, Request, Wire};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A part of an iteration that is timed and counted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// GET of the authorization endpoint, up to the sign-in page (or the code, with a session).
+    Authorize,
+    /// POST of the sign-in form, with redirects and consent, up to the code.
+    Login,
+    /// POST of the code and its verifier.
+    Token,
+    /// POST of the access token to the introspection endpoint.
+    Introspect,
+    /// POST of the refresh token.
+    Refresh,
+    /// GET of the key set.
+    Jwks,
+    /// GET of the claims.
+    Userinfo,
+    /// POST of the client's own credentials.
+    ClientCredentials,
+}
+
+impl Step {
+    /// How many there are.
+    pub const COUNT: usize = 8;
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Step::Authorize => "authorize",
+            Step::Login => "login",
+            Step::Token => "token",
+            Step::Introspect => "introspect",
+            Step::Refresh => "refresh",
+            Step::Jwks => "jwks",
+            Step::Userinfo => "userinfo",
+            Step::ClientCredentials => "client_credentials",
+        }
+    }
+}
+
+/// Why an iteration ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setback {
+    /// Where.
+    pub step: Step,
+    /// What.
+    pub cause: Cause,
+}
+
+/// What went wrong in a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// 503 with Retry-After (RFC 9110 §15.6.4): the server says no in time. Not a failure.
+    Refused {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// No response at all.
+    Lost(Fault),
+    /// A response that is not what the step needs: status and error code, or a sentence.
+    Wrong(String),
+}
+
+impl std::fmt::Display for Setback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.step.name(), self.cause)
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Refused { retry_after } => write!(f, "503, come back after {} s", retry_after.as_secs()),
+            Cause::Lost(fault) => write!(f, "{fault}"),
+            Cause::Wrong(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Step {
+    fn wrong(self, what: impl Into<String>) -> Setback {
+        Setback { step: self, cause: Cause::Wrong(what.into()) }
+    }
+}
+
+/// What all visitors of a measurement share; only the turn of the users changes.
+pub struct Scene {
+    /// What to do.
+    pub plan: Plan,
+    /// Against whom.
+    pub provider: Provider,
+    authorization: Option<String>,
+    turn: AtomicUsize,
+}
+
+impl Scene {
+    /// Sets the scene.
+    pub fn new(plan: Plan, provider: Provider) -> Self {
+        Scene { authorization: plan.client.authorization(), plan, provider, turn: AtomicUsize::new(0) }
+    }
+
+    fn next_user(&self) -> &User {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        &self.plan.users[turn % self.plan.users.len()]
+    }
+}
+
+/// What one iteration took.
+#[derive(Clone, Debug, Default)]
+pub struct Lap {
+    /// Responses received.
+    pub requests: u64,
+    /// The steps that were finished, in order.
+    pub steps: Vec<(Step, Duration)>,
+}
+
+/// The tokens that a visitor holds between iterations.
+#[derive(Default)]
+struct Held {
+    access: String,
+    refresh: String,
+}
+
+/// One virtual user: its own connection, cookies and tokens.
+pub struct Visitor {
+    scene: Arc<Scene>,
+    wire: Wire,
+    jar: Jar,
+    held: Held,
+    rng: fastrand::Rng,
+    lap: Lap,
+}
+
+impl Visitor {
+    /// A visitor that has done nothing yet.
+    pub fn new(scene: Arc<Scene>) -> Self {
+        let wire = Wire::new(scene.plan.timeout);
+        Visitor {
+            scene,
+            wire,
+            jar: Jar::default(),
+            held: Held::default(),
+            rng: fastrand::Rng::new(),
+            lap: Lap::default(),
+        }
+    }
+
+    /// Does what has to be done once before the first iteration: signs in where iterations need a session or a token.
+    ///
+    /// # Errors
+    /// [`Setback`]; it may be tried again.
+    pub async fn prepare(&mut self) -> Result<(), Setback> {
+        match self.scene.plan.workload {
+            Workload::Flow | Workload::Jwks | Workload::ClientCredentials => Ok(()),
+            Workload::Session | Workload::Introspect | Workload::Userinfo | Workload::Refresh => {
+                self.jar.clear();
+                let pass = self.sign_in().await?;
+                self.redeem(pass).await
+            }
+        }
+    }
+
+    /// One iteration.
+    ///
+    /// # Errors
+    /// [`Setback`], at the first step that does not come out as it should. [`Visitor::lap`] holds what was done until then.
+    pub async fn iterate(&mut self) -> Result<(), Setback> {
+        self.lap.steps.clear();
+        let before = self.wire.answered();
+        let outcome = self.play().await;
+        self.lap.requests = self.wire.answered() - before;
+        outcome
+    }
+
+    /// What the last iteration took.
+    pub fn lap(&self) -> &Lap {
+        &self.lap
+    }
+
+    async fn play(&mut self) -> Result<(), Setback> {
+        match self.scene.plan.workload {
+            Workload::Flow => {
+                self.jar.clear();
+                let pass = self.sign_in().await?;
+                self.redeem(pass).await?;
+                self.introspect().await?;
+                self.refresh().await
+            }
+            Workload::Session => {
+                let pass = self.pass_by().await?;
+                self.redeem(pass).await?;
+                self.introspect().await?;
+                self.refresh().await
+            }
+            Workload::Jwks => self.keys().await,
+            Workload::Introspect => self.introspect().await,
+            Workload::Userinfo => self.userinfo().await,
+            Workload::ClientCredentials => self.client_credentials().await,
+            Workload::Refresh => self.refresh().await,
+        }
+    }
+
+    fn finish(&mut self, step: Step, begun: Instant) {
+        self.lap.steps.push((step, begun.elapsed()));
+    }
+}
+
+/// Sends a request as part of a step; a polite refusal is told apart from everything else here, for all steps.
+async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Result<Reply<'w>, Setback> {
+    let reply = wire.send(request).await.map_err(|fault| Setback { step, cause: Cause::Lost(fault) })?;
+    match reply.header("retry-after") {
+        Some(seconds) if reply.status() == 503 => {
+            // A date is allowed too; no clock is read for it.
+            let retry_after = Duration::from_secs(seconds.trim().parse().unwrap_or(1));
+            Err(Setback { step, cause: Cause::Refused { retry_after } })
+        }
+        _ => Ok(reply),
+    }
+}
+
+/// Says what an unexpected response was: its status, and its OAuth error code (RFC 6749 §5.2) or the title of its page.
+fn describe(reply: Reply<'_>) -> String {
+    #[derive(Deserialize)]
+    struct Problem {
+        error: String,
+    }
+    let status = reply.status();
+    let text = match serde_json::from_slice::<Problem>(reply.body()) {
+        Ok(problem) => problem.error,
+        Err(_) => form::title(&reply.text()).unwrap_or_default(),
+    };
+    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    format!("{status} {short}").trim_end().to_owned()
+}

@@ -1,0 +1,233 @@
+//! The part of a URL that goes on the wire, and the rule that it must lead to this machine.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// An absolute `http` URL, split where HTTP/1.1 splits it: authority for `Host`, path and query for the request line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    authority: String,
+    target: String,
+}
+
+/// Why a text is no URL that can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is not `http://…`; TLS is not spoken here.
+    Scheme,
+    /// Host or port cannot be read, or user information is in front of them.
+    Authority,
+    /// White space or control characters, which would break the request line.
+    Character,
+    /// The host is a real machine, or a name that may become one.
+    NotLoopback,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Wrong::Scheme => "only http:// URLs can be measured",
+            Wrong::Authority => "host and port cannot be read",
+            Wrong::Character => "a URL holds no white space or control characters",
+            Wrong::NotLoopback => "only this machine may be measured (localhost, 127.0.0.0/8 or [::1])",
+        })
+    }
+}
+
+impl Url {
+    /// Reads an absolute URL; a fragment is dropped, an empty path becomes `/`.
+    ///
+    /// # Errors
+    /// Everything of [`Wrong`] but [`Wrong::NotLoopback`], which [`Url::addresses`] tells.
+    pub fn parse(text: &str) -> Result<Url, Wrong> {
+        let (scheme, rest) = text.split_once("://").ok_or(Wrong::Scheme)?;
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(Wrong::Scheme);
+        }
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(Wrong::Character);
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if host_and_port(authority).is_none() {
+            return Err(Wrong::Authority);
+        }
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        Ok(Url { authority: authority.to_ascii_lowercase(), target: format!("{slash}{target}") })
+    }
+
+    /// Host and port as the `Host` header wants them (RFC 9110 §7.2).
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query: the origin form of the request target (RFC 9112 §3.2.1).
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Scheme and authority, as the `Origin` header wants them (RFC 6454 §7).
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
+    /// The URL that `reference` means when it stands on the page at `self` (RFC 3986 §5.2).
+    ///
+    /// # Errors
+    /// The same as [`Url::parse`].
+    pub fn join(&self, reference: &str) -> Result<Url, Wrong> {
+        let reference = reference.trim_matches(|c: char| c.is_ascii_whitespace());
+        let path = self.target.split('?').next().unwrap_or("/");
+        let folder = &path[..=path.rfind('/').unwrap_or(0)];
+        let absolute = match reference {
+            "" => return Ok(self.clone()),
+            _ if has_scheme(reference) => return Url::parse(reference),
+            _ if reference.starts_with("//") => return Url::parse(&format!("http:{reference}")),
+            _ if reference.starts_with('#') => return Ok(self.clone()),
+            _ if reference.starts_with('/') => without_dots(reference),
+            _ if reference.starts_with('?') => format!("{path}{reference}"),
+            _ => without_dots(&format!("{folder}{reference}")),
+        };
+        Url::parse(&format!("{}{absolute}", self.origin()))
+    }
+
+    /// The same URL with `query` (already encoded) added to what is there.
+    #[must_use]
+    pub fn with_query(&self, query: &str) -> Url {
+        let sign = if self.target.contains('?') { '&' } else { '?' };
+        Url { authority: self.authority.clone(), target: format!("{}{sign}{query}", self.target) }
+    }
+
+    /// Where to connect, in the order to try. No name service is asked: `localhost` is known (RFC 6761 §6.3).
+    ///
+    /// # Errors
+    /// [`Wrong::NotLoopback`].
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, Wrong> {
+        let (host, port) = host_and_port(&self.authority).ok_or(Wrong::Authority)?;
+        if host == "localhost" || host.ends_with(".localhost") {
+            let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            return Ok(both.map(|ip| SocketAddr::new(ip, port)).to_vec());
+        }
+        match host.parse::<IpAddr>() {
+            Ok(ip) if ip.is_loopback() => Ok(vec![SocketAddr::new(ip, port)]),
+            _ => Err(Wrong::NotLoopback),
+        }
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.target)
+    }
+}
+
+/// Host without the brackets of IPv6, and port (80 when absent).
+fn host_and_port(authority: &str) -> Option<(&str, u16)> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            host.parse::<Ipv6Addr>().ok()?;
+            (host, port)
+        }
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let port = match port.strip_prefix(':') {
+        Some(digits) => digits.parse().ok()?,
+        None if port.is_empty() => 80,
+        None => return None,
+    };
+    (!host.is_empty() && !host.contains('@')).then_some((host, port))
+}
+
+/// True for `word:…` where a colon comes before anything that ends a scheme (RFC 3986 §3.1).
+fn has_scheme(reference: &str) -> bool {
+    let end = reference.find([':', '/', '?', '#']);
+    end.is_some_and(|at| at > 0 && reference.as_bytes()[at] == b':')
+}
+
+/// RFC 3986 §5.2.4 on the path; the query stays as it is.
+fn without_dots(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            _ => kept.push(segment),
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_split_where_the_wire_splits_them() {
+        let url = Url::parse("HTTP://LocalHost:8080?a=b#top").unwrap();
+        assert_eq!((url.authority(), url.target()), ("localhost:8080", "/?a=b"));
+        assert_eq!(url.origin(), "http://localhost:8080");
+        assert_eq!(url.to_string(), "http://localhost:8080/?a=b");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_no_url() {
+        for (text, wrong) in [
+            ("https://localhost/", Wrong::Scheme),
+            ("localhost:8080", Wrong::Scheme),
+            ("http://", Wrong::Authority),
+            ("http://user@localhost/", Wrong::Authority),
+            ("http://localhost:99999/", Wrong::Authority),
+            ("http://[zz]/", Wrong::Authority),
+            ("http://localhost/a b", Wrong::Character),
+            ("http://localhost/\r\nX: y", Wrong::Character),
+        ] {
+            assert_eq!(Url::parse(text), Err(wrong), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_has_addresses() {
+        let addresses = |text: &str| Url::parse(text).unwrap().addresses();
+        assert_eq!(addresses("http://127.0.0.1:81/").unwrap(), ["127.0.0.1:81".parse().unwrap()]);
+        assert_eq!(addresses("http://[::1]/").unwrap(), ["[::1]:80".parse().unwrap()]);
+        assert_eq!(addresses("http://localhost:8080/").unwrap().len(), 2);
+        for text in ["http://example.com/", "http://10.0.0.1/", "http://localhost.example.com/", "http://0.0.0.0/"] {
+            assert_eq!(addresses(text), Err(Wrong::NotLoopback), "{text}");
+        }
+    }
+
+    #[test]
+    fn references_are_resolved_as_rfc_3986_says() {
+        let base = Url::parse("http://localhost:8080/a/b?c=d").unwrap();
+        for (reference, expected) in [
+            ("/x", "http://localhost:8080/x"),
+            ("x?y=z", "http://localhost:8080/a/x?y=z"),
+            ("?y", "http://localhost:8080/a/b?y"),
+            ("../x/./y", "http://localhost:8080/x/y"),
+            ("..", "http://localhost:8080/"),
+            ("", "http://localhost:8080/a/b?c=d"),
+            ("#top", "http://localhost:8080/a/b?c=d"),
+            ("//127.0.0.1:9/x", "http://127.0.0.1:9/x"),
+            ("http://127.0.0.1/y", "http://127.0.0.1/y"),
+            ("x?u=http://h/../k", "http://localhost:8080/a/x?u=http://h/../k"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().to_string(), expected, "{reference}");
+        }
+        assert_eq!(base.join("myapp:/callback"), Err(Wrong::Scheme));
+    }
+
+    #[test]
+    fn a_query_is_added_to_one_that_is_there() {
+        assert_eq!(Url::parse("http://localhost/a").unwrap().with_query("b=c").target(), "/a?b=c");
+        assert_eq!(Url::parse("http://localhost/a?x").unwrap().with_query("b=c").target(), "/a?x&b=c");
+    }
+}

@@ -1,0 +1,180 @@
+//! What a rule answers: a reply, and what has to become true for the reply to be given.
+
+use crate::events::Event;
+use crate::id::{ClientId, FamilyId, GroupId, Kid, SessionId, UserId};
+use crate::keys::Key;
+use crate::login::session::Session;
+use crate::login::throttle::Counted;
+use crate::oauth::client::Client;
+use crate::oauth::code::Code;
+use crate::oauth::consent::Consent;
+use crate::oauth::device::Device;
+use crate::oauth::family::{Family, Rotation};
+use crate::oauth::token::Opaque;
+use crate::people::User;
+use crate::people::user::Profile;
+use crate::secret::Handle;
+use crate::time::Time;
+
+/// A reply and its changes. A refusal may carry changes too: the replay of a code is refused *and* revokes the family.
+#[must_use]
+#[derive(Debug)]
+pub struct Decision<T, E> {
+    /// What has to be committed, all or nothing, before the reply leaves.
+    pub changes: Vec<Change>,
+    /// What to answer then.
+    pub reply: Result<T, E>,
+}
+
+impl<T, E> Decision<T, E> {
+    /// Yes.
+    pub fn accept(reply: T) -> Self {
+        Decision { changes: Vec::new(), reply: Ok(reply) }
+    }
+    /// No.
+    pub fn refuse(error: E) -> Self {
+        Decision { changes: Vec::new(), reply: Err(error) }
+    }
+    /// And this has to happen.
+    pub fn and(mut self, change: Change) -> Self {
+        self.changes.push(change);
+        self
+    }
+    /// And these have to happen.
+    pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
+        self.changes.extend(changes);
+        self
+    }
+    /// The same changes with another reply.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Decision<U, E> {
+        Decision { changes: self.changes, reply: self.reply.map(f) }
+    }
+}
+
+/// Facts that must still hold when the batch commits: what was revoked first, stays revoked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// An enabled person.
+    pub user: Option<UserId>,
+    /// An enabled application.
+    pub client: Option<ClientId>,
+    /// A session that was not ended.
+    pub session: Option<SessionId>,
+    /// A family that was not revoked.
+    pub family: Option<FamilyId>,
+    /// A consent that was not taken back.
+    pub consent: Option<(UserId, ClientId)>,
+}
+
+/// Something that becomes true, with the guard under which it may.
+#[derive(Debug)]
+pub enum Change {
+    /// Nothing changes; these still stand, or the batch does not.
+    Stands(Standing),
+
+    /// A person comes in; fails when one of the login names is taken.
+    AddUser(Box<User>),
+    /// A person becomes the owner; fails when there is one.
+    ClaimOwner(UserId),
+    /// A new stored password; fails unless the old one is still the one that was seen.
+    SetPassword { user: UserId, seen: Option<String>, password: String, at: Time },
+    /// New standard claims.
+    SetProfile { user: UserId, profile: Profile, at: Time },
+    /// Another address; its login name follows when it is verified.
+    SetEmail { user: UserId, email: Option<String>, verified: bool, at: Time },
+    /// May not sign in any more; or may again.
+    SetDisabled { user: UserId, disabled_at: Option<Time>, at: Time },
+    /// Gone, with all that is theirs.
+    RemoveUser(UserId),
+    /// A group comes in.
+    AddGroup { group: GroupId, name: String },
+    /// A group goes.
+    RemoveGroup(GroupId),
+    /// Somebody belongs to a group, or no longer.
+    SetMember { group: GroupId, user: UserId, member: bool },
+
+    /// A session begins.
+    StartSession(Box<Session>),
+    /// A session gets a new secret and sign-in time; fails when its secret is no longer the one that was seen.
+    RaiseSession { session: Box<Session>, was: Handle },
+    /// A session was used.
+    TouchSession { session: SessionId, at: Time },
+    /// A session ends.
+    EndSession { session: SessionId, at: Time },
+    /// All sessions of somebody end, but for one.
+    EndSessionsOf { user: UserId, except: Option<SessionId>, at: Time },
+
+    /// A code is issued.
+    IssueCode(Box<Code>),
+    /// A code is used up; fails when it was before.
+    BurnCode { family: FamilyId, at: Time },
+    /// Device approvals of somebody go, all or for one client.
+    DropApprovalsOf { user: UserId, client: Option<ClientId> },
+    /// A line of tokens begins.
+    StartFamily(Box<Family>),
+    /// A refresh token makes way for its successor; fails unless it is still the current one.
+    RotateFamily { family: FamilyId, rotation: Rotation },
+    /// A line of tokens ends.
+    RevokeFamily { family: FamilyId, at: Time },
+    /// Lines of tokens of somebody end: all, or of one client; those of one session may be spared.
+    RevokeFamiliesOf { user: UserId, client: Option<ClientId>, except: Option<SessionId>, at: Time },
+    /// An opaque access token is issued.
+    IssueOpaque(Box<Opaque>),
+    /// An opaque access token goes.
+    DropOpaque(Handle),
+    /// A single signed access token is refused from now until it expires.
+    RevokeToken { jti: String, expires: Time },
+    /// A client assertion was used; fails when it was before (RFC 7523 §3, `jti`).
+    UseAssertion { client: ClientId, jti: Handle, expires: Time },
+    /// Somebody lets an application in.
+    GrantConsent(Box<Consent>),
+    /// Somebody no longer lets an application in.
+    RevokeConsent { user: UserId, client: ClientId, at: Time },
+
+    /// A device asks.
+    AskDevice(Box<Device>),
+    /// A device polled.
+    PollDevice { device: Handle, at: Time, interval_s: i64 },
+    /// A device's request is answered; fails when it was before. `None` denies.
+    AnswerDevice { device: Handle, approval: Option<Box<crate::oauth::device::Approval>>, at: Time },
+    /// A device's approval is used up; fails when it was before.
+    RedeemDevice { device: Handle, at: Time },
+
+    /// An attempt counts as failed until it is given back; fails when others were counted meanwhile.
+    CountAttempt(Counted),
+    /// An attempt turned out well.
+    ForgetAttempts { key: Handle },
+    /// A failure counts, whoever else counts at the same time.
+    CountFailure { key: Handle, until: Time, expires: Time },
+    /// A sign-in to an unknown name failed: one row per address and minute.
+    CountStranger { address: String, at: Time },
+
+    /// An application is registered; fails when the id is taken.
+    AddClient(Box<Client>),
+    /// An application is changed.
+    SaveClient(Box<Client>),
+    /// An application goes, with all that was issued to it.
+    RemoveClient(ClientId),
+    /// A key comes in.
+    AddKey(Box<Key>),
+    /// A key is published until then.
+    RetireKey { kid: Kid, until: Time },
+    /// A key signs from then on.
+    ActivateKey { kid: Kid, at: Time },
+    /// A key is thrown out.
+    RevokeKey { kid: Kid, at: Time },
+    /// Caches of clients, keys and settings end here.
+    BumpEpoch,
+
+    /// A set-up link is good until then; older ones are not any more.
+    OfferSetup { link: Handle, expires: Time },
+    /// The set-up link is used up; fails when it is unknown or too old.
+    UseSetup { link: Handle, now: Time },
+
+    /// It is written down.
+    Record(Event),
+}
+
+/// The error of a rule that never refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Never {}

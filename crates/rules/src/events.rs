@@ -1,0 +1,125 @@
+//! What is written down: every sign-in, failure, token, consent and change, in the batch that makes it true.
+
+use crate::id::{ClientId, SessionId, UserId};
+use crate::time::Time;
+use serde_json::{Map, Value};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind { $($(#[$doc])* $variant),+ }
+        impl Kind {
+            /// The event's name, as the audit log shows it.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Somebody signed in.
+    SignedIn = "session.started",
+    /// Somebody proved again who they are.
+    Reauthenticated = "session.raised",
+    /// A session was ended.
+    SignedOut = "session.ended",
+    /// A sign-in to a known account failed.
+    SignInFailed = "signin.failed",
+    /// A code was issued.
+    CodeIssued = "code.issued",
+    /// A code was presented again, or by somebody else.
+    CodeMisused = "code.misused",
+    /// Tokens were issued.
+    TokensIssued = "tokens.issued",
+    /// An outdated refresh token was presented.
+    RefreshReused = "refresh.reused",
+    /// Tokens were revoked.
+    TokensRevoked = "tokens.revoked",
+    /// Access was granted to an application.
+    ConsentGranted = "consent.granted",
+    /// Access was taken from an application.
+    ConsentRevoked = "consent.revoked",
+    /// A device asked for access.
+    DeviceAsked = "device.asked",
+    /// A device's request was answered.
+    DeviceAnswered = "device.answered",
+    /// An account was made.
+    UserAdded = "user.added",
+    /// An account was changed.
+    UserChanged = "user.changed",
+    /// A password was changed.
+    PasswordChanged = "user.password",
+    /// An account was disabled.
+    UserDisabled = "user.disabled",
+    /// An account was enabled again.
+    UserEnabled = "user.enabled",
+    /// An account was removed.
+    UserRemoved = "user.removed",
+    /// An application was registered.
+    ClientAdded = "client.added",
+    /// An application was changed.
+    ClientChanged = "client.changed",
+    /// An application was removed.
+    ClientRemoved = "client.removed",
+    /// A group was added, changed or removed.
+    GroupChanged = "group.changed",
+    /// A key came in.
+    KeyRotated = "key.rotated",
+    /// A key was thrown out.
+    KeyRevoked = "key.revoked",
+    /// The first account was made.
+    SetUp = "realm.setup",
+}
+
+/// One line of the audit log. It never holds a secret.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: Kind,
+    /// When.
+    pub at: Time,
+    /// To whom.
+    pub user: Option<UserId>,
+    /// Through which application.
+    pub client: Option<ClientId>,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// From which address.
+    pub address: Option<String>,
+    /// Anything else, as a JSON object.
+    pub detail: Map<String, Value>,
+}
+
+impl Event {
+    /// An event of that kind.
+    pub fn new(kind: Kind, at: Time) -> Self {
+        Event { kind, at, user: None, client: None, session: None, address: None, detail: Map::new() }
+    }
+    /// To whom.
+    pub fn user(mut self, user: &UserId) -> Self {
+        self.user = Some(user.clone());
+        self
+    }
+    /// Through which application.
+    pub fn client(mut self, client: &ClientId) -> Self {
+        self.client = Some(client.clone());
+        self
+    }
+    /// In which session.
+    pub fn session(mut self, session: &SessionId) -> Self {
+        self.session = Some(session.clone());
+        self
+    }
+    /// From which address.
+    pub fn address(mut self, address: &str) -> Self {
+        self.address = Some(address.to_owned());
+        self
+    }
+    /// One more detail.
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.detail.insert(name.to_owned(), value.into());
+        self
+    }
+}

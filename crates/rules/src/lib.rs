@@ -1,0 +1,22 @@
+//! What is allowed, and what changes when it happens.
+//!
+//! Pure: no IO, no clock, no randomness, no log. Time and chance are arguments ([`Time`], [`Fresh`]); what a rule
+//! wants to happen is a list of [`Change`]s beside its reply ([`Decision`]).
+
+pub mod decision;
+pub mod events;
+pub mod fresh;
+pub mod id;
+pub mod jose;
+pub mod keys;
+pub mod login;
+pub mod oauth;
+pub mod people;
+pub mod realm;
+pub mod secret;
+pub mod time;
+
+pub use decision::{Change, Decision};
+pub use fresh::Fresh;
+pub use secret::{Handle, Secret};
+pub use time::{Span, Time};

@@ -1,0 +1,6 @@
+//! Signing in: passwords, throttling, sessions.
+
+pub mod attempt;
+pub mod password;
+pub mod session;
+pub mod throttle;

@@ -1,0 +1,312 @@
+//! Sessions, and the one gate that starts or raises one.
+
+use crate::decision::{Change, Decision, Standing};
+use crate::events::{Event, Kind};
+use crate::fresh::Fresh;
+use crate::id::{SessionId, UserId};
+use crate::people::User;
+use crate::realm::Settings;
+use crate::secret::{Handle, Secret};
+use crate::time::Time;
+
+/// A sign-in at this provider, in one browser.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The `sid`: not a secret.
+    pub id: SessionId,
+    /// The hash of the cookie's secret half.
+    pub handle: Handle,
+    /// Whose it is.
+    pub user: UserId,
+    /// When they last proved who they are.
+    pub auth_time: Time,
+    /// How they did (RFC 8176).
+    pub amr: Vec<String>,
+    /// When it began.
+    pub created: Time,
+    /// When it was last used, to within the touching interval.
+    pub last_seen: Time,
+    /// When it ends at the latest.
+    pub expires: Time,
+    /// The browser as it named itself, shortened.
+    pub agent: String,
+    /// The address it came from.
+    pub address: String,
+    /// When it was ended.
+    pub ended_at: Option<Time>,
+}
+
+/// Where somebody comes from, as they say themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The User-Agent header.
+    pub agent: String,
+    /// The client's address.
+    pub address: String,
+}
+
+/// The means by which somebody proved who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// A password.
+    Password,
+    /// The one-time set-up link, with the choice of a password.
+    Setup,
+}
+
+impl Method {
+    /// RFC 8176 names.
+    pub fn amr(self) -> &'static str {
+        match self {
+            Method::Password | Method::Setup => "pwd",
+        }
+    }
+}
+
+/// The authentication context class that a session satisfies (OpenID Connect Core §2, `acr`): one factor.
+pub const ACR_SINGLE: &str = "1";
+
+impl Session {
+    /// Whether it may be used.
+    pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
+        self.ended_at.is_none()
+            && !self.expires.has_come(now)
+            && !(self.last_seen + settings.session_idle).has_come(now)
+    }
+    /// The change that notes its use, when the last note is old enough.
+    pub fn touch(&self, settings: &Settings, now: Time) -> Option<Change> {
+        (now.since(self.last_seen) >= settings.touch_every)
+            .then(|| Change::TouchSession { session: self.id.clone(), at: now })
+    }
+    /// The context class it satisfies.
+    pub fn acr(&self) -> &'static str {
+        ACR_SINGLE
+    }
+}
+
+/// The value of a session cookie: which session, and the secret that proves it. Both halves change hands only here.
+#[derive(Clone, Debug)]
+pub struct Cookie {
+    /// Which session.
+    pub id: SessionId,
+    /// The proof.
+    pub secret: Secret,
+}
+
+impl Cookie {
+    /// `sid.secret`, both in the cookie alphabet.
+    pub fn write(&self) -> String {
+        format!("{}.{}", self.id, self.secret.reveal())
+    }
+    /// Reads what [`Cookie::write`] wrote; anything else is no cookie.
+    pub fn read(text: &str) -> Option<Self> {
+        let (id, secret) = text.split_once('.')?;
+        let plain = |part: &str, length| {
+            part.len() == length && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        };
+        (plain(id, 26) && plain(secret, 43)).then(|| Cookie { id: id.into(), secret: Secret::new(secret) })
+    }
+}
+
+/// The session that a cookie proves: it must carry the current secret, live, and belong to somebody enabled.
+pub fn proved<'a>(
+    cookie: &Cookie,
+    found: Option<&'a (Session, User)>,
+    settings: &Settings,
+    now: Time,
+) -> Option<&'a (Session, User)> {
+    found.filter(|(session, user)| {
+        session.id == cookie.id
+            && session.handle == cookie.secret.handle()
+            && session.user == user.id
+            && session.is_live(settings, now)
+            && user.is_enabled()
+    })
+}
+
+/// A session that was started or raised, with the cookie that proves it from now on.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The session.
+    pub session: Session,
+    /// Its cookie.
+    pub cookie: Cookie,
+}
+
+/// Why no session was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The account is disabled.
+    Disabled,
+}
+
+/// Whose session is wanted, by what proof, and what this browser held before.
+pub struct Entry<'a> {
+    /// Who.
+    pub user: &'a User,
+    /// By what.
+    pub method: Method,
+    /// The live session of this browser, whoever's it is.
+    pub before: Option<&'a Session>,
+    /// From where.
+    pub origin: &'a Origin,
+}
+
+/// The one gate through which a session starts or is raised. The cookie's secret is new every time; a session of
+/// somebody else in the same browser ends; the person must still be enabled when it commits.
+pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Refused> {
+    if !entry.user.is_enabled() {
+        return Decision::refuse(Refused::Disabled);
+    }
+    let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), ..Standing::default() });
+    let secret = fresh.secret("session");
+    match entry.before {
+        Some(before) if before.user == entry.user.id => {
+            let session = Session {
+                handle: secret.handle(),
+                auth_time: now,
+                last_seen: now,
+                amr: vec![entry.method.amr().into()],
+                ..before.clone()
+            };
+            let event = Event::new(Kind::Reauthenticated, now).user(&session.user).session(&session.id);
+            let started = Started { cookie: Cookie { id: session.id.clone(), secret }, session: session.clone() };
+            Decision::accept(started)
+                .and(standing)
+                .and(Change::RaiseSession { session: Box::new(session), was: before.handle })
+                .and(Change::Record(event.address(&entry.origin.address)))
+        }
+        other => {
+            let session = begin(entry, secret.handle(), settings, now, fresh);
+            let event = Event::new(Kind::SignedIn, now).user(&session.user).session(&session.id);
+            let started = Started { cookie: Cookie { id: session.id.clone(), secret }, session: session.clone() };
+            Decision::accept(started)
+                .with(other.map(|before| Change::EndSession { session: before.id.clone(), at: now }))
+                .and(standing)
+                .and(Change::StartSession(Box::new(session)))
+                .and(Change::Record(event.address(&entry.origin.address)))
+        }
+    }
+}
+
+fn begin(entry: &Entry<'_>, handle: Handle, settings: &Settings, now: Time, fresh: &Fresh) -> Session {
+    Session {
+        id: SessionId(fresh.ordered("sid", now)),
+        handle,
+        user: entry.user.id.clone(),
+        auth_time: now,
+        amr: vec![entry.method.amr().into()],
+        created: now,
+        last_seen: now,
+        expires: now + settings.session_absolute,
+        agent: shorten(&entry.origin.agent, 200),
+        address: shorten(&entry.origin.address, 64),
+        ended_at: None,
+    }
+}
+
+/// At most `limit` bytes of printable text.
+fn shorten(text: &str, limit: usize) -> String {
+    let mut short = String::new();
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if short.len() + c.len_utf8() > limit {
+            break;
+        }
+        short.push(c);
+    }
+    short
+}
+
+/// Ends a session. What hangs on it (families without `offline_access`) is dead with it.
+pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), crate::decision::Never> {
+    let event = Event::new(Kind::SignedOut, now).user(&session.user).session(&session.id).address(address);
+    Decision::accept(()).and(Change::EndSession { session: session.id.clone(), at: now }).and(Change::Record(event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::people::{Role, user::Profile};
+
+    fn user(id: &str) -> User {
+        User {
+            id: id.into(),
+            username: id.into(),
+            email: None,
+            email_verified: false,
+            profile: Profile::empty(),
+            password: None,
+            role: Role::Member,
+            disabled_at: None,
+            created: Time(0),
+            updated: Time(0),
+        }
+    }
+
+    fn enter_as(user: &User, before: Option<&Session>, now: Time, seed: u8) -> Decision<Started, Refused> {
+        let entry = Entry { user, method: Method::Password, before, origin: &Origin::default() };
+        enter(&entry, &Settings::default(), now, &Fresh::new([seed; 32]))
+    }
+
+    #[test]
+    fn signing_in_again_changes_the_cookie_and_keeps_the_session() {
+        let alice = user("alice");
+        let first = enter_as(&alice, None, Time(1), 1).reply.expect("starts");
+        let again = enter_as(&alice, Some(&first.session), Time(2), 2).reply.expect("raises");
+        assert_eq!(first.session.id, again.session.id);
+        assert!(first.session.handle != again.session.handle);
+        assert_eq!(again.session.auth_time, Time(2));
+    }
+
+    #[test]
+    fn another_person_in_the_same_browser_ends_the_first_session() {
+        let first = enter_as(&user("alice"), None, Time(1), 1).reply.expect("starts");
+        let other = enter_as(&user("bob"), Some(&first.session), Time(2), 2);
+        assert!(
+            other
+                .changes
+                .iter()
+                .any(|c| matches!(c, Change::EndSession { session, .. } if *session == first.session.id))
+        );
+        assert!(other.reply.expect("starts").session.id != first.session.id);
+    }
+
+    #[test]
+    fn a_disabled_person_gets_no_session_and_no_change() {
+        let mut alice = user("alice");
+        alice.disabled_at = Some(Time(0));
+        let decision = enter_as(&alice, None, Time(1), 1);
+        assert!(decision.reply.is_err() && decision.changes.is_empty());
+    }
+
+    #[test]
+    fn an_old_cookie_proves_nothing() {
+        let alice = user("alice");
+        let first = enter_as(&alice, None, Time(1), 1).reply.expect("starts");
+        let raised = enter_as(&alice, Some(&first.session), Time(2), 2).reply.expect("raises");
+        let found = (raised.session, alice);
+        let settings = Settings::default();
+        assert!(proved(&raised.cookie, Some(&found), &settings, Time(3)).is_some());
+        assert!(proved(&first.cookie, Some(&found), &settings, Time(3)).is_none());
+    }
+
+    #[test]
+    fn a_session_dies_of_idleness_and_of_age() {
+        let settings = Settings::default();
+        let session = enter_as(&user("alice"), None, Time(0), 1).reply.expect("starts").session;
+        assert!(session.is_live(&settings, Time(settings.session_idle.0 - 1)));
+        assert!(!session.is_live(&settings, Time(settings.session_idle.0)));
+        let busy = Session { last_seen: Time(settings.session_absolute.0 - 1), ..session };
+        assert!(!busy.is_live(&settings, Time(settings.session_absolute.0)));
+    }
+
+    #[test]
+    fn a_cookie_reads_back_and_nothing_else_does() {
+        let cookie = enter_as(&user("alice"), None, Time(1), 1).reply.expect("starts").cookie;
+        let text = cookie.write();
+        assert!(Cookie::read(&text).is_some_and(|read| read.secret.handle() == cookie.secret.handle()));
+        for wrong in ["", ".", &text[1..], &format!("{text}A"), &text.replace('.', ":")] {
+            assert!(Cookie::read(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Slowing a guesser without locking anybody out for good.
+//!
+//! Failures are counted per account (or per account and known device) and per address. A few are free; after that each
+//! further attempt has to wait, twice as long each time up to a limit. Success clears the account's count.
+
+use crate::secret::{Handle, mac};
+use crate::time::{Span, Time};
+
+/// How guessers are slowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Failures of one account that cost no wait.
+    pub free: i64,
+    /// Failures of one address that cost no wait.
+    pub address_free: i64,
+    /// The first wait.
+    pub base: Span,
+    /// The longest wait.
+    pub max: Span,
+    /// After so long without a failure the count is forgotten.
+    pub forget: Span,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy { free: 5, address_free: 50, base: Span::seconds(1), max: Span::minutes(15), forget: Span::hours(24) }
+    }
+}
+
+/// What is known of earlier failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// How many, this far.
+    pub count: i64,
+    /// No attempt before then (milliseconds since 1970).
+    pub until: i64,
+    /// Forgotten then (milliseconds since 1970).
+    pub expires: i64,
+}
+
+/// An attempt that counts as failed from now on, until it is given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Which counter.
+    pub key: Handle,
+    /// What was seen: the guard.
+    pub seen: Counter,
+    /// What it becomes.
+    pub next: Counter,
+}
+
+impl Policy {
+    /// The wait after `failures`, when `free` of them cost nothing.
+    pub fn wait(&self, failures: i64, free: i64) -> Span {
+        if failures < free {
+            return Span::ZERO;
+        }
+        let doublings = u32::try_from(failures - free).unwrap_or(u32::MAX).min(30);
+        Span(self.base.0.saturating_mul(1 << doublings).min(self.max.0))
+    }
+
+    /// Whether an attempt may be made now; if not, how long to wait. If so, it is counted before it is worked on, so
+    /// that a hundred parallel guesses are a hundred.
+    pub fn admit(&self, key: Handle, seen: Option<Counter>, free: i64, now: Time) -> Result<Counted, Span> {
+        let seen = seen.unwrap_or_default();
+        let before = if Time(seen.expires).has_come(now) { Counter::default() } else { seen };
+        if before.until > now.0 {
+            return Err(Time(before.until).since(now));
+        }
+        let count = before.count + 1;
+        let until = (now + self.wait(count, free)).0;
+        Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
+    }
+
+    /// Whether an address may try at all; if not, how long to wait.
+    pub fn address_admits(&self, seen: Option<Counter>, now: Time) -> Result<(), Span> {
+        match seen {
+            Some(seen) if seen.until > now.0 && !Time(seen.expires).has_come(now) => Err(Time(seen.until).since(now)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an address's counter says after one more failure: `(until, expires)`.
+    pub fn address_failed(&self, seen: Option<Counter>, now: Time) -> (Time, Time) {
+        let count = seen.filter(|seen| !Time(seen.expires).has_come(now)).map_or(0, |seen| seen.count) + 1;
+        (now + self.wait(count, self.address_free), now + self.forget)
+    }
+}
+
+/// Which counter an attempt falls under: one for an account, however it was written; one more for each device that
+/// has signed in to it before, so that a stranger's failures do not keep its owner out.
+pub fn account_key(secret: &[u8; 32], account: &str, device: Option<&str>) -> Handle {
+    Handle(match device {
+        None => mac(secret, &[b"account", account.as_bytes()]),
+        Some(device) => mac(secret, &[b"device", account.as_bytes(), device.as_bytes()]),
+    })
+}
+
+/// The counter of an address (`/64` for IPv6, as the caller cut it).
+pub fn address_key(secret: &[u8; 32], address: &str) -> Handle {
+    Handle(mac(secret, &[b"address", address.as_bytes()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_limit() {
+        let policy = Policy::default();
+        assert_eq!(policy.wait(4, 5), Span::ZERO);
+        assert_eq!(policy.wait(5, 5), Span::seconds(1));
+        assert_eq!(policy.wait(7, 5), Span::seconds(4));
+        assert_eq!(policy.wait(1000, 5), policy.max);
+    }
+
+    #[test]
+    fn after_the_free_failures_an_attempt_has_to_wait_and_nobody_waits_for_ever() {
+        let policy = Policy::default();
+        let (key, mut seen, mut now, mut guesses) = (Handle([0; 32]), None, Time(1_000), 0);
+        let end = now + Span::hours(1);
+        while now < end {
+            match policy.admit(key, seen, policy.free, now) {
+                Ok(counted) => {
+                    guesses += 1;
+                    seen = Some(counted.next);
+                }
+                Err(wait) => {
+                    assert!(wait <= policy.max);
+                    now = now + wait;
+                }
+            }
+        }
+        assert!(guesses < 25, "{guesses} guesses in an hour");
+    }
+
+    #[test]
+    fn a_counter_is_forgotten_after_its_time() {
+        let policy = Policy::default();
+        let old = Counter { count: 500, until: 900_000, expires: 1_000_000 };
+        let counted = policy.admit(Handle([0; 32]), Some(old), policy.free, Time(1_000_000)).expect("admitted");
+        assert_eq!(counted.next.count, 1);
+    }
+}

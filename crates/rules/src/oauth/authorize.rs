@@ -1,0 +1,405 @@
+//! The authorization request (RFC 6749 §4.1.1, OpenID Connect Core §3.1.2.1): read once, judged by a table of checks.
+
+use super::client::{Client, Grant};
+use super::error::{Code, Error};
+use super::params::Params;
+use super::redirect::{Mode, Response, Verified};
+use super::scope::Scope;
+use crate::id::ClientId;
+use crate::realm::Realm;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Longest `state` and `nonce` that are carried along.
+const ECHO_LIMIT: usize = 2048;
+
+/// A request whose client, redirect URI and parameters are right.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asks.
+    pub client: ClientId,
+    /// Where the answer goes.
+    pub back: Back,
+    /// What is asked for: what the client may have of what it named.
+    pub scope: Scope,
+    /// RFC 8707.
+    pub resources: Vec<String>,
+    /// Echoed in the ID token, byte for byte.
+    pub nonce: Option<String>,
+    /// RFC 7636, S256.
+    pub challenge: Option<String>,
+    /// What must be asked of the person.
+    pub prompt: Prompt,
+    /// How old a sign-in may be.
+    pub max_age: Option<Span>,
+    /// Whom the application expects, as they would type it.
+    pub login_hint: Option<String>,
+    /// Whom the application expects, as we told it.
+    pub id_token_hint: Option<String>,
+    /// Single claims that were asked for.
+    pub claims: ClaimsRequest,
+    /// The redirect URI as a code must be redeemed with it.
+    pub redirect_uri: String,
+}
+
+/// Where and how an answer goes back to the client, `state` included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// Where to.
+    pub to: Verified,
+    /// Which way.
+    pub mode: Mode,
+    /// As it was sent.
+    pub state: Option<String>,
+}
+
+impl Back {
+    /// A response with those fields, `state` and `iss` (RFC 9207 §2).
+    pub fn response(&self, issuer: &str, mut fields: Vec<(&'static str, String)>) -> Response {
+        fields.extend(self.state.clone().map(|state| ("state", state)));
+        fields.push(("iss", issuer.to_owned()));
+        Response { to: self.to.clone(), mode: self.mode, fields }
+    }
+    /// An error response (RFC 6749 §4.1.2.1).
+    pub fn error(&self, issuer: &str, error: Error) -> Response {
+        self.response(issuer, vec![("error", error.code.name().into()), ("error_description", error.why.into())])
+    }
+}
+
+/// `prompt` (OpenID Connect Core §3.1.2.1, Initiating User Registration §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// Show nothing.
+    pub none: bool,
+    /// Prove again who you are.
+    pub login: bool,
+    /// Be asked again what to share.
+    pub consent: bool,
+    /// Choose an account.
+    pub select_account: bool,
+    /// Make an account.
+    pub create: bool,
+}
+
+/// The `claims` parameter (OpenID Connect Core §5.5), reduced to what it asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimsRequest {
+    /// Claims wanted from userinfo.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub userinfo: Vec<String>,
+    /// Claims wanted in the ID token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub id_token: Vec<String>,
+    /// The only subject that will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
+    /// The only context classes that will do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub essential_acr: Vec<String>,
+}
+
+/// Why a request cannot be followed, and who may be told.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Client or redirect URI are not right: our own page, never a redirect (RFC 9700 §4.11.2).
+    Local(Error),
+    /// Both are right: the client may be told, once the person is known (or at once with `prompt=none`).
+    Client {
+        /// What.
+        error: Error,
+        /// Where to.
+        back: Back,
+        /// Whether `prompt=none` was asked for, so that nothing may be shown.
+        silent: bool,
+    },
+}
+
+/// The client that a request names; looked up before [`read`].
+pub fn client_id(params: &Params) -> Result<ClientId, Error> {
+    params.need("client_id", "client_id is missing").map(ClientId::from)
+}
+
+/// Reads a request. `client` is what was found under its `client_id`.
+pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<Request, Fault> {
+    let local = |why| Fault::Local(Error::request(why));
+    let client = client.filter(|client| client.is_enabled()).ok_or(local("no such client"))?;
+    let asked = params.get("redirect_uri").ok_or(local("redirect_uri is missing"))?;
+    let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
+    let asked_mode = params.get("response_mode").map(Mode::parse);
+    let mode = asked_mode.flatten().unwrap_or(Mode::Query);
+    let state = params.get("state").filter(|state| state.len() <= ECHO_LIMIT).map(str::to_owned);
+    let back = Back { to, mode, state };
+    let silent = params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"));
+    let fault = |error| Fault::Client { error, back: back.clone(), silent };
+
+    for check in CHECKS {
+        check(params, client, realm).map_err(fault)?;
+    }
+    Ok(Request {
+        client: client.id.clone(),
+        scope: granted_scope(params, client).map_err(fault)?,
+        resources: resources(params, client).map_err(fault)?,
+        nonce: params.get("nonce").map(str::to_owned),
+        challenge: params.get("code_challenge").map(str::to_owned),
+        prompt: prompt(params).map_err(fault)?,
+        max_age: max_age(params).map_err(fault)?,
+        login_hint: params.get("login_hint").filter(|hint| hint.len() <= 320).map(str::to_owned),
+        id_token_hint: params.get("id_token_hint").map(str::to_owned),
+        claims: claims(params).map_err(fault)?,
+        redirect_uri: asked.to_owned(),
+        back,
+    })
+}
+
+type Check = fn(&Params, &Client, &Realm) -> Result<(), Error>;
+
+/// Every check of an authorization request that needs nothing but the request, the client and the realm's settings.
+const CHECKS: [Check; 6] = [response_type, response_mode, grant, unsupported, pkce, lengths];
+
+/// RFC 6749 §3.1.1; RFC 9700 §2.1.2: nothing but codes leaves the front channel.
+fn response_type(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
+    match params.get("response_type") {
+        Some("code") => Ok(()),
+        None => Err(Error::request("response_type is missing")),
+        Some(_) => Err(Error::new(Code::UnsupportedResponseType, "response_type must be code")),
+    }
+}
+
+fn response_mode(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
+    match params.get("response_mode").map(Mode::parse) {
+        Some(None) => Err(Error::request("response_mode must be query, fragment or form_post")),
+        _ => Ok(()),
+    }
+}
+
+fn grant(_: &Params, client: &Client, _: &Realm) -> Result<(), Error> {
+    match client.may(Grant::AuthorizationCode) {
+        true => Ok(()),
+        false => Err(Error::new(Code::UnauthorizedClient, "the client may not use authorization_code")),
+    }
+}
+
+/// OpenID Connect Core §6: what is not built has errors of its own.
+fn unsupported(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
+    if params.get("request").is_some() {
+        return Err(Error::new(Code::RequestNotSupported, "request objects are not supported"));
+    }
+    if params.get("request_uri").is_some() {
+        return Err(Error::new(Code::RequestUriNotSupported, "request_uri is not supported"));
+    }
+    match params.get("registration") {
+        Some(_) => Err(Error::new(Code::RegistrationNotSupported, "registration is not supported")),
+        None => Ok(()),
+    }
+}
+
+/// RFC 7636 §4.3 with RFC 9700 §2.1.1: S256, and only S256.
+fn pkce(params: &Params, client: &Client, realm: &Realm) -> Result<(), Error> {
+    let exempt = !client.is_public() && (client.pkce_optional || realm.settings.pkce_optional);
+    match (params.get("code_challenge"), params.get("code_challenge_method")) {
+        (None, None) if exempt => Ok(()),
+        (None, _) => Err(Error::request("code_challenge is required")),
+        (Some(_), Some("S256")) if params.get("code_challenge").is_some_and(is_sha256) => Ok(()),
+        (Some(_), Some("S256")) => Err(Error::request("code_challenge must be a SHA-256 hash in base64url")),
+        (Some(_), _) => Err(Error::request("code_challenge_method must be S256")),
+    }
+}
+
+fn is_sha256(text: &str) -> bool {
+    crate::secret::from_base64url(text).is_some_and(|bytes| bytes.len() == 32)
+}
+
+fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
+    let long = ["state", "nonce"].into_iter().any(|name| params.get(name).is_some_and(|text| text.len() > ECHO_LIMIT));
+    if long { Err(Error::request("state and nonce are at most 2,048 bytes")) } else { Ok(()) }
+}
+
+/// OpenID Connect Core §3.1.2.1: scopes that are not understood are ignored, as are those that the client may not
+/// have. §11: `offline_access` means nothing without refresh tokens.
+fn granted_scope(params: &Params, client: &Client) -> Result<Scope, Error> {
+    let asked = match params.get("scope") {
+        Some(text) => Scope::parse(text).ok_or(Error::new(Code::InvalidScope, "scope holds an illegal character"))?,
+        None => return Err(Error::new(Code::InvalidScope, "scope is missing")),
+    };
+    let mut scope = asked.both(&client.scope);
+    if !client.may(Grant::RefreshToken) {
+        scope = scope.without("offline_access");
+    }
+    if scope.is_empty() {
+        return Err(Error::new(Code::InvalidScope, "the client may have none of these scopes"));
+    }
+    Ok(scope)
+}
+
+/// RFC 8707 §2: audiences that the client registered.
+pub fn resources(params: &Params, client: &Client) -> Result<Vec<String>, Error> {
+    let asked: Vec<String> = params.all("resource").map(str::to_owned).collect();
+    if asked.iter().any(|uri| !client.resources.contains(uri)) {
+        return Err(Error::new(Code::InvalidTarget, "the client has no such resource"));
+    }
+    Ok(if asked.is_empty() { client.resources.clone() } else { asked })
+}
+
+fn prompt(params: &Params) -> Result<Prompt, Error> {
+    let mut prompt = Prompt::default();
+    for word in params.get("prompt").unwrap_or("").split(' ').filter(|word| !word.is_empty()) {
+        match word {
+            "none" => prompt.none = true,
+            "login" => prompt.login = true,
+            "consent" => prompt.consent = true,
+            "select_account" => prompt.select_account = true,
+            "create" => prompt.create = true,
+            _ => return Err(Error::request("prompt holds an unknown value")),
+        }
+    }
+    if prompt.none && prompt != (Prompt { none: true, ..Prompt::default() }) {
+        return Err(Error::request("prompt=none cannot be combined"));
+    }
+    Ok(prompt)
+}
+
+fn max_age(params: &Params) -> Result<Option<Span>, Error> {
+    let Some(text) = params.get("max_age") else { return Ok(None) };
+    let digits = text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse() {
+        Ok(seconds) if digits => Ok(Some(Span::seconds(seconds))),
+        _ => Err(Error::request("max_age must be a number of seconds")),
+    }
+}
+
+/// OpenID Connect Core §5.5. Values that cannot be honoured are refused only where they are essential.
+fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
+    let mut wanted = ClaimsRequest::default();
+    let acr_values = params.get("acr_values").unwrap_or("");
+    if acr_values.len() > ECHO_LIMIT {
+        return Err(Error::request("acr_values is too long"));
+    }
+    let Some(text) = params.get("claims") else { return Ok(wanted) };
+    let bad = Error::request("claims must be a JSON object of objects");
+    if text.len() > 8 * 1024 {
+        return Err(Error::request("claims is too long"));
+    }
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|_| bad)?;
+    let part = |name: &str| match object.get(name) {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(part)) if part.len() <= 64 => Ok(part.clone()),
+        Some(_) => Err(bad),
+    };
+    let id_token = part("id_token")?;
+    wanted.userinfo = part("userinfo")?.keys().cloned().collect();
+    wanted.id_token = id_token.keys().cloned().collect();
+    wanted.sub = id_token.get("sub").and_then(|sub| sub.get("value")).and_then(Value::as_str).map(str::to_owned);
+    wanted.essential_acr = essential_acr(&id_token);
+    Ok(wanted)
+}
+
+/// OpenID Connect Core §5.5.1.1: the classes of which one is essential.
+fn essential_acr(id_token: &Map<String, Value>) -> Vec<String> {
+    let Some(acr) = id_token.get("acr").filter(|acr| acr.get("essential") == Some(&Value::Bool(true))) else {
+        return Vec::new();
+    };
+    let one = acr.get("value").and_then(Value::as_str).map(str::to_owned);
+    let many = acr.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
+    one.into_iter().chain(many.iter().filter_map(Value::as_str).map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::{confidential, native};
+    use crate::realm::Settings;
+
+    const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+    fn realm() -> Realm {
+        Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() }
+    }
+
+    fn ask(client: &Client, changes: &[(&str, &str)]) -> Result<Request, Fault> {
+        let mut pairs = vec![
+            ("client_id", client.id.as_str()),
+            ("redirect_uri", "https://app.test/cb"),
+            ("response_type", "code"),
+            ("scope", "openid email"),
+            ("state", "xyz"),
+            ("code_challenge", CHALLENGE),
+            ("code_challenge_method", "S256"),
+        ];
+        for (name, value) in changes {
+            pairs.retain(|(known, _)| known != name);
+            if *value != "-" {
+                pairs.push((name, value));
+            }
+        }
+        let owned = pairs.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        read(&Params::parse(owned).expect("no duplicates"), Some(client), &realm())
+    }
+
+    fn code_of(result: Result<Request, Fault>) -> &'static str {
+        match result {
+            Ok(_) => "ok",
+            Err(Fault::Local(_)) => "local",
+            Err(Fault::Client { error, .. }) => error.code.name(),
+        }
+    }
+
+    #[test]
+    fn rfc6749_4_1_2_1_a_wrong_redirect_uri_is_never_answered_by_redirect() {
+        let client = confidential("c1", "https://app.test/cb");
+        for response_type in ["token", "id_token", "code token", "none", "code"] {
+            let asked = ask(&client, &[("redirect_uri", "https://evil.test/cb"), ("response_type", response_type)]);
+            assert_eq!(code_of(asked), "local");
+        }
+    }
+
+    #[test]
+    fn each_fault_has_its_own_code() {
+        let client = confidential("c1", "https://app.test/cb");
+        for (change, code) in [
+            (("response_type", "token"), "unsupported_response_type"),
+            (("response_type", "-"), "invalid_request"),
+            (("response_mode", "web_message"), "invalid_request"),
+            (("scope", "-"), "invalid_scope"),
+            (("scope", "bogus"), "invalid_scope"),
+            (("prompt", "none login"), "invalid_request"),
+            (("prompt", "dance"), "invalid_request"),
+            (("max_age", "-1"), "invalid_request"),
+            (("max_age", "+1"), "invalid_request"),
+            (("request", "x"), "request_not_supported"),
+            (("request_uri", "https://x.test"), "request_uri_not_supported"),
+            (("registration", "{}"), "registration_not_supported"),
+            (("resource", "https://other.test"), "invalid_target"),
+            (("claims", "[]"), "invalid_request"),
+            (("code_challenge_method", "plain"), "invalid_request"),
+            (("code_challenge_method", "s256"), "invalid_request"),
+            (("code_challenge_method", "S256 "), "invalid_request"),
+            (("code_challenge_method", "-"), "invalid_request"),
+            (("code_challenge", "-"), "invalid_request"),
+            (("code_challenge", "short"), "invalid_request"),
+        ] {
+            assert_eq!(code_of(ask(&client, &[change])), code, "{change:?}");
+        }
+        assert_eq!(code_of(ask(&client, &[("unknown", "ignored")])), "ok");
+    }
+
+    #[test]
+    fn rfc7636_only_confidential_clients_that_are_exempt_may_leave_pkce_out() {
+        let without = [("code_challenge", "-"), ("code_challenge_method", "-")];
+        let mut client = confidential("c1", "https://app.test/cb");
+        assert_eq!(code_of(ask(&client, &without)), "invalid_request");
+        client.pkce_optional = true;
+        assert_eq!(code_of(ask(&client, &without)), "ok");
+        let mut public = native("p1", "https://app.test/cb");
+        public.pkce_optional = true;
+        assert_eq!(code_of(ask(&public, &without)), "invalid_request");
+    }
+
+    #[test]
+    fn scopes_that_the_client_may_not_have_are_left_out() {
+        let mut client = confidential("c1", "https://app.test/cb");
+        client.grants = vec![Grant::AuthorizationCode];
+        let request = ask(&client, &[("scope", "openid bogus offline_access")]).expect("reads");
+        assert_eq!(request.scope.to_string(), "openid");
+    }
+}

@@ -1,0 +1,185 @@
+//! How a client proves who it is at the token endpoint and its siblings (RFC 6749 §2.3, RFC 7523 §3).
+
+use super::client::{AuthMethod, Client};
+use super::error::Error;
+use super::params::Params;
+use crate::decision::{Change, Decision};
+use crate::id::ClientId;
+use crate::jose::{self, Alg, Expect, Typ};
+use crate::realm::Realm;
+use crate::secret::{Handle, Secret};
+use crate::time::{Span, Time};
+
+/// RFC 7521 §4.2, the only kind of assertion that is understood.
+pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// The longest time that an assertion may be good for.
+const LONGEST_ASSERTION: Span = Span::hours(1);
+const ASSERTION_ALGS: [Alg; 4] = [Alg::RS256, Alg::PS256, Alg::ES256, Alg::EdDSA];
+
+/// A proof, as presented: exactly one a request.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// Who it claims to be.
+    pub client: ClientId,
+    /// By what.
+    pub means: Means,
+}
+
+/// The means of a proof.
+#[derive(Clone, Debug)]
+pub enum Means {
+    /// None: the client's name alone.
+    Name,
+    /// A secret in the header.
+    Basic(Secret),
+    /// A secret in the body.
+    Post(Secret),
+    /// A signed assertion.
+    Assertion(Secret),
+}
+
+impl Means {
+    fn method(&self) -> AuthMethod {
+        match self {
+            Means::Name => AuthMethod::None,
+            Means::Basic(_) => AuthMethod::Basic,
+            Means::Post(_) => AuthMethod::Post,
+            Means::Assertion(_) => AuthMethod::PrivateKeyJwt,
+        }
+    }
+}
+
+/// Finds the proof in a request: `basic` are the decoded credentials of the Authorization header. More than one
+/// method is refused (RFC 6749 §2.3).
+pub fn proof(params: &Params, basic: Option<(String, Secret)>) -> Result<Proof, Error> {
+    let named = params.get("client_id");
+    let assertion = match (params.get("client_assertion_type"), params.get("client_assertion")) {
+        (None, None) => None,
+        (Some(ASSERTION_TYPE), Some(assertion)) => Some(assertion),
+        (Some(_), Some(_)) => return Err(Error::client("client_assertion_type is not supported")),
+        _ => return Err(Error::request("client_assertion and client_assertion_type belong together")),
+    };
+    let secret = params.get("client_secret");
+    let methods = [basic.is_some(), assertion.is_some(), secret.is_some()];
+    if methods.into_iter().filter(|sent| *sent).count() > 1 {
+        return Err(Error::request("more than one client authentication method was sent"));
+    }
+    let agrees = |id: &str| named.is_none_or(|named| named == id);
+    if let Some((id, secret)) = basic {
+        return match agrees(&id) {
+            true => Ok(Proof { client: id.as_str().into(), means: Means::Basic(secret) }),
+            false => Err(Error::request("client_id is not the one that authenticates")),
+        };
+    }
+    if let Some(assertion) = assertion {
+        let id = jose::claimed_subject(assertion).ok_or(Error::client("the client assertion is not valid"))?;
+        return match agrees(&id) {
+            true => Ok(Proof { client: id.as_str().into(), means: Means::Assertion(Secret::new(assertion)) }),
+            false => Err(Error::request("client_id is not the one that authenticates")),
+        };
+    }
+    let client = named.ok_or(Error::client("the client did not authenticate"))?.into();
+    let means = secret.map_or(Means::Name, |secret| Means::Post(Secret::new(secret)));
+    Ok(Proof { client, means })
+}
+
+/// Judges a proof against the client that was found under the claimed name. The refusal says nothing about which part
+/// was wrong.
+pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) -> Decision<(), Error> {
+    let refused = Decision::refuse(Error::client("client authentication failed"));
+    let Some(client) = found.filter(|client| client.id == proof.client && client.is_enabled()) else {
+        return refused;
+    };
+    if !client.auth_methods.contains(&proof.means.method()) {
+        return refused;
+    }
+    match &proof.means {
+        Means::Name => Decision::accept(()),
+        Means::Basic(secret) | Means::Post(secret) => match client.secret {
+            Some(handle) if handle == secret.handle() => Decision::accept(()),
+            _ => refused,
+        },
+        Means::Assertion(assertion) => match assert(client, assertion.reveal(), realm, now) {
+            Ok(used) => Decision::accept(()).and(used),
+            Err(_) => refused,
+        },
+    }
+}
+
+/// RFC 7523 §3 as tightened by its revision: issuer and subject are the client, the one audience is the issuer (or,
+/// where the client is set so, the token endpoint), it expires within the hour and is used once.
+fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<Change, jose::Refused> {
+    let refused = jose::Refused;
+    let keys = client.jwks.as_ref().ok_or(refused("the client has no keys"))?;
+    let rsa_alg = Alg::RS256;
+    let mut keys_ready = keys.verifying_keys(rsa_alg).map_err(|_| refused("a key of the client is not usable"))?;
+    keys_ready
+        .extend(keys.verifying_keys(Alg::PS256).unwrap_or_default().into_iter().filter(|k| k.alg() == Alg::PS256));
+    let expect = Expect {
+        untyped: true,
+        required: &["iss", "sub", "aud", "exp", "jti"],
+        issuer: Some(client.id.as_str()),
+        skew: realm.settings.skew,
+        ..Expect::new(&ASSERTION_ALGS, &[Typ::Jwt, Typ::ClientAssertion], now)
+    };
+    let claims = jose::verify(assertion, &keys_ready, &expect)?;
+    let endpoint = format!("{}/oauth2/token", realm.issuer);
+    let for_us = claims
+        .sole_audience()
+        .is_some_and(|aud| aud == realm.issuer || (client.assertion_aud_endpoint && aud == endpoint));
+    if claims.subject() != Some(client.id.as_str()) || !for_us {
+        return Err(refused("the assertion speaks of somebody or to somebody else"));
+    }
+    let expires = claims.expires().ok_or(refused("the assertion does not expire"))?;
+    if expires > now + LONGEST_ASSERTION + realm.settings.skew {
+        return Err(refused("the assertion is good for too long"));
+    }
+    let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
+    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires: expires + realm.settings.skew })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::{confidential, native};
+    use crate::realm::Settings;
+
+    fn params(pairs: &[(&str, &str)]) -> Params {
+        Params::parse(pairs.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect()).expect("no duplicates")
+    }
+
+    fn basic(id: &str, secret: &str) -> Option<(String, Secret)> {
+        Some((id.into(), Secret::new(secret)))
+    }
+
+    #[test]
+    fn rfc6749_2_3_one_method_a_request() {
+        assert!(proof(&params(&[("client_secret", "x")]), basic("c1", "x")).is_err());
+        let both = [("client_assertion_type", ASSERTION_TYPE), ("client_assertion", "a.b.c"), ("client_secret", "x")];
+        assert!(proof(&params(&both), None).is_err());
+        assert!(proof(&params(&[("client_id", "c2")]), basic("c1", "x")).is_err());
+        assert!(proof(&params(&[("client_id", "c1")]), basic("c1", "x")).is_ok());
+        assert!(proof(&params(&[]), None).is_err());
+    }
+
+    #[test]
+    fn a_client_proves_itself_only_as_registered() {
+        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+        let proves = |client: &Client, means: Means| {
+            let proof = Proof { client: client.id.clone(), means };
+            prove(&proof, Some(client), &realm, Time(0)).reply.is_ok()
+        };
+        let mut web = confidential("c1", "https://app.test/cb");
+        assert!(proves(&web, Means::Basic(Secret::new("secret"))));
+        assert!(!proves(&web, Means::Basic(Secret::new("Secret"))));
+        assert!(!proves(&web, Means::Basic(Secret::new("secret "))));
+        assert!(!proves(&web, Means::Name));
+        web.auth_methods = vec![AuthMethod::Post];
+        assert!(!proves(&web, Means::Basic(Secret::new("secret"))));
+        web.disabled_at = Some(Time(0));
+        assert!(!proves(&web, Means::Post(Secret::new("secret"))));
+        let public = native("p1", "https://app.test/cb");
+        assert!(proves(&public, Means::Name));
+        assert!(!proves(&public, Means::Post(Secret::new("secret"))));
+    }
+}

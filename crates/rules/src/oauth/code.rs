@@ -1,0 +1,207 @@
+//! Authorization codes (RFC 6749 §4.1.2): 256 bits, a minute, once.
+
+use super::authorize::ClaimsRequest;
+use super::client::{Client, Grant};
+use super::error::{Code as ErrorCode, Error};
+
+use super::scope::Scope;
+use super::token::{Ask, Context, Line, Person, Tokens, issue};
+use crate::Fresh;
+use crate::decision::{Change, Decision, Standing};
+use crate::events::{Event, Kind};
+use crate::fresh::{base32hex, from_base32hex};
+use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::login::session::Session;
+use crate::people::User;
+use crate::secret::{Handle, Secret, base64url, from_base64url};
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a person's approval comes down to; it passes unchanged from a code to all that descends from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// To what.
+    pub scope: Scope,
+    /// For whom (`aud`); empty: the issuer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// When they had proved who they are.
+    pub auth_time: Time,
+    /// How.
+    pub amr: Vec<String>,
+    /// To which class.
+    pub acr: String,
+    /// For the ID token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    /// Single claims asked for.
+    #[serde(default)]
+    pub claims: ClaimsRequest,
+}
+
+/// A code as the facts tell.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// The hash of the code, as sent.
+    pub handle: Handle,
+    /// To whom it was issued.
+    pub client: ClientId,
+    /// For whom.
+    pub user: UserId,
+    /// In which session.
+    pub session: SessionId,
+    /// What its tokens will descend from; also where the code is found.
+    pub family: FamilyId,
+    /// Whether it leans on a consent, which must still stand when it is redeemed.
+    pub by_consent: bool,
+    /// Where it was sent, byte for byte.
+    pub redirect_uri: String,
+    /// RFC 7636.
+    pub challenge: Option<String>,
+    /// What was approved.
+    pub granted: Granted,
+    /// Until when.
+    pub expires: Time,
+    /// When it was used.
+    pub redeemed_at: Option<Time>,
+}
+
+/// A code with the facts around it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The code.
+    pub code: Code,
+    /// Its session, if that still exists.
+    pub session: Option<Session>,
+    /// Its person, if they still exist.
+    pub user: Option<User>,
+    /// Whether that person's consent to this client stands.
+    pub consent: bool,
+    /// Groups of that person.
+    pub groups: Vec<String>,
+}
+
+/// A code's text: the family that it will begin (16 bytes) and chance (32 bytes), as base64url. The hash of all of it
+/// is what counts.
+pub fn text(family: &FamilyId, chance: [u8; 32]) -> Option<Secret> {
+    let mut bytes = from_base32hex(family.as_str())?.to_vec();
+    bytes.extend(chance);
+    Some(Secret::new(base64url(&bytes)))
+}
+
+/// Under which family a presented code would be found; `None` when it cannot be one of ours.
+pub fn family_of(text: &str) -> Option<FamilyId> {
+    let bytes = from_base64url(text).filter(|bytes| bytes.len() == 48)?;
+    Some(FamilyId(base32hex(bytes[..16].try_into().ok()?)))
+}
+
+/// A request to redeem a code, by a client that proved who it is.
+pub struct Redemption<'a> {
+    /// Who asks.
+    pub client: &'a Client,
+    /// The code as sent.
+    pub code: &'a Secret,
+    /// The redirect URI, as sent again.
+    pub redirect_uri: Option<&'a str>,
+    /// RFC 7636 §4.5.
+    pub verifier: Option<&'a str>,
+}
+
+/// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it; a second use ends what the first
+/// one yielded, although the request is refused.
+pub fn redeem(
+    ask: &Redemption<'_>,
+    found: Option<&Found>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    if !ask.client.may(Grant::AuthorizationCode) {
+        return Decision::refuse(Error::new(
+            ErrorCode::UnauthorizedClient,
+            "the client may not use authorization_code",
+        ));
+    }
+    let Some(found) = found.filter(|found| found.code.handle == ask.code.handle()) else {
+        return Decision::refuse(Error::grant("the code is not valid"));
+    };
+    let code = &found.code;
+    if code.redeemed_at.is_some() {
+        return misuse(code, "the code was used before", now)
+            .and(Change::RevokeFamily { family: code.family.clone(), at: now });
+    }
+    if code.expires.has_come(now) {
+        return Decision::refuse(Error::grant("the code is not valid"));
+    }
+    let burn = Change::BurnCode { family: code.family.clone(), at: now };
+    let bindings = [
+        (ask.client.id == code.client, "the code belongs to another client"),
+        (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
+        (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
+    ];
+    if let Some((_, why)) = bindings.into_iter().find(|(holds, _)| !holds) {
+        return misuse(code, why, now).and(burn);
+    }
+    let (Some(session), Some(user)) = (&found.session, &found.user) else {
+        return Decision::refuse(Error::grant("the session has ended")).and(burn);
+    };
+    if code.by_consent && !found.consent {
+        return Decision::refuse(Error::grant("access was taken back")).and(burn);
+    }
+    let person = Person {
+        user,
+        session: Some(session),
+        groups: &found.groups,
+        granted: &code.granted,
+        family: &code.family,
+        line: Line::Begins,
+    };
+    let scope = code.granted.scope.clone();
+    let resources = code.granted.resources.clone();
+    let ask = Ask { client: ask.client, grant: Grant::AuthorizationCode, scope, resources, person: Some(person) };
+    let mut decision = issue(&ask, context, (now, fresh));
+    if code.by_consent {
+        let consent = Some((code.user.clone(), code.client.clone()));
+        decision = decision.and(Change::Stands(Standing { consent, ..Standing::default() }));
+    }
+    decision.changes.insert(0, burn);
+    decision
+}
+
+fn misuse(code: &Code, why: &'static str, now: Time) -> Decision<Tokens, Error> {
+    let event = Event::new(Kind::CodeMisused, now).user(&code.user).client(&code.client).detail("why", why);
+    Decision::refuse(Error::grant(why)).and(Change::Record(event))
+}
+
+/// RFC 7636 §4.6: the verifier must hash to the challenge that was sent before; RFC 9700 §2.1.1: and must be absent
+/// when none was sent.
+pub fn verifies(verifier: Option<&str>, challenge: Option<&str>) -> bool {
+    match (verifier, challenge) {
+        (None, None) => true,
+        (Some(verifier), Some(challenge)) => {
+            let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+            (43..=128).contains(&verifier.len())
+                && verifier.bytes().all(legal)
+                && crate::secret::same(base64url(&Sha256::digest(verifier.as_bytes())).as_bytes(), challenge.as_bytes())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc7636_appendix_b() {
+        let (verifier, challenge) =
+            ("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert!(verifies(Some(verifier), Some(challenge)));
+        assert!(!verifies(Some(challenge), Some(challenge)), "PK-04: plain");
+        assert!(!verifies(None, Some(challenge)), "PK-01");
+        assert!(!verifies(Some(verifier), None), "PK-02");
+        assert!(!verifies(Some(&verifier[1..]), Some(challenge)), "PK-04: 42 characters");
+        assert!(!verifies(Some(&"a".repeat(129)), Some(challenge)), "PK-04: 129 characters");
+        assert!(!verifies(Some(&verifier.replace('-', "+")), Some(challenge)), "PK-04: +");
+    }
+}

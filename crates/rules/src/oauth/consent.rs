@@ -1,0 +1,30 @@
+//! What somebody lets an application have, remembered.
+
+use super::scope::Scope;
+use crate::decision::{Change, Decision, Never};
+use crate::events::{Event, Kind};
+use crate::id::{ClientId, UserId};
+use crate::time::Time;
+
+/// A consent that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consent {
+    /// Whose.
+    pub user: UserId,
+    /// To whom.
+    pub client: ClientId,
+    /// To what.
+    pub scope: Scope,
+    /// Since when.
+    pub granted: Time,
+}
+
+/// Takes a consent back: everything that follows from it is dead at the next use.
+pub fn revoke(user: &UserId, client: &ClientId, now: Time) -> Decision<(), Never> {
+    let event = Event::new(Kind::ConsentRevoked, now).user(user).client(client);
+    Decision::accept(())
+        .and(Change::RevokeConsent { user: user.clone(), client: client.clone(), at: now })
+        .and(Change::DropApprovalsOf { user: user.clone(), client: Some(client.clone()) })
+        .and(Change::RevokeFamiliesOf { user: user.clone(), client: Some(client.clone()), except: None, at: now })
+        .and(Change::Record(event))
+}

@@ -1,0 +1,293 @@
+//! The device grant (RFC 8628).
+
+use super::client::{Client, Grant};
+use super::code::Granted;
+use super::error::{Code as ErrorCode, Error};
+use super::scope::Scope;
+use super::token::{Ask, Context, Line, Person, Tokens, issue};
+use crate::Fresh;
+use crate::decision::{Change, Decision, Standing};
+use crate::events::{Event, Kind};
+use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::login::session::Session;
+use crate::people::User;
+use crate::realm::Realm;
+use crate::secret::{Handle, Secret, mac};
+use crate::time::Time;
+
+/// RFC 8628 §3.2: how long a device waits between two polls, in seconds, unless told otherwise.
+pub const INTERVAL_S: i64 = 5;
+/// RFC 8628 §6.1: consonants that are hard to confuse and spell no words.
+const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+/// Letters of a user code: 34 bits.
+const LENGTH: usize = 8;
+
+/// A device's request as the facts tell.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// The hash of the device code.
+    pub handle: Handle,
+    /// The keyed hash of the user code.
+    pub user_code: Handle,
+    /// Who asks.
+    pub client: ClientId,
+    /// For what.
+    pub scope: Scope,
+    /// For which audiences.
+    pub resources: Vec<String>,
+    /// From where.
+    pub address: String,
+    /// When.
+    pub asked: Time,
+    /// Until when it can be answered and polled.
+    pub expires: Time,
+    /// Seconds that the device must wait between two polls.
+    pub interval_s: i64,
+    /// When it last polled.
+    pub polled: Option<Time>,
+    /// The answer.
+    pub stage: Stage,
+}
+
+/// How far a device's request has come.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// Nobody has answered.
+    Pending,
+    /// Somebody said no.
+    Denied,
+    /// Somebody said yes.
+    Approved(Approval),
+    /// Tokens were handed out.
+    Redeemed,
+}
+
+/// Somebody's yes.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    /// Whose.
+    pub user: UserId,
+    /// In which session.
+    pub session: SessionId,
+    /// What the tokens will descend from.
+    pub family: FamilyId,
+    /// To what.
+    pub granted: Granted,
+}
+
+/// A device's request with the facts around it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The request.
+    pub device: Device,
+    /// The session of whoever approved it.
+    pub session: Option<Session>,
+    /// Whoever approved it.
+    pub user: Option<User>,
+    /// Their groups.
+    pub groups: Vec<String>,
+}
+
+/// What the device is told (RFC 8628 §3.2).
+#[derive(Debug)]
+pub struct Asked {
+    /// For the device.
+    pub device_code: Secret,
+    /// For the person, as `XXXX-XXXX`.
+    pub user_code: String,
+    /// Seconds.
+    pub expires_in: i64,
+    /// Seconds.
+    pub interval: i64,
+}
+
+/// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter.
+pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
+    let letters: Vec<u8> =
+        typed.bytes().filter(|b| !matches!(b, b' ' | b'-')).map(|b| b.to_ascii_uppercase()).collect();
+    (letters.len() == LENGTH && letters.iter().all(|b| ALPHABET.contains(b)))
+        .then(|| Handle(mac(key, &[b"user code", &letters])))
+}
+
+/// RFC 8628 §3.1: a device asks.
+pub fn ask(
+    client: &Client,
+    (scope, resources, address): (Option<&str>, Vec<String>, &str),
+    key: &[u8; 32],
+    realm: &Realm,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Asked, Error> {
+    if !client.may(Grant::DeviceCode) {
+        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
+    }
+    let Some(asked) = Scope::parse(scope.unwrap_or("openid")) else {
+        return Decision::refuse(Error::new(ErrorCode::InvalidScope, "scope holds an illegal character"));
+    };
+    let mut scope = asked.both(&client.scope);
+    if !client.may(Grant::RefreshToken) {
+        scope = scope.without("offline_access");
+    }
+    if scope.is_empty() {
+        return Decision::refuse(Error::new(ErrorCode::InvalidScope, "the client may have none of these scopes"));
+    }
+    let secret = fresh.secret("device");
+    let letters = user_code(&fresh.bytes("user code"));
+    let Some(user_code) = user_code_handle(key, &letters) else {
+        return Decision::refuse(Error::new(ErrorCode::ServerError, "no user code could be made"));
+    };
+    let device = Device {
+        handle: secret.handle(),
+        user_code,
+        client: client.id.clone(),
+        scope,
+        resources,
+        address: address.to_owned(),
+        asked: now,
+        expires: now + realm.settings.device_ttl,
+        interval_s: INTERVAL_S,
+        polled: None,
+        stage: Stage::Pending,
+    };
+    let expires_in = realm.settings.device_ttl.whole_seconds();
+    let event = Event::new(Kind::DeviceAsked, now).client(&client.id).address(address);
+    Decision::accept(Asked { device_code: secret, user_code: letters, expires_in, interval: INTERVAL_S })
+        .and(Change::Stands(Standing { client: Some(client.id.clone()), ..Standing::default() }))
+        .and(Change::AskDevice(Box::new(device)))
+        .and(Change::Record(event))
+}
+
+/// `XXXX-XXXX` from 256 bits of chance, without bias that matters: 2^64 is taken modulo 20^8.
+fn user_code(chance: &[u8; 32]) -> String {
+    let mut value =
+        u64::from_be_bytes([chance[0], chance[1], chance[2], chance[3], chance[4], chance[5], chance[6], chance[7]]);
+    let mut letters = String::with_capacity(LENGTH + 1);
+    for at in 0..LENGTH {
+        if at == LENGTH / 2 {
+            letters.push('-');
+        }
+        letters.push(char::from(ALPHABET[(value % 20) as usize]));
+        value /= 20;
+    }
+    letters
+}
+
+/// Whether a request can still be answered.
+pub fn is_open(device: &Device, now: Time) -> bool {
+    matches!(device.stage, Stage::Pending) && !device.expires.has_come(now)
+}
+
+/// Somebody answers, after they were shown who asks and from where.
+pub fn answer(device: &Device, allow: bool, session: &Session, now: Time, fresh: &Fresh) -> Decision<(), Error> {
+    if !is_open(device, now) {
+        return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the request was answered or has expired"));
+    }
+    let approval = allow.then(|| {
+        Box::new(Approval {
+            user: session.user.clone(),
+            session: session.id.clone(),
+            family: fresh.family(now),
+            granted: Granted {
+                scope: device.scope.clone(),
+                resources: device.resources.clone(),
+                auth_time: session.auth_time,
+                amr: session.amr.clone(),
+                acr: session.acr().to_owned(),
+                nonce: None,
+                claims: Default::default(),
+            },
+        })
+    });
+    let event = Event::new(Kind::DeviceAnswered, now).user(&session.user).client(&device.client).session(&session.id);
+    Decision::accept(())
+        .and(Change::Stands(Standing {
+            user: Some(session.user.clone()),
+            client: Some(device.client.clone()),
+            session: Some(session.id.clone()),
+            ..Standing::default()
+        }))
+        .and(Change::AnswerDevice { device: device.handle, approval, at: now })
+        .and(Change::Record(event.detail("allowed", allow)))
+}
+
+/// RFC 8628 §3.4: the device polls.
+pub fn poll(
+    client: &Client,
+    found: Option<&Found>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    if !client.may(Grant::DeviceCode) {
+        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
+    }
+    let Some(found) = found.filter(|found| found.device.client == client.id) else {
+        return Decision::refuse(Error::grant("the device code is not valid"));
+    };
+    let device = &found.device;
+    if device.expires.has_come(now) {
+        return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the device code has expired"));
+    }
+    match &device.stage {
+        Stage::Redeemed => Decision::refuse(Error::grant("the device code was used before")),
+        Stage::Denied => Decision::refuse(Error::new(ErrorCode::AccessDenied, "the request was denied")),
+        Stage::Pending => wait(device, now),
+        Stage::Approved(approval) => redeem(client, found, approval, context, (now, fresh)),
+    }
+}
+
+/// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on.
+fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
+    let early = device.polled.is_some_and(|polled| now.since(polled) < crate::time::Span::seconds(device.interval_s));
+    let interval_s = if early { device.interval_s + 5 } else { device.interval_s };
+    let error = match early {
+        true => Error::new(ErrorCode::SlowDown, "poll less often"),
+        false => Error::new(ErrorCode::AuthorizationPending, "nobody has answered yet"),
+    };
+    Decision::refuse(error).and(Change::PollDevice { device: device.handle, at: now, interval_s })
+}
+
+fn redeem(
+    client: &Client,
+    found: &Found,
+    approval: &Approval,
+    context: &Context<'_>,
+    at: (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    let Some(user) = &found.user else {
+        return Decision::refuse(Error::new(ErrorCode::AccessDenied, "the account is gone"));
+    };
+    let offline = approval.granted.scope.has("offline_access");
+    if found.session.is_none() && !offline {
+        return Decision::refuse(Error::new(ErrorCode::AccessDenied, "the session has ended"));
+    }
+    let person = Person {
+        user,
+        session: found.session.as_ref(),
+        groups: &found.groups,
+        granted: &approval.granted,
+        family: &approval.family,
+        line: Line::Begins,
+    };
+    let (scope, resources) = (approval.granted.scope.clone(), approval.granted.resources.clone());
+    let ask = Ask { client, grant: Grant::DeviceCode, scope, resources, person: Some(person) };
+    let mut decision = issue(&ask, context, at);
+    if decision.reply.is_ok() {
+        decision.changes.insert(0, Change::RedeemDevice { device: found.device.handle, at: at.0 });
+    }
+    decision
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_code_is_read_however_it_is_typed() {
+        let key = [1; 32];
+        let code = user_code(&[7; 32]);
+        let handle = user_code_handle(&key, &code).expect("ours");
+        let typed = format!(" {} ", code.to_lowercase().replace('-', ""));
+        assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle));
+        assert!(user_code_handle(&key, "AEIO-UAEI").is_none());
+        assert!(user_code_handle(&key, "BCDF").is_none());
+    }
+}

@@ -1,0 +1,204 @@
+//! A family: everything that descends from one approval, and the refresh token that carries it on.
+
+use super::code::Granted;
+use crate::fresh::{base32hex, from_base32hex};
+use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::login::session::Session;
+use crate::people::User;
+use crate::realm::Settings;
+use crate::secret::{Handle, Secret, base64url, from_base64url, mac, same};
+use crate::time::Time;
+
+/// A family as the facts tell: one row, whatever happens to its tokens.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Its id; every token carries it.
+    pub id: FamilyId,
+    /// For which application.
+    pub client: ClientId,
+    /// For whom.
+    pub user: UserId,
+    /// The session that it lives and dies with; `None` with `offline_access`.
+    pub session: Option<SessionId>,
+    /// What was approved.
+    pub granted: Granted,
+    /// Its refresh token, if it has one.
+    pub refresh: Option<Refresh>,
+    /// When it began.
+    pub created: Time,
+    /// Dead then unless it is used.
+    pub idle_until: Time,
+    /// Dead then.
+    pub expires: Time,
+    /// When it was revoked.
+    pub revoked_at: Option<Time>,
+}
+
+/// The state of a family's refresh token.
+#[derive(Clone, Debug)]
+pub struct Refresh {
+    /// The one that rotates.
+    pub current: Handle,
+    /// The one before, with what leads from it to the current one.
+    pub previous: Option<Previous>,
+}
+
+/// The immediate predecessor of the current refresh token.
+#[derive(Clone, Copy, Debug)]
+pub struct Previous {
+    /// Its hash.
+    pub handle: Handle,
+    /// Until when it still yields its successor.
+    pub until: Time,
+    /// The successor's random part, masked with a MAC of the predecessor: worthless to whoever lacks the predecessor.
+    pub bridge: [u8; 32],
+}
+
+/// What a rotation writes; guarded by the token that it replaces.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// The current one becomes the previous one.
+    pub was: Handle,
+    /// The successor.
+    pub current: Handle,
+    /// The predecessor's grace.
+    pub previous: Previous,
+    /// Dead then unless it is used.
+    pub idle_until: Time,
+}
+
+/// A family with the facts around it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The family.
+    pub family: Family,
+    /// Its session, where it has one and that still exists.
+    pub session: Option<Session>,
+    /// Its person, if they still exist.
+    pub user: Option<User>,
+    /// Groups of that person.
+    pub groups: Vec<String>,
+}
+
+impl Found {
+    /// Whether what descends from it may be used: family, session and person all live. The client's state is the
+    /// caller's to check, because it looks the client up anyway.
+    pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
+        let family = &self.family;
+        let session_lives = match (&family.session, &self.session) {
+            (None, _) => true,
+            (Some(id), Some(session)) => session.id == *id && session.is_live(settings, now),
+            (Some(_), None) => false,
+        };
+        family.revoked_at.is_none()
+            && !family.expires.has_come(now)
+            && session_lives
+            && self.user.as_ref().is_some_and(|user| user.id == family.user && user.is_enabled())
+    }
+}
+
+/// The server's secrets behind refresh tokens.
+#[derive(Clone)]
+pub struct Sealing {
+    /// Proves that a token is one of ours without asking the database.
+    pub tag: [u8; 32],
+    /// Masks the way from a predecessor to its successor.
+    pub grace: [u8; 32],
+}
+
+/// A refresh token in its parts: family (16 bytes), chance (32 bytes), tag (16 bytes), as base64url.
+pub struct RefreshToken {
+    /// The family that it carries on.
+    pub family: FamilyId,
+    /// The token as sent.
+    pub secret: Secret,
+    chance: [u8; 32],
+}
+
+impl RefreshToken {
+    /// A token of `family` from 256 bits of chance. `None` when the family's id is not one of ours.
+    pub fn make(family: &FamilyId, chance: [u8; 32], sealing: &Sealing) -> Option<Self> {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend(from_base32hex(family.as_str())?);
+        bytes.extend(chance);
+        let tag = mac(&sealing.tag, &[&bytes]);
+        bytes.extend(&tag[..16]);
+        Some(RefreshToken { family: family.clone(), secret: Secret::new(base64url(&bytes)), chance })
+    }
+    /// Reads a token that we made: anything else, down to the last bit, is none (RFC 9700 §4.14.2).
+    pub fn read(text: &str, sealing: &Sealing) -> Option<Self> {
+        if text.len() != 86 {
+            return None;
+        }
+        let bytes = from_base64url(text).filter(|bytes| bytes.len() == 64)?;
+        if !same(&mac(&sealing.tag, &[&bytes[..48]])[..16], &bytes[48..]) {
+            return None;
+        }
+        let family = FamilyId(base32hex(bytes[..16].try_into().ok()?));
+        Some(RefreshToken { family, secret: Secret::new(text), chance: bytes[16..48].try_into().ok()? })
+    }
+    /// The mask between this token and its successor.
+    fn mask(&self, sealing: &Sealing) -> [u8; 32] {
+        mac(&sealing.grace, &[self.secret.reveal().as_bytes()])
+    }
+    /// What to keep so that this token can yield `successor` again.
+    pub fn bridge_to(&self, successor: &RefreshToken, sealing: &Sealing) -> [u8; 32] {
+        xor(self.mask(sealing), successor.chance)
+    }
+    /// The successor that `bridge` leads to.
+    pub fn successor(&self, bridge: [u8; 32], sealing: &Sealing) -> Option<RefreshToken> {
+        RefreshToken::make(&self.family, xor(self.mask(sealing), bridge), sealing)
+    }
+}
+
+fn xor(mut a: [u8; 32], b: [u8; 32]) -> [u8; 32] {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fresh;
+
+    fn sealing() -> Sealing {
+        Sealing { tag: [1; 32], grace: [2; 32] }
+    }
+
+    fn token() -> RefreshToken {
+        let fresh = Fresh::new([9; 32]);
+        RefreshToken::make(&fresh.family(Time(1_000)), fresh.bytes("refresh"), &sealing()).expect("ours")
+    }
+
+    #[test]
+    fn co_10_no_changed_token_is_read() {
+        let text = token().secret.reveal().to_owned();
+        assert!(RefreshToken::read(&text, &sealing()).is_some());
+        for end in 0..text.len() {
+            assert!(RefreshToken::read(&text[..end], &sealing()).is_none());
+        }
+        for at in 0..text.len() {
+            for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ ".chars() {
+                let mut changed: Vec<char> = text.chars().collect();
+                if changed[at] != other {
+                    changed[at] = other;
+                    let changed: String = changed.into_iter().collect();
+                    assert!(RefreshToken::read(&changed, &sealing()).is_none(), "{at} {other}");
+                }
+            }
+        }
+        for changed in [format!("{text}A"), format!(" {text}"), format!("{text} "), text.to_lowercase()] {
+            assert!(RefreshToken::read(&changed, &sealing()).is_none());
+        }
+    }
+
+    #[test]
+    fn a_predecessor_leads_to_the_same_successor() {
+        let (first, fresh) = (token(), Fresh::new([3; 32]));
+        let second = RefreshToken::make(&first.family, fresh.bytes("refresh"), &sealing()).expect("ours");
+        let bridge = first.bridge_to(&second, &sealing());
+        let again = first.successor(bridge, &sealing()).expect("ours");
+        assert_eq!(again.secret.reveal(), second.secret.reveal());
+        assert_ne!(bridge, second.chance);
+    }
+}

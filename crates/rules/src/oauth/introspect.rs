@@ -1,0 +1,69 @@
+//! Introspection (RFC 7662): what a token is, told only to those whom it concerns.
+
+use super::client::Client;
+use super::family::Found;
+use super::token::{AccessClaims, Audience, family_of};
+use crate::realm::Settings;
+use crate::time::Time;
+use serde_json::{Map, Value, json};
+
+/// Everything that decides whether an access token may be used now.
+pub struct Facts<'a> {
+    /// The client to which it was issued, as it stands.
+    pub client: Option<&'a Client>,
+    /// The family that it descends from, where it has one.
+    pub family: Option<&'a Found>,
+    /// Whether this one token was revoked.
+    pub revoked: bool,
+}
+
+/// Whether an access token may be used: not expired, not revoked, and everything that it leans on lives.
+pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
+    let client_lives = facts.client.is_some_and(|client| client.id.0 == claims.client_id && client.is_enabled());
+    let family_lives = match (family_of(&claims.jti), facts.family) {
+        (None, _) => true,
+        (Some(id), Some(found)) => found.family.id == id && found.is_live(settings, now),
+        (Some(_), None) => false,
+    };
+    !Time::from_seconds(claims.exp).has_come(now) && !facts.revoked && client_lives && family_lives
+}
+
+/// RFC 7662 §4: a client sees its own tokens, a resource server those of its audience, others nothing.
+pub fn may_see(asker: &Client, claims: &AccessClaims) -> bool {
+    let mut audience: Box<dyn Iterator<Item = &String>> = match &claims.aud {
+        Audience::One(one) => Box::new(std::iter::once(one)),
+        Audience::Many(many) => Box::new(many.iter()),
+    };
+    asker.id.0 == claims.client_id || (asker.resource_server && audience.any(|aud| asker.resources.contains(aud)))
+}
+
+/// The answer for a token that is not live or does not concern the asker: nothing else.
+pub fn inactive() -> Map<String, Value> {
+    Map::from_iter([("active".to_owned(), Value::Bool(false))])
+}
+
+/// The answer for a live access token.
+pub fn access(claims: &AccessClaims, username: Option<&str>) -> Map<String, Value> {
+    let mut answer = match json!(claims) {
+        Value::Object(claims) => claims,
+        _ => Map::new(),
+    };
+    answer.insert("active".into(), json!(true));
+    answer.insert("token_type".into(), json!("Bearer"));
+    answer.extend(username.map(|name| ("username".to_owned(), json!(name))));
+    answer
+}
+
+/// The answer for a live refresh token.
+pub fn refresh(found: &Found, issuer: &str) -> Map<String, Value> {
+    let family = &found.family;
+    let mut answer = Map::new();
+    answer.insert("active".into(), json!(true));
+    answer.insert("iss".into(), json!(issuer));
+    answer.insert("sub".into(), json!(family.user));
+    answer.insert("client_id".into(), json!(family.client));
+    answer.insert("scope".into(), json!(family.granted.scope));
+    answer.insert("iat".into(), json!(family.created.seconds()));
+    answer.insert("exp".into(), json!(family.idle_until.min(family.expires).seconds()));
+    answer
+}

@@ -1,0 +1,100 @@
+//! RP-Initiated Logout 1.0.
+
+use super::client::Client;
+use super::redirect::Verified;
+use crate::id::{ClientId, SessionId, UserId};
+use crate::jose::Claims;
+
+/// What a valid `id_token_hint` says. It may have expired (§2: "should be accepted").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// For which application it was made.
+    pub client: ClientId,
+    /// Of whom it speaks.
+    pub user: UserId,
+    /// Of which session.
+    pub session: Option<SessionId>,
+}
+
+impl Hint {
+    /// From the claims of an ID token whose signature and issuer were right.
+    pub fn of(claims: &Claims) -> Option<Self> {
+        Some(Hint {
+            client: claims.sole_audience()?.into(),
+            user: claims.subject()?.into(),
+            session: claims.text("sid").map(SessionId::from),
+        })
+    }
+}
+
+/// What a sign-out request asks for, with the facts.
+pub struct Ask<'a> {
+    /// The hint, when it was valid.
+    pub hint: Option<&'a Hint>,
+    /// Whether a hint was sent at all.
+    pub hint_sent: bool,
+    /// `client_id`, or the hint's audience.
+    pub client: Option<&'a Client>,
+    /// Where to go afterwards.
+    pub post_logout: Option<&'a str>,
+    /// The browser's session: its id and whose it is.
+    pub session: Option<(&'a SessionId, &'a UserId)>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Ask the person first (CS-02).
+    Confirm(Option<Verified>),
+    /// End the session and go.
+    SignOut(Option<Verified>),
+    /// Nobody is signed in: just go.
+    Done(Option<Verified>),
+}
+
+/// Decides. Without a valid hint that names this very session, the person is asked; an address that the client did not
+/// register is never gone to (OR-05).
+pub fn decide(ask: &Ask<'_>) -> Step {
+    let vouched = ask.hint.zip(ask.client).filter(|(hint, client)| hint.client == client.id);
+    let to = match (ask.client, ask.post_logout) {
+        (Some(client), Some(uri)) if !ask.hint_sent || vouched.is_some() => Verified::after_logout(client, uri),
+        _ => None,
+    };
+    let Some((session, user)) = ask.session else {
+        return Step::Done(to.filter(|_| vouched.is_some()));
+    };
+    let names_it = vouched
+        .is_some_and(|(hint, _)| hint.user == *user && hint.session.as_ref().is_none_or(|named| named == session));
+    if names_it { Step::SignOut(to) } else { Step::Confirm(to) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::confidential;
+
+    #[test]
+    fn or_05_and_cs_02() {
+        let mut client = confidential("c1", "https://app.test/cb");
+        client.post_logout_redirect_uris = vec!["https://app.test/bye".into()];
+        let (session, user): (SessionId, UserId) = ("s1".into(), "u1".into());
+        let hint = Hint { client: "c1".into(), user: "u1".into(), session: Some("s1".into()) };
+        let ask = |hint, uri| {
+            decide(&Ask {
+                hint,
+                hint_sent: hint.is_some(),
+                client: Some(&client),
+                post_logout: Some(uri),
+                session: Some((&session, &user)),
+            })
+        };
+        assert!(matches!(ask(Some(&hint), "https://app.test/bye"), Step::SignOut(Some(_))));
+        assert_eq!(ask(Some(&hint), "https://evil.test/"), Step::SignOut(None));
+        assert!(matches!(ask(None, "https://app.test/bye"), Step::Confirm(Some(_))));
+        assert_eq!(ask(None, "https://evil.test/"), Step::Confirm(None));
+        let other = Hint { client: "c2".into(), ..hint.clone() };
+        assert_eq!(ask(Some(&other), "https://app.test/bye"), Step::Confirm(None));
+        let elsewhere = Hint { session: Some("s2".into()), ..hint.clone() };
+        assert!(matches!(ask(Some(&elsewhere), "https://app.test/bye"), Step::Confirm(_)));
+    }
+}

@@ -1,0 +1,69 @@
+//! Request parameters: each once, but for those that may repeat.
+
+use super::error::Error;
+
+/// Parameters that may be sent more than once (RFC 8707 §2, RFC 8693 §2.1).
+const REPEATABLE: [&str; 2] = ["resource", "audience"];
+/// More parameters than any honest request has.
+const MOST: usize = 256;
+
+/// The parameters of one request, decoded, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Takes the decoded pairs. RFC 6749 §3.1: "parameters MUST NOT be included more than once"; those without a
+    /// value count as omitted. NUL is refused.
+    pub fn parse(pairs: Vec<(String, String)>) -> Result<Self, Error> {
+        if pairs.len() > MOST {
+            return Err(Error::request("too many parameters"));
+        }
+        let mut seen = std::collections::HashSet::with_capacity(pairs.len());
+        for (name, value) in &pairs {
+            if !REPEATABLE.contains(&name.as_str()) && !seen.insert(name.as_str()) {
+                return Err(Error::request("a parameter was sent more than once"));
+            }
+            if name.contains('\0') || value.contains('\0') {
+                return Err(Error::request("a parameter holds a NUL character"));
+            }
+        }
+        Ok(Params(pairs))
+    }
+    /// The value of `name`, when it was sent and is not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
+    }
+    /// The value of `name`, or a complaint that it is missing.
+    pub fn need(&self, name: &str, why: &'static str) -> Result<&str, Error> {
+        self.get(name).ok_or(Error::request(why))
+    }
+    /// Every value of a parameter that may repeat.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
+    }
+    /// The pairs.
+    pub fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(pairs: &[(&str, &str)]) -> Result<Params, Error> {
+        Params::parse(pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_parameter_sent_twice_is_refused_even_with_the_same_or_no_value() {
+        assert!(params(&[("scope", "a"), ("scope", "a")]).is_err());
+        assert!(params(&[("x", ""), ("x", "1")]).is_err());
+        assert!(params(&[("resource", "a"), ("resource", "b")]).is_ok());
+    }
+
+    #[test]
+    fn an_empty_value_counts_as_omitted() {
+        assert_eq!(params(&[("state", "")]).expect("parses").get("state"), None);
+    }
+}

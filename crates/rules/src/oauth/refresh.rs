@@ -1,0 +1,154 @@
+//! Refreshing (RFC 6749 §6, RFC 9700 §4.14.2): rotation, reuse, and a grace for lost answers.
+
+use super::client::{Client, Grant};
+use super::error::{Code as ErrorCode, Error};
+use super::family::{Found, Previous, Refresh, RefreshToken, Rotation};
+use super::scope::Scope;
+use super::token::{Ask, Context, Line, Person, Tokens, issue};
+use crate::Fresh;
+use crate::decision::{Change, Decision};
+use crate::events::{Event, Kind};
+use crate::secret::Secret;
+use crate::time::{Span, Time};
+
+/// A request to refresh, by a client that proved who it is.
+pub struct Renewal<'a> {
+    /// Who asks.
+    pub client: &'a Client,
+    /// A token that is one of ours by its tag.
+    pub token: &'a RefreshToken,
+    /// A narrower scope, if wanted.
+    pub scope: Option<&'a str>,
+    /// Narrower audiences, if wanted.
+    pub resources: Vec<String>,
+}
+
+/// What a presented refresh token is to its family.
+enum Standing {
+    Current,
+    Predecessor(Previous),
+    Outdated,
+}
+
+/// Exchanges a refresh token. The current one rotates; its immediate predecessor yields the same successor again
+/// within the grace; any older one ends the family, although the request is refused.
+pub fn renew(
+    ask: &Renewal<'_>,
+    found: Option<&Found>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    if !ask.client.may(Grant::RefreshToken) {
+        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use refresh_token"));
+    }
+    // RT-04: whether the token exists is told to nobody but its client.
+    let refused = || Decision::refuse(Error::grant("the refresh token is not valid"));
+    let Some((found, refresh)) = found.and_then(|found| Some((found, found.family.refresh.as_ref()?))) else {
+        return refused();
+    };
+    if found.family.client != ask.client.id || !found.is_live(&context.realm.settings, now) {
+        return refused();
+    }
+    let standing = standing(ask.token, refresh, now);
+    if matches!(standing, Standing::Outdated) {
+        let event = Event::new(Kind::RefreshReused, now).user(&found.family.user).client(&ask.client.id);
+        return refused()
+            .and(Change::RevokeFamily { family: found.family.id.clone(), at: now })
+            .and(Change::Record(event));
+    }
+    if found.family.idle_until.has_come(now) {
+        return refused();
+    }
+    match narrowed(ask, found) {
+        Err(error) => Decision::refuse(error),
+        Ok((scope, resources)) => {
+            let Some((successor, rotation)) = successor(ask.token, standing, context, (now, fresh)) else {
+                return refused();
+            };
+            hand_out(ask, found, (scope, resources), (successor, rotation), context, (now, fresh))
+        }
+    }
+}
+
+fn standing(token: &RefreshToken, refresh: &Refresh, now: Time) -> Standing {
+    let presented = token.secret.handle();
+    match refresh.previous {
+        _ if presented == refresh.current => Standing::Current,
+        Some(previous) if presented == previous.handle && !previous.until.has_come(now) => {
+            Standing::Predecessor(previous)
+        }
+        _ => Standing::Outdated,
+    }
+}
+
+/// RT-05: narrower is allowed and changes nothing that is stored; wider is not.
+fn narrowed(ask: &Renewal<'_>, found: &Found) -> Result<(Scope, Vec<String>), Error> {
+    let granted = &found.family.granted;
+    let wider = Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted");
+    let scope = match ask.scope.map(Scope::parse) {
+        None => granted.scope.clone(),
+        Some(Some(scope)) if scope.is_within(&granted.scope) && !scope.is_empty() => scope,
+        Some(_) => return Err(wider),
+    };
+    if ask.resources.iter().any(|uri| !granted.resources.contains(uri)) {
+        return Err(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"));
+    }
+    let resources = if ask.resources.is_empty() { granted.resources.clone() } else { ask.resources.clone() };
+    Ok((scope, resources))
+}
+
+/// The token that takes over, and the change that makes it so (none when it has taken over already).
+fn successor(
+    token: &RefreshToken,
+    standing: Standing,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Option<(Secret, Option<Change>)> {
+    let settings = &context.realm.settings;
+    match standing {
+        Standing::Outdated => None,
+        Standing::Predecessor(previous) => Some((token.successor(previous.bridge, context.sealing)?.secret, None)),
+        Standing::Current => {
+            let next = RefreshToken::make(&token.family, fresh.bytes("refresh"), context.sealing)?;
+            let bridge = match settings.refresh_grace {
+                Span::ZERO => [0; 32],
+                _ => token.bridge_to(&next, context.sealing),
+            };
+            let was = token.secret.handle();
+            let previous = Previous { handle: was, until: now + settings.refresh_grace, bridge };
+            let idle_until = now + settings.refresh_idle;
+            let rotation = Rotation { was, current: next.secret.handle(), previous, idle_until };
+            Some((next.secret, Some(Change::RotateFamily { family: token.family.clone(), rotation })))
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "each pair is one thing: what, with what, when")]
+fn hand_out(
+    ask: &Renewal<'_>,
+    found: &Found,
+    (scope, resources): (Scope, Vec<String>),
+    (successor, rotation): (Secret, Option<Change>),
+    context: &Context<'_>,
+    at: (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    let Some(user) = &found.user else {
+        return Decision::refuse(Error::grant("the refresh token is not valid"));
+    };
+    let session = found.session.as_ref().filter(|_| found.family.session.is_some());
+    let person = Person {
+        user,
+        session,
+        groups: &found.groups,
+        granted: &found.family.granted,
+        family: &found.family.id,
+        line: Line::GoesOn(Some(successor)),
+    };
+    let ask = Ask { client: ask.client, grant: Grant::RefreshToken, scope, resources, person: Some(person) };
+    let touched = session.and_then(|session| session.touch(&context.realm.settings, at.0));
+    let decision = issue(&ask, context, at);
+    match decision.reply {
+        Ok(_) => decision.with(rotation).with(touched),
+        Err(_) => decision,
+    }
+}

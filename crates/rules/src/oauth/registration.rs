@@ -1,0 +1,187 @@
+//! What an application may register. Everything that is compared later is judged here once.
+
+use super::client::{AuthMethod, Client, Grant};
+use super::redirect::origin;
+
+/// Parameters of authorization responses: a redirect URI that already carries one would let two answers be read.
+const RESERVED_QUERY: [&str; 8] =
+    ["code", "state", "iss", "error", "error_description", "id_token", "response", "access_token"];
+
+/// All that is wrong with a registration, one sentence each; empty when nothing is.
+pub fn problems(client: &Client) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut check = |fine: bool, problem: &str| {
+        if !fine {
+            found.push(problem.to_owned());
+        }
+    };
+    let id = client.id.as_str();
+    check(
+        (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b)),
+        "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @",
+    );
+    let name_ok = (1..=200).contains(&client.name.len()) && !client.name.chars().any(char::is_control);
+    check(name_ok, "the name must be 1 to 200 bytes of printable text");
+    let public = client.auth_methods.contains(&AuthMethod::None);
+    check(!client.auth_methods.is_empty(), "at least one authentication method is needed");
+    check(!public || client.is_public(), "a public client cannot have other authentication methods");
+    check(!public || client.secret.is_none(), "a public client has no secret");
+    let by_secret = client.auth_methods.iter().any(|m| matches!(m, AuthMethod::Basic | AuthMethod::Post));
+    check(!by_secret || client.secret.is_some(), "client_secret_basic and client_secret_post need a secret");
+    let by_key = client.auth_methods.contains(&AuthMethod::PrivateKeyJwt);
+    check(!by_key || client.jwks.is_some(), "private_key_jwt needs a key set (--jwks)");
+    check(!(public && client.may(Grant::ClientCredentials)), "client_credentials needs a client that authenticates");
+    check(!(public && client.resource_server), "a resource server has to authenticate");
+    check(!(public && client.pkce_optional), "a public client must use PKCE");
+    let by_code = client.may(Grant::AuthorizationCode);
+    check(!by_code || !client.redirect_uris.is_empty(), "authorization_code needs at least one redirect URI");
+    check(!client.grants.is_empty() || client.resource_server, "at least one grant is needed");
+    check(client.redirect_uris.len() <= 50, "at most 50 redirect URIs");
+    for uri in &client.redirect_uris {
+        found.extend(redirect_problem(uri, client.native).map(|why| format!("redirect URI {uri}: {why}")));
+    }
+    for uri in &client.post_logout_redirect_uris {
+        let why = redirect_problem(uri, client.native);
+        found.extend(why.map(|why| format!("post-logout redirect URI {uri}: {why}")));
+    }
+    for uri in &client.resources {
+        found.extend(resource_problem(uri).map(|why| format!("resource {uri}: {why}")));
+    }
+    found
+}
+
+/// RFC 9700 §2.1 and §4.1.3, RFC 8252 §7: what is wrong with a redirect URI.
+pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
+    if uri.is_empty() || uri.len() > 2000 {
+        return Some("must be 1 to 2,000 bytes");
+    }
+    if !uri.bytes().all(|b| (0x21..=0x7e).contains(&b) && !b"\"<>\\^`{|}".contains(&b)) {
+        return Some("holds a character that a URI cannot have");
+    }
+    if uri.contains('#') {
+        return Some("must not have a fragment");
+    }
+    if uri.contains('*') {
+        return Some("wildcards are not supported");
+    }
+    let Some((scheme, rest)) = uri.split_once(':') else {
+        return Some("must be absolute");
+    };
+    if !scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        || !scheme.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b))
+    {
+        return Some("its scheme must be written in lower case");
+    }
+    let query = uri.split_once('?').map_or("", |(_, query)| query);
+    let reserved = |pair: &str| RESERVED_QUERY.contains(&pair.split('=').next().unwrap_or(""));
+    if query.split('&').any(reserved) {
+        return Some("its query holds a parameter of the response");
+    }
+    match scheme {
+        "https" | "http" => web_problem(scheme, rest),
+        _ if !native => Some("must be https (private schemes are for native clients)"),
+        _ if !scheme.contains('.') => Some("a private scheme must be a reversed domain name with a dot"),
+        _ => None,
+    }
+}
+
+fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
+    let Some(rest) = rest.strip_prefix("//") else {
+        return Some("must be absolute");
+    };
+    let authority = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
+    if authority.contains('@') {
+        return Some("must not have user information");
+    }
+    let (host, port) = match authority.rfind(':') {
+        Some(at) if !authority[at..].contains(']') => (&authority[..at], Some(&authority[at + 1..])),
+        _ => (authority, None),
+    };
+    if port.is_some_and(|port| !port.bytes().all(|b| b.is_ascii_digit()) || port.parse::<u16>().is_err()) {
+        return Some("its port is not a number from 0 to 65535");
+    }
+    let literal = host.starts_with('[') && host.ends_with(']');
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
+    if !literal && (host.is_empty() || !host.bytes().all(legal) || host.starts_with(['.', '-'])) {
+        return Some("its host must be a name in lower case");
+    }
+    if literal && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_err() {
+        return Some("its host is not an address");
+    }
+    let path = &rest[authority.len()..rest.find('?').unwrap_or(rest.len())];
+    if path.split('/').any(|part| matches!(part, "." | "..")) {
+        return Some("must not have dot segments");
+    }
+    (scheme == "http" && !matches!(host, "localhost" | "127.0.0.1" | "[::1]"))
+        .then_some("http is for localhost, 127.0.0.1 and [::1] only")
+}
+
+/// RFC 8707 §2: a resource is an absolute URI without a fragment.
+pub fn resource_problem(uri: &str) -> Option<&'static str> {
+    let legal = uri.len() <= 2000 && uri.bytes().all(|b| (0x21..=0x7e).contains(&b) && b != b'#');
+    (!legal || origin(uri) == uri && !uri.contains(':')).then_some("must be an absolute URI without a fragment")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::confidential;
+
+    #[test]
+    fn ru_what_could_be_read_in_two_ways_is_not_registered() {
+        for uri in [
+            "http://app.test/cb",
+            "https://app.test/*",
+            "https://*.app.test/cb",
+            "https://app.test/cb#x",
+            "https://user@app.test/cb",
+            "https://a@b@evil.test/cb",
+            "https://app.test\\@evil.test/cb",
+            "https://app.test%40evil.test/cb",
+            "https://app.test/cb?code=1",
+            "https://app.test/cb?a=1&state=2",
+            "HTTPS://app.test/cb",
+            "https://APP.test/cb",
+            "//app.test/cb",
+            "/cb",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "https:app.test/cb",
+            "https://app.test/../cb",
+            "https://app.test:99999/cb",
+            "https:///cb",
+            "https://app.test/a b",
+            "https://äpp.test/cb",
+            "http://127.0.0.1.evil.test/cb",
+            "http://localhost.evil.test/cb",
+            "",
+        ] {
+            assert!(redirect_problem(uri, false).is_some(), "{uri}");
+            assert!(redirect_problem(uri, true).is_some(), "{uri} (native)");
+        }
+    }
+
+    #[test]
+    fn what_honest_applications_register_is_accepted() {
+        for uri in [
+            "https://app.test/cb",
+            "https://app.test",
+            "https://app.test:8443/cb?tenant=1",
+            "http://localhost:3000/cb",
+            "http://[::1]/cb",
+        ] {
+            assert_eq!(redirect_problem(uri, false), None, "{uri}");
+        }
+        assert_eq!(redirect_problem("com.example.app:/cb", true), None);
+        assert!(redirect_problem("com.example.app:/cb", false).is_some());
+        assert!(redirect_problem("myapp:/cb", true).is_some());
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let mut client = confidential("bad id", "http://app.test/cb");
+        client.secret = None;
+        assert_eq!(problems(&client).len(), 3);
+        assert!(problems(&confidential("c1", "https://app.test/cb")).is_empty());
+    }
+}

@@ -1,0 +1,212 @@
+//! What comes next in an authorization: signing in, choosing, consenting, or a code.
+
+use super::authorize::Request;
+use super::client::Client;
+use super::code::{Code, Granted};
+use super::consent::Consent;
+use super::error::{Code as ErrorCode, Error};
+use super::redirect::Response;
+use super::scope::Scope;
+use crate::Fresh;
+use crate::decision::{Change, Decision, Standing};
+use crate::events::{Event, Kind};
+use crate::id::{FamilyId, UserId};
+use crate::login::session::{ACR_SINGLE, Session};
+use crate::people::User;
+use crate::realm::Realm;
+use crate::secret::Handle;
+use crate::time::{Span, Time};
+
+/// How far a request has come. It is carried, sealed, through the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// When the request arrived.
+    pub started: Time,
+    /// An account was chosen since.
+    pub chosen: bool,
+    /// Consent was given since.
+    pub consented: bool,
+}
+
+/// Facts about the person.
+pub struct Facts<'a> {
+    /// The application.
+    pub client: &'a Client,
+    /// The browser's live session and whose it is.
+    pub session: Option<&'a (Session, User)>,
+    /// What they let this application have before.
+    pub consent: Option<&'a Consent>,
+    /// Whom a valid `id_token_hint` names.
+    pub hint: Option<&'a UserId>,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Prove who you are.
+    SignIn,
+    /// Make an account.
+    SignUp,
+    /// Choose between this account and another.
+    Choose,
+    /// Be asked whether the application may have this.
+    Consent(Scope),
+    /// A code can be issued.
+    Issue,
+}
+
+/// Decides what comes next, or that the request cannot be followed.
+pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
+    let step = wanted(request, facts, progress, realm, now)?;
+    if !request.prompt.none {
+        return Ok(step);
+    }
+    // OpenID Connect Core §3.1.2.6: with prompt=none each page becomes an error of its own.
+    match step {
+        Step::SignIn | Step::SignUp => Err(Error::new(ErrorCode::LoginRequired, "the person has to sign in")),
+        Step::Choose => Err(Error::new(ErrorCode::AccountSelectionRequired, "the person has to choose an account")),
+        Step::Consent(_) => Err(Error::new(ErrorCode::ConsentRequired, "the person has to consent")),
+        Step::Issue => Ok(Step::Issue),
+    }
+}
+
+fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
+    let acrs = &request.claims.essential_acr;
+    if !acrs.is_empty() && !acrs.iter().any(|acr| acr == ACR_SINGLE) {
+        return Err(Error::new(ErrorCode::UnmetAuthenticationRequirements, "no sign-in here reaches that acr"));
+    }
+    let Some((session, user)) = facts.session else {
+        let create = request.prompt.create && realm.settings.signup;
+        return Ok(if create { Step::SignUp } else { Step::SignIn });
+    };
+    let signed_in_since = session.auth_time >= progress.started;
+    if request.prompt.create && realm.settings.signup && !signed_in_since {
+        return Ok(Step::SignUp);
+    }
+    if request.prompt.select_account && !progress.chosen && !signed_in_since {
+        return Ok(Step::Choose);
+    }
+    if is_somebody_else(request, facts, user) {
+        // OpenID Connect Core §3.1.2.1: never silently for somebody else than the application expects.
+        return match signed_in_since {
+            true => Err(Error::new(ErrorCode::LoginRequired, "somebody else signed in than was asked for")),
+            false => Ok(Step::SignIn),
+        };
+    }
+    let too_old = request.max_age.is_some_and(|age| session.auth_time + age < now);
+    if (request.prompt.login || too_old) && !signed_in_since {
+        return Ok(Step::SignIn);
+    }
+    Ok(match needs_consent(request, facts, progress, signed_in_since) {
+        true => Step::Consent(request.scope.clone()),
+        false => Step::Issue,
+    })
+}
+
+fn is_somebody_else(request: &Request, facts: &Facts<'_>, user: &User) -> bool {
+    facts.hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
+}
+
+/// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
+/// would show the person what happens (RFC 8252 §8.6).
+fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, signed_in_since: bool) -> bool {
+    if progress.consented {
+        return false;
+    }
+    if request.prompt.consent {
+        return true;
+    }
+    if facts.client.trusted {
+        return false;
+    }
+    let covered = facts.consent.is_some_and(|consent| request.scope.is_within(&consent.scope));
+    !covered || (facts.client.is_unassured(&request.redirect_uri) && !signed_in_since)
+}
+
+/// Issues a code: one row, bound to client, redirect URI, verifier, session and everything that must still stand.
+pub fn issue(
+    request: &Request,
+    facts: &Facts<'_>,
+    progress: Progress,
+    realm: &Realm,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Response, Error> {
+    match next(request, facts, progress, realm, now) {
+        Ok(Step::Issue) => {}
+        Ok(_) => return Decision::refuse(Error::new(ErrorCode::InteractionRequired, "something was left out")),
+        Err(error) => return Decision::refuse(error),
+    }
+    let Some((session, user)) = facts.session else {
+        return Decision::refuse(Error::new(ErrorCode::LoginRequired, "the person has to sign in"));
+    };
+    let family = fresh.family(now);
+    let Some(secret) = super::code::text(&family, fresh.bytes("code")) else {
+        return Decision::refuse(Error::new(ErrorCode::ServerError, "no code could be made"));
+    };
+    let by_consent = !facts.client.trusted || progress.consented;
+    let name = Name { handle: secret.handle(), family, by_consent };
+    let code = code_for(request, session, name, realm.settings.code_ttl, now);
+    let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
+    let consent = remembered(request, facts, progress, user, now);
+    Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
+        .with(consent)
+        .and(Change::Stands(Standing {
+            user: Some(user.id.clone()),
+            client: Some(request.client.clone()),
+            session: Some(session.id.clone()),
+            family: None,
+            consent: by_consent.then(|| (user.id.clone(), request.client.clone())),
+        }))
+        .and(Change::IssueCode(Box::new(code)))
+        .with(session.touch(&realm.settings, now))
+        .and(Change::Record(event))
+}
+
+/// Consent that was just given is kept together with what was given before.
+fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &User, now: Time) -> Vec<Change> {
+    if !progress.consented {
+        return Vec::new();
+    }
+    let before = facts.consent.map(|consent| consent.scope.clone()).unwrap_or_default();
+    let event = Event::new(Kind::ConsentGranted, now).user(&user.id).client(&request.client);
+    vec![
+        Change::GrantConsent(Box::new(Consent {
+            user: user.id.clone(),
+            client: request.client.clone(),
+            scope: before.either(&request.scope),
+            granted: now,
+        })),
+        Change::Record(event.detail("scope", request.scope.to_string())),
+    ]
+}
+
+/// What a code is known by, and what it leans on.
+struct Name {
+    handle: Handle,
+    family: FamilyId,
+    by_consent: bool,
+}
+
+fn code_for(request: &Request, session: &Session, name: Name, ttl: Span, now: Time) -> Code {
+    Code {
+        handle: name.handle,
+        client: request.client.clone(),
+        user: session.user.clone(),
+        session: session.id.clone(),
+        family: name.family,
+        by_consent: name.by_consent,
+        redirect_uri: request.redirect_uri.clone(),
+        challenge: request.challenge.clone(),
+        granted: Granted {
+            scope: request.scope.clone(),
+            resources: request.resources.clone(),
+            auth_time: session.auth_time,
+            amr: session.amr.clone(),
+            acr: session.acr().to_owned(),
+            nonce: request.nonce.clone(),
+            claims: request.claims.clone(),
+        },
+        expires: now + ttl,
+        redeemed_at: None,
+    }
+}

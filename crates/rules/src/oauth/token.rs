@@ -1,0 +1,373 @@
+//! The issuance gate. Every grant ends here, and no other code can issue.
+
+use super::authorize::ClaimsRequest;
+use super::client::{AccessFormat, Client, Grant};
+use super::code::Granted;
+use super::error::{Code as ErrorCode, Error};
+use super::family::{Family, Refresh, RefreshToken, Sealing};
+use super::scope::Scope;
+use super::userinfo;
+use crate::Fresh;
+use crate::decision::{Change, Decision, Standing};
+use crate::events::{Event, Kind};
+use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::jose::Alg;
+use crate::login::session::Session;
+use crate::people::User;
+use crate::realm::Realm;
+use crate::secret::{Handle, Secret, base64url};
+use crate::time::{Span, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The realm and its secrets, as every grant needs them.
+pub struct Context<'a> {
+    /// The issuer.
+    pub realm: &'a Realm,
+    /// Secrets behind refresh tokens.
+    pub sealing: &'a Sealing,
+}
+
+/// What a grant has established and wants tokens for.
+pub struct Ask<'a> {
+    /// Who asks, having proved it.
+    pub client: &'a Client,
+    /// By which grant.
+    pub grant: Grant,
+    /// With which scope.
+    pub scope: Scope,
+    /// For which audiences; empty: the issuer.
+    pub resources: Vec<String>,
+    /// On whose behalf; `None`: its own.
+    pub person: Option<Person<'a>>,
+}
+
+/// The person on whose behalf tokens are issued.
+pub struct Person<'a> {
+    /// Who.
+    pub user: &'a User,
+    /// In which session; `None` where the approval outlives it.
+    pub session: Option<&'a Session>,
+    /// The names of their groups.
+    pub groups: &'a [String],
+    /// What they approved.
+    pub granted: &'a Granted,
+    /// What the tokens descend from.
+    pub family: &'a FamilyId,
+    /// Whether the line of tokens begins here or goes on.
+    pub line: Line,
+}
+
+/// Where a line of tokens stands.
+pub enum Line {
+    /// It begins: the gate makes the family.
+    Begins,
+    /// It goes on, with this refresh token (or none) and these changes.
+    GoesOn(Option<Secret>),
+}
+
+/// What is handed out; signed after the changes are committed.
+#[derive(Debug)]
+pub struct Tokens {
+    /// The access token.
+    pub access: Access,
+    /// How long it is good for.
+    pub expires_in: Span,
+    /// What it is good for.
+    pub scope: Scope,
+    /// Who signed in, for the application.
+    pub id: Option<IdToken>,
+    /// The way to more.
+    pub refresh: Option<Secret>,
+}
+
+/// An access token, about to be made.
+#[derive(Debug)]
+pub enum Access {
+    /// To be signed (RFC 9068).
+    Jwt {
+        /// With what.
+        alg: Alg,
+        /// Typed `JWT` instead of `at+jwt`.
+        plain_typ: bool,
+        /// What it says.
+        claims: Box<AccessClaims>,
+    },
+    /// A random value.
+    Opaque(Secret),
+}
+
+/// RFC 9068 §2.2.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccessClaims {
+    /// The issuer.
+    pub iss: String,
+    /// The person, or the client itself.
+    pub sub: String,
+    /// For whom.
+    pub aud: Audience,
+    /// Seconds since 1970.
+    pub exp: i64,
+    /// Seconds since 1970.
+    pub iat: i64,
+    /// `FAMILY.CHANCE`, or `CHANCE` alone for a client's own token.
+    pub jti: String,
+    /// To whom it was issued.
+    pub client_id: String,
+    /// What it is good for.
+    pub scope: String,
+    /// When the person proved who they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth_time: Option<i64>,
+    /// To which class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acr: Option<String>,
+    /// How.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub amr: Vec<String>,
+}
+
+/// One audience as text, several as a list (RFC 7519 §4.1.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl Audience {
+    /// Whether `who` is among them.
+    pub fn has(&self, who: &str) -> bool {
+        match self {
+            Audience::One(one) => one == who,
+            Audience::Many(many) => many.iter().any(|one| one == who),
+        }
+    }
+}
+
+/// An ID token, about to be signed; `at_hash` is added with the access token at hand.
+#[derive(Debug)]
+pub struct IdToken {
+    /// With what.
+    pub alg: Alg,
+    /// What it says.
+    pub claims: Map<String, Value>,
+}
+
+/// An opaque access token as the facts tell.
+#[derive(Clone, Debug)]
+pub struct Opaque {
+    /// The hash of the token.
+    pub handle: Handle,
+    /// What a JWT in its place would say.
+    pub claims: AccessClaims,
+    /// Until when.
+    pub expires: Time,
+}
+
+/// The family part of a `jti`.
+pub fn family_of(jti: &str) -> Option<FamilyId> {
+    jti.split_once('.').map(|(family, _)| FamilyId(family.to_owned()))
+}
+
+/// The gate: checks what every grant must have checked, begins the family where it begins, and says what to hand out.
+pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh)) -> Decision<Tokens, Error> {
+    if let Err(error) = admit(ask, context.realm, now) {
+        return Decision::refuse(error);
+    }
+    let client = ask.client;
+    let (refresh, line) = match ask.person.as_ref().map(|person| (&person.line, person)) {
+        None => (None, Vec::new()),
+        Some((Line::GoesOn(refresh), _)) => (refresh.clone(), Vec::new()),
+        Some((Line::Begins, person)) => begin(ask, person, context, (now, fresh)),
+    };
+    let claims = access_claims(ask, context.realm, now, fresh);
+    let mut event = Event::new(Kind::TokensIssued, now).client(&client.id).detail("grant", ask.grant.name());
+    if let Some(person) = &ask.person {
+        event = event.user(&person.user.id);
+        event.session = person.session.map(|session| session.id.clone());
+    }
+    let access = match client.access_format {
+        AccessFormat::Opaque => Access::Opaque(fresh.secret("access")),
+        AccessFormat::Jwt => {
+            Access::Jwt { alg: client.access_alg, plain_typ: client.access_typ_jwt, claims: Box::new(claims.clone()) }
+        }
+    };
+    let opaque = match &access {
+        Access::Jwt { .. } => None,
+        Access::Opaque(secret) => {
+            let expires = now + context.realm.settings.access_ttl;
+            Some(Change::IssueOpaque(Box::new(Opaque { handle: secret.handle(), claims, expires })))
+        }
+    };
+    let id = ask.person.as_ref().and_then(|person| id_token(ask, person, context.realm, now));
+    let tokens =
+        Tokens { access, expires_in: context.realm.settings.access_ttl, scope: ask.scope.clone(), id, refresh };
+    Decision::accept(tokens).and(standing(ask)).with(line).with(opaque).and(Change::Record(event))
+}
+
+/// What no grant may leave out.
+fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
+    let client = ask.client;
+    if !client.is_enabled() {
+        return Err(Error::client("the client is disabled"));
+    }
+    if !client.may(ask.grant) {
+        return Err(Error::new(ErrorCode::UnauthorizedClient, "the client may not use this grant"));
+    }
+    if !ask.scope.is_within(&client.scope) {
+        return Err(match ask.person {
+            Some(_) => Error::grant("the client may no longer have this scope"),
+            None => Error::new(ErrorCode::InvalidScope, "the client may not have this scope"),
+        });
+    }
+    if ask.resources.iter().any(|uri| !client.resources.contains(uri)) {
+        return Err(Error::new(ErrorCode::InvalidTarget, "the client has no such resource"));
+    }
+    let Some(person) = &ask.person else { return Ok(()) };
+    if !person.user.is_enabled() {
+        return Err(Error::grant("the account may not be used"));
+    }
+    if !ask.scope.is_within(&person.granted.scope) {
+        return Err(Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted"));
+    }
+    let session_lives = person.session.is_none_or(|s| s.user == person.user.id && s.is_live(&realm.settings, now));
+    if session_lives { Ok(()) } else { Err(Error::grant("the session has ended")) }
+}
+
+/// What was revoked first, stays revoked: everything that the tokens lean on is found again inside the batch.
+fn standing(ask: &Ask<'_>) -> Change {
+    let person = ask.person.as_ref();
+    let goes_on = person.filter(|person| matches!(person.line, Line::GoesOn(_)));
+    Change::Stands(Standing {
+        user: person.map(|person| person.user.id.clone()),
+        client: Some(ask.client.id.clone()),
+        session: person.and_then(|person| person.session).map(|session| session.id.clone()),
+        family: goes_on.map(|person| person.family.clone()),
+        consent: None,
+    })
+}
+
+/// The first tokens of a family: its row, with a refresh token where the client may have one.
+fn begin(
+    ask: &Ask<'_>,
+    person: &Person<'_>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> (Option<Secret>, Vec<Change>) {
+    let settings = &context.realm.settings;
+    let offline = ask.scope.has("offline_access");
+    let token = ask
+        .client
+        .may(Grant::RefreshToken)
+        .then(|| RefreshToken::make(person.family, fresh.bytes("refresh"), context.sealing))
+        .flatten();
+    let session: Option<SessionId> = person.session.filter(|_| !offline).map(|session| session.id.clone());
+    let (idle, absolute) = match &token {
+        Some(_) => (settings.refresh_idle, settings.refresh_absolute),
+        None => (settings.access_ttl + settings.skew, settings.access_ttl + settings.skew),
+    };
+    let family = Family {
+        id: person.family.clone(),
+        client: ask.client.id.clone(),
+        user: person.user.id.clone(),
+        session,
+        granted: Granted { nonce: None, ..person.granted.clone() },
+        refresh: token.as_ref().map(|token| Refresh { current: token.secret.handle(), previous: None }),
+        created: now,
+        idle_until: now + idle,
+        expires: now + absolute,
+        revoked_at: None,
+    };
+    (token.map(|token| token.secret), vec![Change::StartFamily(Box::new(family))])
+}
+
+fn access_claims(ask: &Ask<'_>, realm: &Realm, now: Time, fresh: &Fresh) -> AccessClaims {
+    let chance = base64url(&fresh.bytes("jti")[..16]);
+    let aud = match ask.resources.as_slice() {
+        [] => Audience::One(realm.issuer.clone()),
+        [one] => Audience::One(one.clone()),
+        many => Audience::Many(many.to_vec()),
+    };
+    let person = ask.person.as_ref();
+    AccessClaims {
+        iss: realm.issuer.clone(),
+        sub: person.map_or_else(|| own_subject(&ask.client.id), |person| person.user.id.0.clone()),
+        aud,
+        exp: (now + realm.settings.access_ttl).seconds(),
+        iat: now.seconds(),
+        jti: person.map_or_else(|| chance.clone(), |person| format!("{}.{chance}", person.family)),
+        client_id: ask.client.id.0.clone(),
+        scope: ask.scope.to_string(),
+        auth_time: person.map(|person| person.granted.auth_time.seconds()),
+        acr: person.map(|person| person.granted.acr.clone()),
+        amr: person.map(|person| person.granted.amr.clone()).unwrap_or_default(),
+    }
+}
+
+/// RFC 9700 §4.15: the subject of a client's own token cannot be mistaken for a person's, whose ids hold no colon.
+pub fn own_subject(client: &ClientId) -> String {
+    format!("client:{client}")
+}
+
+/// OpenID Connect Core §2 and §12.2: true to what happened, also after refresh.
+fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Option<IdToken> {
+    let goes_on = matches!(person.line, Line::GoesOn(_));
+    if !person.granted.scope.has("openid") || (goes_on && ask.client.no_id_token_on_refresh) {
+        return None;
+    }
+    let mut claims = Map::new();
+    if ask.client.claims_in_id_token {
+        claims.extend(userinfo::claims_of(person.user, person.groups, &ask.scope, &ClaimsRequest::default().userinfo));
+    }
+    let single = &person.granted.claims.id_token;
+    claims.extend(userinfo::claims_of(person.user, person.groups, &Scope::default(), single));
+    claims.insert("iss".into(), json!(realm.issuer));
+    claims.insert("sub".into(), json!(person.user.id));
+    claims.insert("aud".into(), json!(ask.client.id));
+    claims.insert("exp".into(), json!((now + realm.settings.id_ttl).seconds()));
+    claims.insert("iat".into(), json!(now.seconds()));
+    claims.insert("auth_time".into(), json!(person.granted.auth_time.seconds()));
+    claims.insert("acr".into(), json!(person.granted.acr));
+    claims.insert("amr".into(), json!(person.granted.amr));
+    if let Some(nonce) = person.granted.nonce.as_ref().filter(|_| !goes_on) {
+        claims.insert("nonce".into(), json!(nonce));
+    }
+    if let Some(session) = person.session {
+        claims.insert("sid".into(), json!(session.id));
+    }
+    Some(IdToken { alg: ask.client.id_token_alg, claims })
+}
+
+/// RFC 6749 §4.4: a client's own access token.
+pub fn own(
+    client: &Client,
+    scope: Option<&str>,
+    resources: Vec<String>,
+    context: &Context<'_>,
+    at: (Time, &Fresh),
+) -> Decision<Tokens, Error> {
+    if client.is_public() {
+        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "a public client has no tokens of its own"));
+    }
+    let asked = match scope.map(Scope::parse) {
+        None => {
+            super::scope::STANDARD.iter().fold(client.scope.clone(), |scope, about_people| scope.without(about_people))
+        }
+        Some(None) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, "scope holds an illegal character")),
+        Some(Some(asked)) => asked,
+    };
+    // Scopes that speak of a person mean nothing without one.
+    if super::scope::STANDARD.iter().any(|about_people| asked.has(about_people)) {
+        return Decision::refuse(Error::new(ErrorCode::InvalidScope, "there is no person to whom these scopes apply"));
+    }
+    let grant = Grant::ClientCredentials;
+    issue(&Ask { client, grant, scope: asked, resources, person: None }, context, at)
+}
+
+/// Whom an access token speaks of: a person's id, or nobody.
+pub fn person_of(claims: &AccessClaims) -> Option<UserId> {
+    family_of(&claims.jti).map(|_| UserId(claims.sub.clone()))
+}

@@ -1,0 +1,157 @@
+//! A person.
+
+use crate::id::UserId;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What somebody may do to the realm itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Signs in to applications.
+    Member,
+    /// Manages people and applications.
+    Admin,
+    /// The first account; there is exactly one.
+    Owner,
+}
+
+impl Role {
+    /// The role's name, as the command line and the database write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Member => "member",
+            Role::Admin => "admin",
+            Role::Owner => "owner",
+        }
+    }
+    /// The role of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Role::Member, Role::Admin, Role::Owner].into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// A person as the facts tell.
+#[derive(Clone)]
+pub struct User {
+    /// The `sub`.
+    pub id: UserId,
+    /// What they sign in with, as typed at sign-up.
+    pub username: String,
+    /// Their address, if they gave one.
+    pub email: Option<String>,
+    /// Whether somebody proved that the address is theirs.
+    pub email_verified: bool,
+    /// Standard claims (OpenID Connect Core §5.1) other than those above, as a JSON object.
+    pub profile: Profile,
+    /// The stored form of their password, if they have one.
+    pub password: Option<String>,
+    /// What they may do to the realm.
+    pub role: Role,
+    /// Since when they may not sign in.
+    pub disabled_at: Option<Time>,
+    /// When the account was made.
+    pub created: Time,
+    /// When anything of it last changed (`updated_at`).
+    pub updated: Time,
+}
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("User").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Standard claims as stored text: parsed only where a claim is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile(String);
+
+/// Claims that a person or an operator may set (OpenID Connect Core §5.1). Everything else in a token is the
+/// server's own to say.
+pub const SETTABLE: [&str; 14] = [
+    "name",
+    "given_name",
+    "family_name",
+    "middle_name",
+    "nickname",
+    "profile",
+    "picture",
+    "website",
+    "gender",
+    "birthdate",
+    "zoneinfo",
+    "locale",
+    "phone_number",
+    "address",
+];
+
+impl Profile {
+    /// Nothing known.
+    pub fn empty() -> Self {
+        Profile("{}".into())
+    }
+    /// As read from the database.
+    pub fn stored(text: String) -> Self {
+        Profile(text)
+    }
+    /// As written to the database.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+    /// The claims.
+    pub fn claims(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+    /// One claim, when it is text.
+    pub fn get(&self, claim: &str) -> Option<String> {
+        self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)
+    }
+    /// With `claim` set to `value`, or removed when `value` is empty. Refused when the claim is not [`SETTABLE`],
+    /// is longer than 1,000 bytes or holds control characters.
+    pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
+        if !SETTABLE.contains(&claim) {
+            return Err("this claim cannot be set");
+        }
+        if value.len() > 1000 || value.chars().any(char::is_control) {
+            return Err("a claim is at most 1,000 bytes of printable text");
+        }
+        let mut claims = self.claims();
+        match (claim, value) {
+            (_, "") => drop(claims.remove(claim)),
+            ("address", text) => drop(claims.insert(claim.into(), serde_json::json!({ "formatted": text }))),
+            (_, text) => drop(claims.insert(claim.into(), Value::from(text))),
+        }
+        Ok(Profile(Value::Object(claims).to_string()))
+    }
+}
+
+impl User {
+    /// Whether they may sign in and what was issued for them may be used.
+    pub fn is_enabled(&self) -> bool {
+        self.disabled_at.is_none()
+    }
+    /// What to call them on a page.
+    pub fn display_name(&self) -> String {
+        self.profile.get("name").unwrap_or_else(|| self.username.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_claims_cannot_be_set() {
+        for claim in ["iss", "sub", "aud", "exp", "email_verified", "groups", "acr", "sid", "email"] {
+            assert!(Profile::empty().with(claim, "x").is_err(), "{claim}");
+        }
+    }
+
+    #[test]
+    fn an_empty_value_removes_a_claim() {
+        let named = Profile::empty().with("name", "Ada").expect("settable");
+        assert_eq!(named.get("name").as_deref(), Some("Ada"));
+        assert_eq!(named.with("name", "").expect("settable"), Profile::empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! A realm: an issuer with its own people, clients, keys and settings.
+
+use crate::id::RealmId;
+use crate::login::throttle;
+use crate::time::Span;
+
+/// An issuer and its rules of the house.
+#[derive(Clone, Debug)]
+pub struct Realm {
+    /// The key of everything that belongs to it.
+    pub id: RealmId,
+    /// The issuer identifier, byte for byte as configured (OpenID Connect Core §2, `iss`).
+    pub issuer: String,
+    /// How long things live and what is allowed.
+    pub settings: Settings,
+}
+
+/// What an operator may choose for a realm.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Lifetime of access tokens.
+    pub access_ttl: Span,
+    /// Lifetime of ID tokens.
+    pub id_ttl: Span,
+    /// Lifetime of authorization codes.
+    pub code_ttl: Span,
+    /// A refresh token unused for so long is dead.
+    pub refresh_idle: Span,
+    /// A family of refresh tokens is dead so long after its start, used or not.
+    pub refresh_absolute: Span,
+    /// How long the immediate predecessor of a refresh token still yields the same successor; zero: not at all.
+    pub refresh_grace: Span,
+    /// Lifetime of device codes.
+    pub device_ttl: Span,
+    /// A session unused for so long is dead.
+    pub session_idle: Span,
+    /// A session is dead so long after sign-in, used or not.
+    pub session_absolute: Span,
+    /// How long somebody may take over the pages between an authorization request and its answer.
+    pub flow_ttl: Span,
+    /// Whether confidential clients may leave PKCE out (RFC 9700 §2.1.1 recommends that they do not).
+    pub pkce_optional: bool,
+    /// Whether strangers may make accounts.
+    pub signup: bool,
+    /// Fewest characters of a new password.
+    pub password_min: usize,
+    /// How guessers are slowed.
+    pub throttle: throttle::Policy,
+    /// How often the last use of a session is written down.
+    pub touch_every: Span,
+    /// How far clocks of others may differ from ours.
+    pub skew: Span,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            access_ttl: Span::minutes(15),
+            id_ttl: Span::minutes(15),
+            code_ttl: Span::seconds(60),
+            refresh_idle: Span::days(30),
+            refresh_absolute: Span::days(90),
+            refresh_grace: Span::seconds(10),
+            device_ttl: Span::minutes(10),
+            session_idle: Span::hours(24),
+            session_absolute: Span::days(30),
+            flow_ttl: Span::hours(1),
+            pkce_optional: false,
+            signup: false,
+            password_min: 8,
+            throttle: throttle::Policy::default(),
+            touch_every: Span::minutes(5),
+            skew: Span::seconds(60),
+        }
+    }
+}

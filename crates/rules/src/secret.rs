@@ -1,0 +1,85 @@
+//! Secrets that do not print, and the hashes under which they are kept.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// A secret in clear, on its way in or out. It has no `Debug`, no `PartialEq`, and is wiped when dropped.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes `text` as a secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Secret(Zeroizing::new(text.into()))
+    }
+    /// The text itself, for the one place that must send or hash it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+    /// The hash under which it is kept.
+    pub fn handle(&self) -> Handle {
+        Handle::of(&self.0)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// SHA-256 of a 256-bit random secret: all that is stored of codes, tokens, cookies and client secrets.
+#[derive(Clone, Copy, Hash, Eq)]
+pub struct Handle(pub [u8; 32]);
+
+impl Handle {
+    /// The handle of a secret's exact bytes.
+    pub fn of(secret: &str) -> Self {
+        Handle(Sha256::digest(secret.as_bytes()).into())
+    }
+    /// From stored bytes; `None` when they are not 32.
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Handle)
+    }
+}
+
+impl PartialEq for Handle {
+    /// In constant time.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handle(…)")
+    }
+}
+
+/// Compares two byte strings in constant time (for equal lengths).
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// Base64url without padding (RFC 4648 §5).
+pub fn base64url(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Decodes canonical base64url without padding; non-zero trailing bits, padding and white space are refused.
+pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+/// HMAC-SHA-256 of `parts`, each preceded by its length, so that no two lists give the same input.
+pub fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    use hmac::{Hmac, KeyInit, Mac};
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes any key"));
+    for part in parts {
+        mac.update(&(part.len() as u64).to_be_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}

@@ -1,0 +1,112 @@
+//! What a value must be beyond its type, alone and beside others.
+
+use super::options::Config;
+use super::value::Value;
+use crate::net::Cidr;
+use base64::Engine as _;
+use rules::Secret;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Not below `low` nor above `high`.
+pub fn between<T: PartialOrd + Value>(low: T, high: T) -> impl Fn(&T) -> Result<(), String> {
+    move |value| match *value >= low && *value <= high {
+        true => Ok(()),
+        false => Err(format!("must be between {} and {}", shown(&low), shown(&high))),
+    }
+}
+
+/// At least `low`.
+pub fn at_least<T: PartialOrd + Value>(low: T) -> impl Fn(&T) -> Result<(), String> {
+    move |value| match *value >= low {
+        true => Ok(()),
+        false => Err(format!("must be at least {}", shown(&low))),
+    }
+}
+
+/// The check of a value that may be unset.
+pub fn if_set<T>(check: impl Fn(&T) -> Result<(), String>) -> impl Fn(&Option<T>) -> Result<(), String> {
+    move |value| value.as_ref().map_or(Ok(()), &check)
+}
+
+fn shown<T: Value>(value: &T) -> String {
+    value.show().unwrap_or_default().replace('"', "")
+}
+
+/// One address or more, none twice.
+pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
+    if addresses.is_empty() {
+        return Err("needs at least one address".to_owned());
+    }
+    match addresses.iter().enumerate().find(|(at, one)| one.port() != 0 && addresses[..*at].contains(one)) {
+        Some((_, twice)) => Err(format!("names {twice} twice")),
+        None => Ok(()),
+    }
+}
+
+/// A name that people see: 1 to 64 characters.
+pub fn readable_name(name: &str) -> Result<(), String> {
+    match name.trim().chars().count() {
+        1..=64 => Ok(()),
+        _ => Err("must have 1 to 64 characters".to_owned()),
+    }
+}
+
+/// Embedded SQLite with a file name.
+pub fn sqlite_url(url: &str) -> Result<(), String> {
+    match url.strip_prefix("sqlite:") {
+        Some(file) if !file.is_empty() && !file.starts_with("//") && !file.starts_with(':') => Ok(()),
+        _ => Err(format!("{url:?} is not sqlite:FILE")),
+    }
+}
+
+/// Base64 of exactly 32 bytes. The message never repeats the value.
+pub fn master_key(key: &Secret) -> Result<(), String> {
+    match decode_master_key(key) {
+        Some(_) => Ok(()),
+        None => Err("is not 32 bytes in base64".to_owned()),
+    }
+}
+
+pub(super) fn decode_master_key(key: &Secret) -> Option<[u8; 32]> {
+    let text = key.reveal().trim();
+    base64::engine::general_purpose::STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+/// Networks, none of them the whole world: whoever reaches the server would choose their own address.
+pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
+    match networks.iter().find(|network| network.is_everything()) {
+        Some(network) => Err(format!("{network} would believe everybody: list your proxies' own addresses")),
+        None => Ok(()),
+    }
+}
+
+/// Argon2id at or above OWASP's list of equal strengths (Password Storage Cheat Sheet): KiB and passes, one lane.
+const OWASP_ARGON2ID: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
+
+/// What must hold between options: the option to change and why.
+pub fn together(config: &Config) -> Vec<(&'static str, String)> {
+    let argon2 = &config.argon2;
+    let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
+    let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
+    let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
+    let rules: [(bool, &'static str, String); 7] = [
+        (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
+        (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
+        (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
+        (config.refresh.idle <= config.refresh.absolute, "refresh.idle", "is longer than refresh.absolute".to_owned()),
+        (config.session.idle <= config.session.absolute, "session.idle", "is longer than session.absolute".to_owned()),
+        (
+            config.throttle.base_delay <= config.throttle.max_delay,
+            "throttle.base_delay",
+            "is longer than throttle.max_delay".to_owned(),
+        ),
+        both_or_none(&config.tls.certificate, &config.tls.key),
+    ];
+    rules.into_iter().filter(|(holds, ..)| !holds).map(|(_, option, why)| (option, why)).collect()
+}
+
+fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> (bool, &'static str, String) {
+    let missing = if certificate.is_some() { "tls.key" } else { "tls.certificate" };
+    (certificate.is_some() == key.is_some(), missing, "is missing: TLS needs a certificate and its key".to_owned())
+}

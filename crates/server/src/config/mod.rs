@@ -1,0 +1,147 @@
+//! The configuration: one table of options ([`SECTIONS`]), and from it the TOML parser, the environment overrides, the
+//! example file, the checks, the documentation and the typed [`Config`].
+//!
+//! Owns what an operator may change, and is the only room that reads the environment. Does not own what a change means:
+//! the values are handed on as plain types.
+
+mod checks;
+mod file;
+mod options;
+mod public_url;
+mod reader;
+mod render;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use options::*;
+pub use public_url::PublicUrl;
+pub use reader::{Problem, Source, declared, variable};
+pub use render::{Shown, example, markdown};
+pub use value::{LogFormat, ProxyHeader, Size, Synchronous, TryIt, Value};
+
+use reader::{Given, Reader, find, suggestion};
+use std::path::{Path, PathBuf};
+use value::Raw;
+
+/// The variable that names the configuration file when no flag does.
+const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";
+
+/// What the configuration is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The TOML file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The environment, as names and values.
+    pub env: Vec<(String, String)>,
+    /// Options given by flags: the option's dotted name and the text. A name that is repeated makes a list.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+impl Sources {
+    /// The process's environment with the flags of the command line. The file is `file`, else what `PORTIERE_CONFIG`
+    /// names, else none.
+    pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
+        let env = environment();
+        let named = || env.iter().find(|(name, value)| name == CONFIG_VARIABLE && !value.is_empty());
+        let file = file.or_else(|| named().map(|(_, value)| PathBuf::from(value)));
+        Sources { file, env, flags }
+    }
+}
+
+/// The process's environment; entries that are not UTF-8 are left out.
+pub fn environment() -> Vec<(String, String)> {
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+/// Everything that is wrong with the file at `file`, taken alone.
+pub fn check(file: &Path) -> Vec<Problem> {
+    Config::load(Sources { file: Some(file.to_owned()), ..Sources::default() }).err().unwrap_or_default()
+}
+
+impl Config {
+    /// Reads file, environment and flags, each overriding the one before. The error is every problem at once.
+    pub fn load(sources: Sources) -> Result<Config, Vec<Problem>> {
+        let mut reader = Reader::default();
+        if let Some(path) = &sources.file {
+            file::read(path, &mut reader);
+        }
+        let warnings = read_env(&sources.env, &mut reader);
+        read_flags(&sources.flags, &mut reader);
+        let mut config = options::build(&mut reader);
+        if reader.problems.is_empty() {
+            let joint = checks::together(&config).into_iter();
+            let problem =
+                |(option, message)| Problem { place: String::new(), option: Some(str::to_owned(option)), message };
+            reader.problems.extend(joint.map(problem));
+        }
+        if !reader.problems.is_empty() {
+            return Err(reader.problems);
+        }
+        config.sources = reader.sources;
+        config.warnings = warnings;
+        let outside = config.server.listen.iter().any(|address| !address.ip().is_loopback());
+        if outside && config.server.public_url.is_none() {
+            config.warnings.push("public_url is not set: the server answers to localhost only".to_owned());
+        }
+        Ok(config)
+    }
+
+    /// The public URL; where none is configured, localhost with `port`, the port that the server really listens on.
+    pub fn public_url(&self, port: u16) -> PublicUrl {
+        let default = || PublicUrl::localhost(self.tls.certificate.is_some(), port);
+        self.server.public_url.clone().unwrap_or_else(default)
+    }
+
+    /// True when `listen` was left at its default, so that a machine without IPv6 may do with the first address.
+    pub fn listens_by_default(&self) -> bool {
+        !self.sources.contains_key("listen")
+    }
+
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.server.data.join(self.store.url.strip_prefix("sqlite:").unwrap_or(&self.store.url))
+    }
+
+    /// The file of the master key.
+    pub fn master_key_file(&self) -> PathBuf {
+        self.keys.master.clone().unwrap_or_else(|| self.server.data.join("master.key"))
+    }
+
+    /// The master key, where it was given itself instead of a file.
+    pub fn master_key(&self) -> Option<[u8; 32]> {
+        self.keys.master_key.as_ref().and_then(checks::decode_master_key)
+    }
+}
+
+/// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not.
+fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ours = env
+        .iter()
+        .filter(|(name, value)| name.starts_with("PORTIERE_") && name != CONFIG_VARIABLE && !value.is_empty());
+    for (name, value) in ours {
+        match declared().find(|option| variable(option.name) == *name) {
+            Some(option) => {
+                reader.give(option, Given { raw: Raw::Word(value.clone()), source: Source::Env, place: name.clone() });
+            }
+            None => {
+                let nearest = suggestion(name, declared().map(|option| variable(option.name)));
+                warnings.push(format!("the environment variable {name} is no option{nearest}"));
+            }
+        }
+    }
+    warnings
+}
+
+fn read_flags(flags: &[(&'static str, String)], reader: &mut Reader) {
+    for (at, (name, _)) in flags.iter().enumerate() {
+        let repeated = flags[..at].iter().any(|(earlier, _)| earlier == name);
+        let Some(option) = find(name).filter(|_| !repeated) else { continue };
+        let words: Vec<&str> = flags.iter().filter(|(other, _)| other == name).map(|(_, word)| word.as_str()).collect();
+        let place = format!("--{}", name.replace(['.', '_'], "-"));
+        reader.give(option, Given { raw: Raw::Word(words.join(",")), source: Source::Flag, place });
+    }
+}

@@ -1,0 +1,320 @@
+//! The table of options: one entry each, and everything else comes from it.
+
+use super::checks::{at_least, between, if_set, listens, master_key, not_everybody, readable_name, sqlite_url};
+use super::public_url::PublicUrl;
+use super::reader::{Reader, Source};
+use super::value::{LogFormat, ProxyHeader, Size, Synchronous, TryIt, Value};
+use crate::net::Cidr;
+use rules::{Secret, Span};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+
+/// When an option is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Once, when the server starts.
+    Start,
+    /// The file it names is read again whenever it changes, while the server runs.
+    Live,
+}
+
+/// One option as the table declares it.
+pub struct Declared {
+    /// Its dotted name, as in `store.url`.
+    pub name: &'static str,
+    /// What it does, in sentences.
+    pub doc: &'static str,
+    /// What it takes.
+    pub takes: fn() -> String,
+    /// Its default as TOML; `None` when it is computed or unset.
+    pub default: fn() -> Option<String>,
+    /// What stands in for a default that is not a constant.
+    pub computed: &'static str,
+    /// When it is read.
+    pub when: When,
+}
+
+/// Options that belong together: a table of the TOML file.
+pub struct Section {
+    /// What its options' names begin with: empty, or a dotted name and a dot.
+    pub prefix: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// Its options.
+    pub options: &'static [Declared],
+}
+
+macro_rules! check {
+    () => {
+        |_| Ok(())
+    };
+    ($check:expr) => {
+        $check
+    };
+}
+
+macro_rules! options {
+    ($(
+        $(#[doc = $about:literal])+
+        $prefix:literal $section:ident: $Section:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident: $kind:ty = $default:expr $(=> $computed:literal)?, $when:ident $(, $check:expr)?;
+            )+
+        }
+    )+) => {
+        $(
+            $(#[doc = $about])+
+            #[derive(Clone, Debug)]
+            pub struct $Section {
+                $($(#[doc = $doc])+ pub $field: $kind,)+
+            }
+        )+
+
+        /// Every setting, typed and checked.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $($(#[doc = $about])+ pub $section: $Section,)+
+            /// What was odd but is no reason to refuse: unknown `PORTIERE_` variables,
+            /// a server that nobody but this machine can name.
+            pub warnings: Vec<String>,
+            pub(super) sources: BTreeMap<&'static str, Source>,
+        }
+
+        /// The table itself.
+        pub const SECTIONS: &[Section] = &[$(Section {
+            prefix: $prefix,
+            about: concat!($($about, "\n"),+),
+            options: &[$(Declared {
+                name: concat!($prefix, stringify!($field)),
+                doc: concat!($($doc, "\n"),+),
+                takes: <$kind as Value>::takes,
+                default: || {
+                    let default: $kind = $default;
+                    default.show()
+                },
+                computed: concat!($($computed)?),
+                when: When::$when,
+            }),+],
+        }),+];
+
+        pub(super) fn build(reader: &mut Reader) -> Config {
+            Config {
+                $($section: $Section {
+                    $($field: reader.take::<$kind>(
+                        concat!($prefix, stringify!($field)),
+                        || $default,
+                        check!($($check)?),
+                    ),)+
+                },)+
+                warnings: Vec::new(),
+                sources: BTreeMap::new(),
+            }
+        }
+
+        impl Config {
+            /// Each option's name and its value as TOML, in the table's order.
+            pub(super) fn values(&self) -> Vec<(&'static str, Option<String>)> {
+                vec![$($((concat!($prefix, stringify!($field)), self.$section.$field.show())),+),+]
+            }
+        }
+    };
+}
+
+options! {
+    /// Where the server listens and what it is called.
+    "" server: Server {
+        /// Addresses to listen on. Port 0 takes any free port.
+        /// Where a machine has no IPv6, the default's second address is left out.
+        listen: Vec<SocketAddr> = default_listen(), Start, |all| listens(all);
+        /// The URL under which people and applications reach the server: the issuer, byte for byte.
+        /// It must be https, except on localhost, and have neither a query, a fragment nor a trailing slash.
+        public_url: Option<PublicUrl> = None => "http://localhost with the port of `listen`", Start;
+        /// The data folder, made with mode 0700.
+        data: PathBuf = "./data".into(), Start;
+        /// Whether the home page offers "Try it"; `auto` means on a localhost public URL.
+        try_it: TryIt = TryIt::Auto, Start;
+    }
+
+    /// How the pages present themselves.
+    "brand." brand: Brand {
+        /// The name on every page.
+        name: String = "Portiere".into(), Start, |name| readable_name(name);
+    }
+
+    /// Where facts are kept.
+    "store." store: Store {
+        /// The database, `sqlite:FILE`; a relative file lies in the data folder.
+        url: String = "sqlite:portiere.db".into(), Start, |url| sqlite_url(url);
+        /// Connections that read.
+        readers: Option<usize> = None => "one a core, at least 2 and at most 4", Start, if_set(between(1, 64));
+        /// When a write is acknowledged: `full` once it is on the disk; with `normal` a power cut may lose the
+        /// last ones.
+        synchronous: Synchronous = Synchronous::Full, Start;
+    }
+
+    /// How much of the machine password hashing may take.
+    "hash." hash: Hash {
+        /// Threads that hash.
+        threads: Option<usize> = None => "one a core", Start, if_set(between(1, 1024));
+        /// How long a sign-in may wait for its turn. Past that it is refused at once with 503 and Retry-After.
+        max_wait: Duration = Duration::from_secs(3), Start,
+            between(Duration::from_millis(100), Duration::from_secs(60));
+        /// Ceiling of the memory in which hashes are computed.
+        memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(Size(8 << 20)));
+    }
+
+    /// The parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.
+    "hash.argon2." argon2: Argon2 {
+        /// Memory of one hash, in KiB.
+        memory_kib: u32 = 19_456, Start, between(7_168, 4_194_304);
+        /// Passes over that memory.
+        passes: u32 = 2, Start, between(1, 64);
+        /// Lanes of one hash.
+        lanes: u32 = 1, Start, between(1, 64);
+    }
+
+    /// What a password must be.
+    "password." password: Password {
+        /// The least number of bytes. NIST SP 800-63B asks for 15 where the password is the only factor.
+        min_length: usize = 8, Start, between(8, 64);
+    }
+
+    /// Accounts that people make themselves.
+    "signup." signup: Signup {
+        /// Whether anybody may make an account.
+        enabled: bool = false, Start;
+    }
+
+    /// Lives of tokens.
+    "token." token: Token {
+        /// Life of an access token. A signed one that was revoked is still good elsewhere until it ends.
+        access_ttl: Span = Span::minutes(15), Start, between(Span::seconds(10), Span::hours(24));
+        /// Life of an ID token.
+        id_ttl: Span = Span::minutes(15), Start, between(Span::seconds(10), Span::hours(24));
+    }
+
+    /// Authorization codes.
+    "code." code: Code {
+        /// Life of an authorization code (RFC 6749 §4.1.2 recommends at most 10 minutes).
+        ttl: Span = Span::seconds(60), Start, between(Span::seconds(1), Span::minutes(10));
+    }
+
+    /// Refresh tokens.
+    "refresh." refresh: Refresh {
+        /// A refresh token that is not used for so long is dead.
+        idle: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
+        /// No line of refresh tokens outlives this.
+        absolute: Span = Span::days(90), Start, between(Span::minutes(1), Span::days(3650));
+        /// How long the token before the current one, sent again by its client, still yields the same successor,
+        /// so that a lost response signs nobody out. `0s`: any reuse revokes the whole line.
+        grace: Span = Span::seconds(10), Start, between(Span::ZERO, Span::minutes(5));
+    }
+
+    /// The device flow (RFC 8628).
+    "device." device: Device {
+        /// Life of a device code.
+        ttl: Span = Span::minutes(10), Start, between(Span::minutes(1), Span::minutes(30));
+    }
+
+    /// Sign-in sessions.
+    "session." session: Session {
+        /// A session that is not used for so long is over.
+        idle: Span = Span::hours(24), Start, between(Span::minutes(1), Span::days(3650));
+        /// No session outlives this.
+        absolute: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
+    }
+
+    /// Proof keys for codes (RFC 7636).
+    "pkce." pkce: Pkce {
+        /// Lets clients that have a secret leave out PKCE. Public clients never may.
+        optional_for_confidential: bool = false, Start;
+    }
+
+    /// Signing keys and the key that encrypts them.
+    "keys." keys: Keys {
+        /// Age at which the next signing key takes over.
+        rotate_after: Span = Span::days(90), Start, between(Span::days(1), Span::days(3650));
+        /// File of the master key, made with mode 0600 at the first start. Keep a copy apart from the backups.
+        master: Option<PathBuf> = None => "`master.key` in the data folder", Start;
+        /// The master key itself, 32 bytes in base64, in place of a file. Give it through the environment.
+        master_key: Option<Secret> = None => "not set", Start, if_set(master_key);
+    }
+
+    /// Slowing down guessers. Only failures count, and nobody is locked out for good.
+    "throttle." throttle: Throttle {
+        /// Failures of an account that cost nothing.
+        free_failures: u32 = 5, Start, between(1, 1000);
+        /// The delay after the first failure beyond those; it doubles with each further one.
+        base_delay: Span = Span::seconds(1), Start, between(Span(100), Span::minutes(10));
+        /// The longest delay.
+        max_delay: Span = Span::minutes(15), Start, between(Span::seconds(1), Span::hours(24));
+        /// Failures of an address (a /64 for IPv6) that cost nothing.
+        address_free_failures: u32 = 50, Start, between(1, 1_000_000);
+    }
+
+    /// What a connection may take of the server.
+    "limits." limits: Limits {
+        /// Time in which a request's headers, and before them the TLS handshake, must have come.
+        header_timeout: Duration = Duration::from_secs(10), Start,
+            between(Duration::from_millis(100), Duration::from_secs(300));
+        /// Time in which a request's body must have come.
+        body_timeout: Duration = Duration::from_secs(15), Start,
+            between(Duration::from_millis(100), Duration::from_secs(600));
+        /// Time after which a connection without a request is closed.
+        idle_timeout: Duration = Duration::from_secs(60), Start,
+            between(Duration::from_secs(1), Duration::from_secs(3600));
+        /// Time that running requests are given when the server stops.
+        drain_timeout: Duration = Duration::from_secs(25), Start,
+            between(Duration::from_millis(100), Duration::from_secs(600));
+        /// The largest body.
+        body_size: Size = Size(64 << 10), Start, between(Size(16 << 10), Size(16 << 20));
+        /// Connections from one address (a /64 for IPv6) at a time. Loopback and listed proxies are exempt.
+        connections_per_address: usize = 1024, Start, at_least(1);
+        /// Further networks whose connections are not counted per address.
+        exempt_addresses: Vec<Cidr> = Vec::new(), Start;
+        /// Connections in all.
+        connections: usize = 20_000, Start, at_least(1);
+    }
+
+    /// Reverse proxies in front of the server.
+    "proxy." proxy: Proxy {
+        /// Networks of the proxies whose forwarded headers are believed. Nobody else's ever are.
+        trusted: Vec<Cidr> = Vec::new(), Start, |all| not_everybody(all);
+        /// The one header in which they name the client. The other one is ignored, since a proxy passes it on as
+        /// it came.
+        header: ProxyHeader = ProxyHeader::XForwardedFor, Start;
+    }
+
+    /// TLS, where no proxy does it.
+    "tls." tls: Tls {
+        /// PEM file of the certificate and its chain.
+        certificate: Option<PathBuf> = None => "no TLS", Live;
+        /// PEM file of the certificate's private key.
+        key: Option<PathBuf> = None => "no TLS", Live;
+    }
+
+    /// Log lines, on standard error.
+    "log." log: Log {
+        /// `text` for people, `json` for machines.
+        format: LogFormat = LogFormat::Text, Start;
+        /// The least severe level that is written.
+        level: LevelFilter = LevelFilter::INFO, Start;
+        /// A request that takes longer is logged as slow.
+        slow: Duration = Duration::from_secs(1), Start, at_least(Duration::from_millis(1));
+    }
+
+    /// The record of who did what.
+    "audit." audit: Audit {
+        /// How long events are kept.
+        retention: Span = Span::days(90), Start, between(Span::days(1), Span::days(36_500));
+    }
+}
+
+/// Loopback in both families, port 8080.
+pub fn default_listen() -> Vec<SocketAddr> {
+    vec![(Ipv4Addr::LOCALHOST, 8080).into(), (Ipv6Addr::LOCALHOST, 8080).into()]
+}

@@ -1,0 +1,219 @@
+//! The public URL: the issuer, byte for byte.
+
+use super::value::{Raw, Value};
+use std::fmt;
+
+/// Where people and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and is never
+/// changed; host and origin are derived from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl {
+    text: String,
+    https: bool,
+    /// Lower case, an IPv6 address in brackets.
+    host: String,
+    port: Option<u16>,
+    path_at: usize,
+}
+
+impl PublicUrl {
+    /// Parses `https://host[:port][/path]`. Plain http is for localhost, 127.0.0.1 and `[::1]` only; a query, a
+    /// fragment, user information and a trailing slash are refused.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (https, rest) = match text.split_once("://") {
+            Some(("https", rest)) => (true, rest),
+            Some(("http", rest)) => (false, rest),
+            _ => return Err(format!("{text:?} does not begin with https:// (or http:// on localhost)")),
+        };
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        check_path(path)?;
+        let (host, port) = split_port(authority)?;
+        check_host(host)?;
+        let url = PublicUrl {
+            text: text.to_owned(),
+            https,
+            host: host.to_ascii_lowercase(),
+            port,
+            path_at: text.len() - path.len(),
+        };
+        if !url.https && !url.is_localhost() {
+            return Err(format!("must be https: plain http is for localhost, 127.0.0.1 and [::1] only, not {host:?}"));
+        }
+        Ok(url)
+    }
+
+    /// `http://localhost`, or https, with `port`: the default.
+    pub fn localhost(https: bool, port: u16) -> Self {
+        let (scheme, usual) = if https { ("https", 443) } else { ("http", 80) };
+        let mut text = format!("{scheme}://localhost");
+        if port != usual {
+            text.push_str(&format!(":{port}"));
+        }
+        let path_at = text.len();
+        PublicUrl { text, https, host: "localhost".to_owned(), port: Some(port), path_at }
+    }
+
+    /// The text as configured: the issuer.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+    /// True for https.
+    pub fn is_https(&self) -> bool {
+        self.https
+    }
+    /// True for localhost, 127.0.0.1 and `[::1]`.
+    pub fn is_localhost(&self) -> bool {
+        matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "[::1]")
+    }
+    /// The host in lower case, an IPv6 address in brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+    /// The port, given or implied by the scheme.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(if self.https { 443 } else { 80 })
+    }
+    /// The path: empty, or `/` and segments without a trailing slash.
+    pub fn path(&self) -> &str {
+        &self.text[self.path_at..]
+    }
+    /// Host and port as a browser writes them into `Host`: without the scheme's own port.
+    pub fn authority(&self) -> String {
+        match (self.https, self.port()) {
+            (true, 443) | (false, 80) => self.host.clone(),
+            (_, port) => format!("{}:{port}", self.host),
+        }
+    }
+    /// The origin as a browser writes it (RFC 6454 §6.2).
+    pub fn origin(&self) -> String {
+        format!("{}://{}", if self.https { "https" } else { "http" }, self.authority())
+    }
+}
+
+fn check_path(path: &str) -> Result<(), String> {
+    if path.contains(['?', '#']) {
+        return Err("must have neither a query nor a fragment".to_owned());
+    }
+    let Some(segments) = path.strip_prefix('/') else { return Ok(()) };
+    if segments.is_empty() || segments.ends_with('/') {
+        return Err("must not end in a slash: the issuer is compared byte for byte".to_owned());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    match segments.split('/').find(|part| part.is_empty() || matches!(*part, "." | "..") || !part.chars().all(plain)) {
+        Some(part) => Err(format!("has a path segment {part:?} that is not letters, digits, '-', '.', '_' and '~'")),
+        None => Ok(()),
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+    if authority.contains('@') {
+        return Err("must not have user information".to_owned());
+    }
+    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
+    let Some(colon) = authority[after_brackets..].find(':').map(|at| at + after_brackets) else {
+        return Ok((authority, None));
+    };
+    let port = &authority[colon + 1..];
+    match port.parse::<u16>() {
+        Ok(number) if number > 0 && port.bytes().all(|b| b.is_ascii_digit()) => Ok((&authority[..colon], Some(number))),
+        _ => Err(format!("has a port {port:?} that is not between 1 and 65535")),
+    }
+}
+
+fn check_host(host: &str) -> Result<(), String> {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return match address.parse::<std::net::Ipv6Addr>() {
+            Ok(_) => Ok(()),
+            Err(_) => Err(format!("has a host {host:?} that is not an IPv6 address")),
+        };
+    }
+    let label = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 63
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    match host.len() <= 253 && host.split('.').all(label) {
+        true => Ok(()),
+        false => Err(format!("has a host {host:?} that is not a DNS name (write other scripts in their xn-- form)")),
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Value for PublicUrl {
+    fn takes() -> String {
+        "a URL such as \"https://login.example.com\"".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        PublicUrl::parse(&String::parse(raw)?)
+    }
+    fn show(&self) -> Option<String> {
+        self.text.show()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_kept_and_the_rest_derived() {
+        let url = PublicUrl::parse("https://Login.Example.com:443/realms/a").unwrap();
+        assert_eq!(url.as_str(), "https://Login.Example.com:443/realms/a");
+        assert_eq!(url.origin(), "https://login.example.com");
+        assert_eq!((url.path(), url.port(), url.is_https()), ("/realms/a", 443, true));
+        let local = PublicUrl::parse("http://[::1]:8080").unwrap();
+        assert_eq!((local.authority().as_str(), local.path(), local.is_localhost()), ("[::1]:8080", "", true));
+    }
+
+    #[test]
+    fn plain_http_is_for_localhost_alone() {
+        for good in ["http://localhost", "http://127.0.0.1:1", "http://[::1]:9"] {
+            assert!(PublicUrl::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["http://example.com", "http://localhost.evil.test", "http://127.0.0.2", "http://10.0.0.1"] {
+            assert!(PublicUrl::parse(bad).unwrap_err().contains("https"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_would_not_compare_byte_for_byte_is_refused() {
+        for bad in [
+            "https://a.test/",
+            "https://a.test/b/",
+            "https://a.test?x",
+            "https://a.test/#f",
+            "https://u@a.test",
+            "https://",
+            "https://a..test",
+            "https://a.test:0",
+            "https://a.test:",
+            "https://a.test:+80",
+            "https://a.test:99999",
+            "https://a.test/a//b",
+            "https://a.test/../b",
+            "https://a.test/%2e",
+            "ftp://a.test",
+            "https://[::g]",
+            "https://[::1",
+            "https://a b.test",
+            "https://ä.test",
+            "a.test",
+            "HTTPS://a.test",
+        ] {
+            assert!(PublicUrl::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_default_drops_the_usual_port() {
+        assert_eq!(PublicUrl::localhost(false, 80).as_str(), "http://localhost");
+        assert_eq!(PublicUrl::localhost(true, 8443).as_str(), "https://localhost:8443");
+        assert_eq!(PublicUrl::localhost(false, 8080), PublicUrl::parse("http://localhost:8080").unwrap());
+    }
+}

@@ -1,0 +1,136 @@
+//! Values on their way from file, environment and command line into the typed configuration.
+
+use super::options::{Declared, SECTIONS};
+use super::value::{Raw, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Where a value came from. A later one overrides an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The table.
+    Default,
+    /// The configuration file.
+    File,
+    /// An environment variable.
+    Env,
+    /// A flag of the command line.
+    Flag,
+}
+
+impl Source {
+    /// Its name: `default`, `file`, `env` or `flag`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Default => "default",
+            Source::File => "file",
+            Source::Env => "env",
+            Source::Flag => "flag",
+        }
+    }
+}
+
+/// Something that is wrong with the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: `portiere.toml:12`, `PORTIERE_STORE_URL`, `--listen`; empty when no single place is to blame.
+    pub place: String,
+    /// The option, if it is about one.
+    pub option: Option<String>,
+    /// What is wrong, as one sentence's predicate.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let option = self.option.as_deref().unwrap_or_default();
+        let parts = [self.place.as_str(), option, self.message.as_str()];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        f.write_str(&parts.join(": "))
+    }
+}
+
+/// A value and where it was found.
+pub struct Given {
+    /// The value.
+    pub raw: Raw,
+    /// The kind of source.
+    pub source: Source,
+    /// The place, as in [`Problem::place`].
+    pub place: String,
+}
+
+/// Hands each option its values and gathers what is wrong with them.
+#[derive(Default)]
+pub struct Reader {
+    given: BTreeMap<&'static str, Vec<Given>>,
+    pub(super) sources: BTreeMap<&'static str, Source>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Reader {
+    /// Adds a value; those added later win.
+    pub fn give(&mut self, option: &'static Declared, given: Given) {
+        self.given.entry(option.name).or_default().push(given);
+    }
+
+    /// The value of `name`. Every value that was given is checked, an overridden one too; the last one counts.
+    pub fn take<T: Value>(
+        &mut self,
+        name: &'static str,
+        default: impl FnOnce() -> T,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> T {
+        let mut value = None;
+        for given in self.given.remove(name).unwrap_or_default() {
+            match T::parse(&given.raw).and_then(|parsed| check(&parsed).map(|()| parsed)) {
+                Ok(parsed) => {
+                    value = Some(parsed);
+                    self.sources.insert(name, given.source);
+                }
+                Err(message) => {
+                    self.problems.push(Problem { place: given.place, option: Some(name.to_owned()), message });
+                }
+            }
+        }
+        value.unwrap_or_else(default)
+    }
+}
+
+/// Every option of the table.
+pub fn declared() -> impl Iterator<Item = &'static Declared> {
+    SECTIONS.iter().flat_map(|section| section.options)
+}
+
+/// The option of that name.
+pub fn find(name: &str) -> Option<&'static Declared> {
+    declared().find(|option| option.name == name)
+}
+
+/// The environment variable of an option: `PORTIERE_STORE_URL` for `store.url`.
+pub fn variable(name: &str) -> String {
+    format!("PORTIERE_{}", name.replace('.', "_").to_ascii_uppercase())
+}
+
+/// `; did you mean …?` with the candidate that is fewest edits away, or nothing when all are far.
+pub fn suggestion(word: &str, candidates: impl Iterator<Item = String>) -> String {
+    let nearest = candidates.map(|candidate| (edits(word, &candidate), candidate)).min();
+    match nearest {
+        Some((distance, candidate)) if distance <= (word.len() / 3).max(2) => format!("; did you mean {candidate}?"),
+        _ => String::new(),
+    }
+}
+
+/// Levenshtein's distance in bytes.
+fn edits(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

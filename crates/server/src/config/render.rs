@@ -1,0 +1,100 @@
+//! What the table says to people: the example file, the documentation, the effective values.
+
+use super::options::{Config, Declared, SECTIONS, Section, When};
+use super::reader::{Source, variable};
+use std::fmt::Write as _;
+
+/// An option's effective value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The option.
+    pub name: &'static str,
+    /// Its value as TOML, `(hidden)` for a secret, `None` when it is unset or computed.
+    pub value: Option<String>,
+    /// Where the value came from.
+    pub source: Source,
+}
+
+impl Config {
+    /// Every option's effective value and source, in the table's order. Secrets are hidden.
+    pub fn show(&self) -> Vec<Shown> {
+        let source = |name| self.sources.get(name).copied().unwrap_or(Source::Default);
+        self.values().into_iter().map(|(name, value)| Shown { name, value, source: source(name) }).collect()
+    }
+}
+
+/// A configuration file with every option, its documentation and its default, all commented out.
+pub fn example() -> String {
+    let mut out =
+        String::from("# Portiere's configuration. Every option is optional; what is commented out is the default.\n");
+    for section in SECTIONS {
+        let header = section.prefix.trim_end_matches('.');
+        let _ = write!(out, "\n{}", comment(section.about));
+        if !header.is_empty() {
+            let _ = writeln!(out, "[{header}]");
+        }
+        for option in section.options {
+            let _ = write!(out, "\n{}", comment(option.doc));
+            let _ = writeln!(out, "#{}", assignment(section, option));
+        }
+    }
+    out
+}
+
+fn comment(doc: &str) -> String {
+    doc.lines().map(|line| format!("# {}\n", line.trim())).collect()
+}
+
+fn assignment(section: &Section, option: &Declared) -> String {
+    let key = &option.name[section.prefix.len()..];
+    match (option.default)() {
+        Some(value) => format!("{key} = {value}"),
+        None => format!("{key} =    # {}", option.computed.replace('`', "")),
+    }
+}
+
+/// The page `docs/config.md`.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "# Configuration
+
+<!-- Generated from crates/server/src/config/options.rs; `UPDATE_DOCS=1 make test` writes it again. -->
+
+The server starts with no configuration at all. An option is set in the TOML file given with `--config` (or
+`PORTIERE_CONFIG`), by its environment variable, which overrides the file, or by a flag (`--listen`, `--public-url`,
+`--data`), which overrides both. In a variable the items of a list are separated by commas, and an empty variable counts
+as unset. `portiere config example` prints a file to start from, `config check` names every problem at once, `config
+show` prints the values in force and where each came from.
+
+Relative paths start at the working directory. Durations are a number with `ms`, `s`, `m`, `h` or `d`; sizes a number
+with `B`, `KiB`, `MiB` or `GiB`. Options are read when the server starts; of those marked *live* the file that they name
+is read again when it changes.
+",
+    );
+    for section in SECTIONS {
+        let header = section.prefix.trim_end_matches('.');
+        let title = if header.is_empty() { "The server".to_owned() } else { format!("`[{header}]`") };
+        let _ = writeln!(out, "\n## {title}\n\n{}\n", sentence(section.about));
+        out.push_str("| option | takes | default | what it does |\n|---|---|---|---|\n");
+        for option in section.options {
+            let _ = writeln!(out, "{}", row(option));
+        }
+    }
+    out
+}
+
+fn row(option: &Declared) -> String {
+    let default = (option.default)().map_or(option.computed.to_owned(), |value| format!("`{value}`"));
+    let live = if option.when == When::Live { " *live*" } else { "" };
+    let cells = [
+        format!("`{}`{live}<br>`{}`", option.name, variable(option.name)),
+        (option.takes)(),
+        default,
+        sentence(option.doc),
+    ];
+    format!("| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+}
+
+fn sentence(doc: &str) -> String {
+    doc.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,234 @@
+//! The table, its sources and its problems.
+
+use super::*;
+use rules::Span;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+fn env(pairs: &[(&str, &str)]) -> Sources {
+    let env = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Sources { env, ..Sources::default() }
+}
+
+/// Loads `text` as a file, and gives the problems as lines without the folder.
+fn problems(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    std::fs::write(&path, text).unwrap();
+    let prefix = format!("{}/", folder.path().display());
+    check(&path).iter().map(|problem| problem.to_string().replace(&prefix, "")).collect()
+}
+
+#[test]
+fn the_server_starts_with_no_file_at_all() {
+    let config = Config::load(Sources::default()).unwrap();
+    assert_eq!(config.server.listen, default_listen());
+    assert_eq!(config.public_url(8080).as_str(), "http://localhost:8080");
+    assert_eq!(config.token.access_ttl, Span::minutes(15));
+    assert_eq!(config.limits.body_size, Size(65_536));
+    assert_eq!(config.database(), PathBuf::from("./data/portiere.db"));
+    assert_eq!(config.master_key_file(), PathBuf::from("./data/master.key"));
+    assert!(config.proxy.trusted.is_empty() && config.listens_by_default());
+    assert!(config.show().iter().all(|shown| shown.source == Source::Default));
+}
+
+#[test]
+fn all_problems_come_at_once_each_with_its_line() {
+    let found = problems(
+        "listen = \"127.0.0.1:8080\"\n\n[token]\naccess_ttl = 900\nacess_ttl = \"5m\"\n\n[hash.argon2]\npasses = 0\n\
+         [limits]\nbody_size = \"64 potatoes\"\n[store]\nsynchronous = \"off\"\n",
+    );
+    let expected = [
+        "p.toml:5: token.acess_ttl: is not an option; did you mean token.access_ttl?",
+        "p.toml:1: listen: expected a list, each an address with port such as \"127.0.0.1:8080\" or \"[::1]:8080\", found a string",
+        "p.toml:12: store.synchronous: \"off\" is not one of \"full\", \"normal\"",
+        "p.toml:8: hash.argon2.passes: must be between 1 and 64",
+        "p.toml:4: token.access_ttl: expected a duration such as \"15m\" (units ms, s, m, h, d), found an integer",
+        "p.toml:10: limits.body_size: \"64 potatoes\" is not a size such as \"64KiB\" (units B, KiB, MiB, GiB)",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn unknown_keys_are_errors_wherever_they_stand() {
+    assert_eq!(problems("store = 1"), ["p.toml:1: store: is a section, not an option"]);
+    assert_eq!(
+        problems("[tokens]\naccess_ttl = '1m'"),
+        ["p.toml:2: tokens.access_ttl: is not an option; did you mean token.access_ttl?"]
+    );
+    assert_eq!(problems("[zebra]"), ["p.toml:1: zebra: is not an option"]);
+    assert_eq!(problems("[data]\nx = 1"), ["p.toml:2: data.x: is not an option; did you mean data?"]);
+    assert_eq!(problems("[hash]\n[hash.argon2]\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_syntax_error_names_its_line_and_a_missing_file_its_path() {
+    let found = problems("[store\nurl = 1\n[token]\naccess_ttl = 5\n");
+    assert!(found.iter().any(|line| line.starts_with("p.toml:1: ")), "{found:?}");
+    assert!(found.iter().any(|line| line.contains("token.access_ttl")), "{found:?}");
+    let missing = check(Path::new("/nonexistent/p.toml"));
+    assert!(missing[0].to_string().starts_with("/nonexistent/p.toml: cannot be read"), "{missing:?}");
+}
+
+#[test]
+fn flags_override_variables_and_variables_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    std::fs::write(&path, "data = 'f'\nlisten = ['127.0.0.1:1']\n[store]\nurl = 'sqlite:file.db'\n").unwrap();
+    let mut sources =
+        env(&[("PORTIERE_DATA", "e"), ("PORTIERE_LISTEN", "127.0.0.1:2, [::1]:2"), ("PORTIERE_LOG_LEVEL", "")]);
+    sources.file = Some(path);
+    sources.flags = vec![("listen", "127.0.0.1:3".to_owned()), ("listen", "127.0.0.1:4".to_owned())];
+    let config = Config::load(sources).unwrap();
+    let shown: Vec<_> = config.show().into_iter().filter(|shown| shown.source != Source::Default).collect();
+    let expected = [
+        ("listen", "[\"127.0.0.1:3\", \"127.0.0.1:4\"]", Source::Flag),
+        ("data", "\"e\"", Source::Env),
+        ("store.url", "\"sqlite:file.db\"", Source::File),
+    ];
+    assert_eq!(shown.len(), expected.len());
+    for (shown, (name, value, source)) in shown.iter().zip(expected) {
+        assert_eq!((shown.name, shown.value.as_deref(), shown.source), (name, Some(value), source));
+    }
+    assert_eq!(config.database(), PathBuf::from("e/file.db"));
+}
+
+#[test]
+fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
+    let config = Config::load(env(&[("PORTIERE_STORE_ULR", "x"), ("PORTIERE_CONFIG", "y"), ("OTHER", "z")])).unwrap();
+    assert_eq!(
+        config.warnings,
+        ["the environment variable PORTIERE_STORE_ULR is no option; did you mean PORTIERE_STORE_URL?"]
+    );
+    let wrong = Config::load(env(&[("PORTIERE_SIGNUP_ENABLED", "yes"), ("PORTIERE_HASH_THREADS", "-1")])).unwrap_err();
+    assert_eq!(
+        wrong.iter().map(Problem::to_string).collect::<Vec<_>>(),
+        [
+            "PORTIERE_HASH_THREADS: hash.threads: \"-1\" is not a whole number",
+            "PORTIERE_SIGNUP_ENABLED: signup.enabled: \"yes\" is neither true nor false",
+        ]
+    );
+}
+
+#[test]
+fn listening_to_the_world_as_localhost_warns() {
+    let exposed = Config::load(env(&[("PORTIERE_LISTEN", "0.0.0.0:8080")])).unwrap();
+    assert!(exposed.warnings[0].contains("public_url"), "{:?}", exposed.warnings);
+    let named = [("PORTIERE_LISTEN", "0.0.0.0:8080"), ("PORTIERE_PUBLIC_URL", "https://login.example.com")];
+    assert_eq!(Config::load(env(&named)).unwrap().warnings, Vec::<String>::new());
+}
+
+#[test]
+fn an_overridden_value_is_still_checked() {
+    let mut sources = env(&[("PORTIERE_CODE_TTL", "11m")]);
+    sources.flags = vec![("code.ttl", "30s".to_owned())];
+    let wrong = Config::load(sources).unwrap_err();
+    assert_eq!(wrong[0].to_string(), "PORTIERE_CODE_TTL: code.ttl: must be between 1s and 10m");
+}
+
+#[test]
+fn what_holds_between_options_is_checked() {
+    for (variables, option) in [
+        (&[("PORTIERE_HASH_ARGON2_PASSES", "1")][..], "hash.argon2.memory_kib"),
+        (&[("PORTIERE_HASH_MEMORY", "8MiB")], "hash.memory"),
+        (&[("PORTIERE_REFRESH_IDLE", "91d")], "refresh.idle"),
+        (&[("PORTIERE_SESSION_ABSOLUTE", "1h")], "session.idle"),
+        (&[("PORTIERE_TLS_CERTIFICATE", "c.pem")], "tls.key"),
+        (&[("PORTIERE_TLS_KEY", "k.pem")], "tls.certificate"),
+        (&[("PORTIERE_THROTTLE_BASE_DELAY", "5m"), ("PORTIERE_THROTTLE_MAX_DELAY", "1m")], "throttle.base_delay"),
+    ] {
+        let wrong = Config::load(env(variables)).unwrap_err();
+        assert_eq!(wrong.iter().map(|problem| problem.option.as_deref()).collect::<Vec<_>>(), [Some(option)]);
+    }
+    let weakest = env(&[("PORTIERE_HASH_ARGON2_MEMORY_KIB", "7168"), ("PORTIERE_HASH_ARGON2_PASSES", "5")]);
+    assert!(Config::load(weakest).is_ok());
+}
+
+#[test]
+fn values_that_would_be_dangerous_are_refused() {
+    for (name, value) in [
+        ("PORTIERE_PROXY_TRUSTED", "0.0.0.0/0"),
+        ("PORTIERE_PROXY_TRUSTED", "10.0.0.0/8,::/0"),
+        ("PORTIERE_PROXY_TRUSTED", "*"),
+        ("PORTIERE_PUBLIC_URL", "http://example.com"),
+        ("PORTIERE_BRAND_NAME", "a\r\nSet-Cookie: b"),
+        ("PORTIERE_BRAND_NAME", "  "),
+        ("PORTIERE_PASSWORD_MIN_LENGTH", "7"),
+        ("PORTIERE_STORE_URL", "sqlite::memory:"),
+        ("PORTIERE_STORE_URL", "postgres://x"),
+        ("PORTIERE_LISTEN", ","),
+        ("PORTIERE_LISTEN", "127.0.0.1:1,127.0.0.1:1"),
+        ("PORTIERE_LISTEN", "localhost:1"),
+    ] {
+        assert!(Config::load(env(&[(name, value)])).is_err(), "{name}={value}");
+    }
+}
+
+#[test]
+fn a_secret_is_never_shown() {
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let config = Config::load(env(&[("PORTIERE_KEYS_MASTER_KEY", key)])).unwrap();
+    assert_eq!(config.master_key().unwrap()[31], 31);
+    let shown = config.show().into_iter().find(|shown| shown.name == "keys.master_key").unwrap();
+    assert_eq!((shown.value.as_deref(), shown.source), (Some("(hidden)"), Source::Env));
+    assert!(!format!("{config:?}").contains(key));
+    let wrong = Config::load(env(&[("PORTIERE_KEYS_MASTER_KEY", "c2hvcnQ=")])).unwrap_err();
+    assert!(!format!("{wrong:?}").contains("c2hvcnQ"));
+}
+
+#[test]
+fn durations_and_sizes_are_a_number_and_a_unit() {
+    let word = |text: &str| Raw::Word(text.to_owned());
+    for (text, seconds) in [("0s", 0), ("10s", 10), ("15m", 900), ("24h", 86_400), ("30d", 2_592_000), ("5000ms", 5)] {
+        assert_eq!(Duration::parse(&word(text)), Ok(Duration::from_secs(seconds)), "{text}");
+    }
+    for bad in
+        ["", "10", "s", "-1s", "1.5h", "1 h", "1H", "1h30m", "1w", "+1s", "99999999999999999999s", "999999999999d"]
+    {
+        assert!(Duration::parse(&word(bad)).is_err(), "{bad}");
+    }
+    for (text, bytes) in [("1B", 1), ("64KiB", 65_536), ("16MiB", 16_777_216), ("2GiB", 2_147_483_648)] {
+        assert_eq!(Size::parse(&word(text)), Ok(Size(bytes)), "{text}");
+    }
+    for (seconds, text) in [(0, "\"0s\""), (90, "\"90s\""), (3600, "\"1h\""), (86_400, "\"1d\""), (90_000, "\"25h\"")] {
+        assert_eq!(Duration::from_secs(seconds).show().as_deref(), Some(text));
+    }
+}
+
+#[test]
+fn the_example_says_the_defaults() {
+    let defaults = Config::load(Sources::default()).unwrap();
+    let line = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) && !rest.contains("=    #") => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    for text in [example(), example().lines().map(line).collect::<Vec<_>>().join("\n")] {
+        let mut reader = Reader::default();
+        file::parse("example", &text, &mut reader);
+        let config = options::build(&mut reader);
+        assert_eq!(reader.problems, []);
+        assert_eq!(config.values(), defaults.values());
+    }
+}
+
+#[test]
+fn names_are_unique_in_every_spelling_and_documented() {
+    let names: BTreeSet<&str> = declared().map(|option| option.name).collect();
+    let variables: BTreeSet<String> = declared().map(|option| variable(option.name)).collect();
+    assert_eq!((names.len(), variables.len()), (declared().count(), declared().count()));
+    assert!(!variables.contains(CONFIG_VARIABLE));
+    for option in declared() {
+        assert!(option.doc.trim().ends_with('.'), "{}", option.name);
+        assert_eq!((option.default)().is_some(), option.computed.is_empty(), "{}", option.name);
+    }
+}
+
+#[test]
+fn the_documentation_is_what_the_table_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
+    if environment().iter().any(|(name, _)| name == "UPDATE_DOCS") {
+        std::fs::write(path, markdown()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == markdown(), "docs/config.md is stale: run the tests with UPDATE_DOCS=1");
+}

@@ -1,0 +1,134 @@
+//! Log lines: JSON or text, on standard error, written by a thread of their own.
+
+use crate::config::{Config, LogFormat};
+use std::io::IsTerminal;
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// Lines that may wait for the writer. Beyond them lines are dropped and counted: a full disk or a stopped terminal
+/// must not stop a sign-in.
+const WAITING_LINES: usize = 16_384;
+
+/// Our own crates. Others' lines are written only from warnings up, since below that they may show what passes through.
+const OURS: [&str; 6] = ["portiere", "app", "store", "hasher", "rules", "load"];
+
+/// The logging that runs. Dropping it writes what still waits.
+pub struct Logs {
+    dropped: ErrorCounter,
+    _writer: WorkerGuard,
+}
+
+impl Logs {
+    /// Starts logging for the whole process, once. The error says that it had been started before.
+    pub fn start(config: &Config) -> Result<Self, tracing::subscriber::SetGlobalDefaultError> {
+        let (writer, guard) =
+            NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES).finish(std::io::stderr());
+        let dropped = writer.error_counter();
+        let color = std::io::stderr().is_terminal();
+        match config.log.format {
+            LogFormat::Json => tracing::subscriber::set_global_default(json(config.log.level, writer))?,
+            LogFormat::Text => tracing::subscriber::set_global_default(text(config.log.level, writer, color))?,
+        }
+        Ok(Logs { dropped, _writer: guard })
+    }
+
+    /// Lines that were dropped since the start because the writer could not keep up.
+    pub fn dropped(&self) -> usize {
+        self.dropped.dropped_lines()
+    }
+}
+
+fn filter(level: LevelFilter) -> Targets {
+    let others = level.min(LevelFilter::WARN);
+    Targets::new().with_default(others).with_targets(OURS.map(|name| (name, level)))
+}
+
+/// One object a line; an event's fields stand beside `timestamp`, `level`, `target` and the request's `span`.
+fn json<W>(level: LevelFilter, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().json().flatten_event(true).with_span_list(false);
+    tracing_subscriber::registry().with(filter(level)).with(layer.with_writer(writer))
+}
+
+fn text<W>(level: LevelFilter, writer: W, color: bool) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(color);
+    tracing_subscriber::registry().with(filter(level)).with(layer.with_writer(writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn writer(&self) -> impl Fn() -> Lines + Send + Sync + 'static {
+            let lines = self.clone();
+            move || lines.clone()
+        }
+        fn read(&self) -> Vec<String> {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap().lines().map(str::to_owned).collect()
+        }
+    }
+
+    fn speak() {
+        let span = tracing::info_span!(target: "portiere", "request", id = "r1");
+        let _entered = span.enter();
+        tracing::info!(target: "portiere::http", status = 200, "answered");
+        tracing::debug!(target: "app", "detail");
+        tracing::info!(target: "hyper", "chatter");
+        tracing::warn!(target: "hyper", "trouble");
+    }
+
+    #[test]
+    fn json_lines_carry_the_request_id_and_the_fields() {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(json(LevelFilter::INFO, lines.writer()), speak);
+        let lines = lines.read();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        let first: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(
+            (&first["level"], &first["message"], &first["status"]),
+            (&"INFO".into(), &"answered".into(), &200.into())
+        );
+        assert_eq!(first["span"]["id"], "r1");
+        assert!(lines[1].contains("trouble"));
+    }
+
+    #[test]
+    fn text_lines_follow_the_level() {
+        let count = |level| {
+            let lines = Lines::default();
+            tracing::subscriber::with_default(text(level, lines.writer(), false), speak);
+            let lines = lines.read();
+            assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "{lines:?}");
+            lines.len()
+        };
+        assert_eq!(
+            [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::INFO, LevelFilter::DEBUG].map(count),
+            [0, 0, 2, 3]
+        );
+    }
+}

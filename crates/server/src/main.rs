@@ -1,0 +1,2 @@
+//! Portiere.
+fn main() {}

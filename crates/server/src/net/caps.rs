@@ -1,0 +1,128 @@
+//! How many connections there may be, in all and from one address.
+
+use super::{AddressKey, Cidr};
+use crate::config::Config;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Counts open connections. Loopback and exempt networks count only towards the total.
+pub struct Caps {
+    total: usize,
+    per_address: usize,
+    exempt: Vec<Cidr>,
+    open: Mutex<Open>,
+    refused: AtomicU64,
+}
+
+#[derive(Default)]
+struct Open {
+    total: usize,
+    by_address: HashMap<AddressKey, usize>,
+}
+
+impl Caps {
+    /// At most `total` connections, `per_address` of them from one address outside `exempt`.
+    pub fn new(total: usize, per_address: usize, exempt: Vec<Cidr>) -> Arc<Self> {
+        Arc::new(Caps { total, per_address, exempt, open: Mutex::default(), refused: AtomicU64::new(0) })
+    }
+
+    /// As configured. Listed proxies are exempt: their address stands for everybody behind them.
+    pub fn of(config: &Config) -> Arc<Self> {
+        let limits = &config.limits;
+        let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().collect();
+        Caps::new(limits.connections, limits.connections_per_address, exempt)
+    }
+
+    /// A place for a connection from `address`, given back when it is dropped; `None` when there is none left.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let exempt = address.is_loopback() || self.exempt.iter().any(|network| network.contains(address));
+        let key = (!exempt).then(|| AddressKey::of(address));
+        let mut open = self.lock();
+        let of_address = key.and_then(|key| open.by_address.get(&key)).copied().unwrap_or(0);
+        if open.total >= self.total || of_address >= self.per_address {
+            drop(open);
+            self.refuse(address, of_address >= self.per_address);
+            return None;
+        }
+        open.total += 1;
+        if let Some(key) = key {
+            open.by_address.insert(key, of_address + 1);
+        }
+        Some(Place { caps: Arc::clone(self), key })
+    }
+
+    /// Connections that are open now.
+    pub fn open(&self) -> usize {
+        self.lock().total
+    }
+
+    /// Connections that were closed at once since the start, because a cap was reached.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn refuse(&self, address: IpAddr, its_own: bool) {
+        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        // A flood must not become a flood of log lines: the 1st, 2nd, 4th, 8th … refusal is logged.
+        if count.is_power_of_two() {
+            let cap = if its_own { "limits.connections_per_address" } else { "limits.connections" };
+            tracing::warn!(%address, cap, count, "connection refused");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place among those that may be open.
+pub struct Place {
+    caps: Arc<Caps>,
+    key: Option<AddressKey>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.caps.lock();
+        open.total -= 1;
+        let Some(key) = self.key else { return };
+        match open.by_address.get_mut(&key) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                open.by_address.remove(&key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_its_share_and_gets_it_back() {
+        let caps = Caps::new(100, 2, vec!["10.0.0.0/8".parse().unwrap()]);
+        let admit = |text: &str| caps.admit(text.parse().unwrap());
+        let first = admit("2001:db8::1");
+        let second = admit("2001:db8::2");
+        assert!(first.is_some() && second.is_some());
+        assert!(admit("2001:db8::3").is_none(), "the /64 has two already");
+        assert!(admit("2001:db8:0:1::3").is_some());
+        drop(first);
+        assert!(admit("2001:db8::3").is_some());
+        let many: Vec<_> = (0..10).flat_map(|_| [admit("127.0.0.1"), admit("10.1.1.1"), admit("::1")]).collect();
+        assert!(many.iter().all(Option::is_some));
+        assert_eq!((caps.open(), caps.refused()), (31, 1));
+        drop((second, many));
+        assert_eq!((caps.open(), caps.lock().by_address.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_total_holds_for_everybody() {
+        let caps = Caps::new(1, 1, Vec::new());
+        let first = caps.admit("127.0.0.1".parse().unwrap());
+        assert!(first.is_some() && caps.admit("127.0.0.1".parse().unwrap()).is_none());
+    }
+}

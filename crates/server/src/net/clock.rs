@@ -1,0 +1,171 @@
+//! How long a connection may keep the server waiting.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// What a connection waits for, and since when.
+///
+/// While a request is answered the time is ours and there is no limit here: the body has its own
+/// ([`super::read_body`]). Once the last answer is ready the idle time runs, so that a client that does not take its
+/// answer is cut off as well.
+#[derive(Clone, Copy, Debug)]
+enum Waiting {
+    /// The headers of a request, of which a part may have come.
+    Headers { since: Instant },
+    /// The next request, of which nothing has come.
+    Nothing { since: Instant },
+    /// Us, with so many requests.
+    Answers { running: usize },
+}
+
+/// One connection's clock.
+pub struct Clock {
+    header: Duration,
+    idle: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    waiting: Waiting,
+    /// HTTP/2: bytes between requests are mostly not the beginning of one (pings, window updates).
+    multiplexed: bool,
+}
+
+impl Clock {
+    /// Starts with the first request's headers.
+    pub fn start(header: Duration, idle: Duration) -> Arc<Self> {
+        let waiting = Waiting::Headers { since: Instant::now() };
+        Arc::new(Clock { header, idle, state: Mutex::new(State { waiting, multiplexed: false }) })
+    }
+
+    /// A request's headers are complete. It runs until the guard is dropped.
+    pub fn request(self: &Arc<Self>, multiplexed: bool) -> Running {
+        let mut state = self.lock();
+        state.multiplexed = multiplexed;
+        let running = if let Waiting::Answers { running } = state.waiting { running + 1 } else { 1 };
+        state.waiting = Waiting::Answers { running };
+        Running(Arc::clone(self))
+    }
+
+    fn bytes_came(&self) {
+        let mut state = self.lock();
+        if let (Waiting::Nothing { .. }, false) = (state.waiting, state.multiplexed) {
+            state.waiting = Waiting::Headers { since: Instant::now() };
+        }
+    }
+
+    /// The moment at which the connection has waited too long, if it waits for its client.
+    fn deadline(&self) -> Option<Instant> {
+        match self.lock().waiting {
+            Waiting::Headers { since } => Some(since + self.header),
+            Waiting::Nothing { since } => Some(since + self.idle),
+            Waiting::Answers { .. } => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is being answered.
+pub struct Running(Arc<Clock>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.waiting = match state.waiting {
+            Waiting::Answers { running } if running > 1 => Waiting::Answers { running: running - 1 },
+            _ => Waiting::Nothing { since: Instant::now() },
+        };
+    }
+}
+
+/// Wakes the connection's task when its clock runs out.
+///
+/// The timer is set again only when it fires or must fire earlier, not at each request: on a busy connection once in
+/// a header time.
+pub struct Alarm {
+    clock: Arc<Clock>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Alarm {
+    /// For the connection of that clock.
+    pub fn new(clock: Arc<Clock>) -> Self {
+        let first = clock.deadline().unwrap_or_else(|| Instant::now() + clock.header);
+        Alarm { clock, sleep: Box::pin(tokio::time::sleep_until(first)) }
+    }
+
+    /// Ready once the connection has waited too long. To be polled after the connection itself, in the same task.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(deadline) = self.clock.deadline()
+            && deadline < self.sleep.deadline()
+        {
+            self.sleep.as_mut().reset(deadline);
+        }
+        while self.sleep.as_mut().poll(context).is_ready() {
+            let now = Instant::now();
+            match self.clock.deadline() {
+                Some(deadline) if deadline <= now => return Poll::Ready(()),
+                Some(deadline) => self.sleep.as_mut().reset(deadline),
+                None => self.sleep.as_mut().reset(now + self.clock.header),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// A stream that tells the clock when bytes come.
+pub struct Watched<S> {
+    stream: S,
+    clock: Arc<Clock>,
+}
+
+impl<S> Watched<S> {
+    /// Watches `stream` for `clock`.
+    pub fn new(stream: S, clock: Arc<Clock>) -> Self {
+        Watched { stream, clock }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let answer = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.clock.bytes_came();
+        }
+        answer
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,275 @@
+//! Who the client is when proxies stand between.
+
+use super::{AddressKey, Cidr, Peer};
+use crate::config::{Config, ProxyHeader};
+use axum::http::HeaderMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// The proxies that are believed. The default is none.
+#[derive(Clone, Debug)]
+pub struct Proxies {
+    /// Their networks.
+    pub trusted: Vec<Cidr>,
+    /// The one header in which they name the client. A proxy sets one of the two and passes on the other as the
+    /// client wrote it, so believing both would let anybody choose an address.
+    pub header: ProxyHeader,
+}
+
+impl Proxies {
+    /// As configured.
+    pub fn of(config: &Config) -> Self {
+        Proxies { trusted: config.proxy.trusted.clone(), header: config.proxy.header }
+    }
+
+    fn lists(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(address))
+    }
+}
+
+/// The scheme that the client used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proto {
+    /// Plain.
+    Http,
+    /// TLS.
+    Https,
+}
+
+/// Who sent a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// The client's address: the peer's, or the one that a listed proxy names.
+    pub address: IpAddr,
+    /// The scheme between the client and the first door.
+    pub proto: Proto,
+    /// True when the peer is a listed proxy.
+    pub via_proxy: bool,
+    /// True when a local or private peer that is no listed proxy sent forwarded headers: probably a proxy that the
+    /// operator forgot to list.
+    pub untrusted_forwarding: bool,
+    counted: bool,
+}
+
+impl Client {
+    /// The key under which limits count this client; `None` when all that is known is a listed proxy's own address,
+    /// which stands for everybody behind it and is never counted.
+    pub fn key(&self) -> Option<AddressKey> {
+        self.counted.then(|| AddressKey::of(self.address))
+    }
+}
+
+/// The headers by which a forgotten proxy shows itself.
+const FORWARDING_HEADERS: [&str; 5] =
+    ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "forwarded"];
+
+/// The client of a request that came from `peer` with `headers`.
+///
+/// Forwarded headers count only when the peer is a listed proxy. The address is then the rightmost one that is not
+/// itself a listed proxy: everything left of it was written by the client (RFC 7239 §8.1). An entry that is not an
+/// address ends the search at the proxy that wrote it.
+pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Client {
+    let own = peer.address.ip().to_canonical();
+    let own_proto = if peer.tls { Proto::Https } else { Proto::Http };
+    if !proxies.lists(own) {
+        let forwarded = FORWARDING_HEADERS.iter().any(|name| headers.contains_key(*name));
+        let untrusted_forwarding = forwarded && is_private(own);
+        return Client { address: own, proto: own_proto, via_proxy: false, untrusted_forwarding, counted: true };
+    }
+    let hops = match proxies.header {
+        ProxyHeader::XForwardedFor => x_forwarded(headers),
+        ProxyHeader::Forwarded => forwarded(headers),
+    };
+    let (mut address, mut proto) = (own, own_proto);
+    for hop in hops.iter().rev() {
+        let Some(named) = hop.address else { break };
+        address = named;
+        proto = hop.proto.unwrap_or(proto);
+        if !proxies.lists(named) {
+            break;
+        }
+    }
+    Client { address, proto, via_proxy: true, untrusted_forwarding: false, counted: !proxies.lists(address) }
+}
+
+/// One entry of a forwarded header.
+struct Hop {
+    address: Option<IpAddr>,
+    proto: Option<Proto>,
+}
+
+/// All values of a header that is a list, in order, over repeated lines (RFC 9110 §5.3).
+fn entries<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+    // A line that is not text stands as an entry that names nobody.
+    headers.get_all(name).iter().flat_map(|line| line.to_str().unwrap_or("?").split(',')).map(str::trim).collect()
+}
+
+fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
+    // The proxy nearest to us wrote the last scheme; many proxies do not keep a list.
+    let proto = entries(headers, "x-forwarded-proto").last().and_then(|text| scheme(text));
+    let addresses = entries(headers, "x-forwarded-for");
+    addresses.into_iter().map(|entry| Hop { address: node(entry), proto }).collect()
+}
+
+/// RFC 7239 §4: elements separated by commas, pairs by semicolons; a quoted string holds an IPv6 address.
+fn forwarded(headers: &HeaderMap) -> Vec<Hop> {
+    let hop = |element: &str| {
+        let mut hop = Hop { address: None, proto: None };
+        for (name, value) in element.split(';').filter_map(|pair| pair.split_once('=')) {
+            let value = value.trim();
+            let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+            match name.trim() {
+                name if name.eq_ignore_ascii_case("for") => hop.address = node(value),
+                name if name.eq_ignore_ascii_case("proto") => hop.proto = scheme(value),
+                _ => {}
+            }
+        }
+        hop
+    };
+    entries(headers, "forwarded").into_iter().map(hop).collect()
+}
+
+/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+fn node(text: &str) -> Option<IpAddr> {
+    let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse().map(IpAddr::V6).ok();
+    let plain = text.parse::<IpAddr>().ok().or_else(bare);
+    plain.or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip())).map(|address| address.to_canonical())
+}
+
+fn scheme(text: &str) -> Option<Proto> {
+    match text {
+        _ if text.eq_ignore_ascii_case("https") => Some(Proto::Https),
+        _ if text.eq_ignore_ascii_case("http") => Some(Proto::Http),
+        _ => None,
+    }
+}
+
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(one) => {
+            let shared = one.octets()[0] == 100 && one.octets()[1] & 0xc0 == 64;
+            one.is_loopback() || one.is_private() || one.is_link_local() || shared
+        }
+        IpAddr::V6(one) => one.is_loopback() || one.is_unique_local() || one.is_unicast_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+        };
+        lines.iter().map(pair).collect()
+    }
+
+    fn ask(peer: &str, lines: &[(&str, &str)], header: ProxyHeader) -> Client {
+        let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap()).to_vec();
+        let peer = Peer { address: SocketAddr::new(peer.parse().unwrap(), 5), tls: false };
+        client_address(&peer, &headers(lines), &Proxies { trusted, header })
+    }
+
+    #[test]
+    fn bf_04_an_unlisted_peer_cannot_choose_its_address() {
+        let everything = [
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-proto", "https"),
+            ("forwarded", "for=1.1.1.1;proto=https"),
+            ("x-real-ip", "1.1.1.1"),
+        ];
+        for header in [ProxyHeader::XForwardedFor, ProxyHeader::Forwarded] {
+            let client = ask("203.0.113.9", &everything, header);
+            assert_eq!((client.address.to_string().as_str(), client.proto), ("203.0.113.9", Proto::Http));
+            assert!(!client.via_proxy && !client.untrusted_forwarding);
+            assert!(ask("192.168.1.1", &everything, header).untrusted_forwarding);
+            assert!(ask("127.0.0.1", &everything[3..], header).untrusted_forwarding);
+        }
+        assert!(!ask("127.0.0.1", &[], ProxyHeader::Forwarded).untrusted_forwarding);
+    }
+
+    #[test]
+    fn px_02_nobody_is_trusted_by_default() {
+        let config = Config::load(crate::config::Sources::default()).unwrap();
+        let peer = Peer { address: "127.0.0.1:1".parse().unwrap(), tls: false };
+        let client = client_address(&peer, &headers(&[("x-forwarded-for", "1.1.1.1")]), &Proxies::of(&config));
+        assert_eq!((client.address, client.via_proxy), (peer.address.ip(), false));
+    }
+
+    #[test]
+    fn the_rightmost_address_that_is_no_proxy_is_the_client() {
+        for (value, expected) in [
+            ("198.51.100.1", "198.51.100.1"),
+            ("6.6.6.6, 198.51.100.1", "198.51.100.1"),
+            ("6.6.6.6, 198.51.100.1, 10.0.0.7", "198.51.100.1"),
+            ("198.51.100.1:443", "198.51.100.1"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("::ffff:198.51.100.1", "198.51.100.1"),
+            ("fd00::9,2001:db8::1,fd00::8", "2001:db8::1"),
+            ("6.6.6.6, unknown, 10.0.0.7", "10.0.0.7"),
+            ("6.6.6.6, unknown", "10.1.1.1"),
+            ("6.6.6.6,", "10.1.1.1"),
+            ("10.0.0.9, 10.0.0.8", "10.0.0.9"),
+            ("127.0.0.1' OR 1=1", "10.1.1.1"),
+        ] {
+            let client = ask("10.1.1.1", &[("x-forwarded-for", value)], ProxyHeader::XForwardedFor);
+            assert_eq!((client.address.to_string().as_str(), client.via_proxy), (expected, true), "{value}");
+        }
+    }
+
+    #[test]
+    fn repeated_lines_are_one_list() {
+        let lines =
+            [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "10.0.0.2")];
+        assert_eq!(ask("10.1.1.1", &lines, ProxyHeader::XForwardedFor).address.to_string(), "198.51.100.1");
+        let broken = [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "\u{ff}")];
+        assert_eq!(ask("10.1.1.1", &broken, ProxyHeader::XForwardedFor).address.to_string(), "10.1.1.1");
+    }
+
+    #[test]
+    fn the_standard_header_is_read_where_it_is_the_one() {
+        for (value, expected, proto) in [
+            ("for=198.51.100.1;proto=https;by=10.0.0.1", "198.51.100.1", Proto::Https),
+            ("For=\"[2001:db8::1]:47\"; Proto=HTTPS", "2001:db8::1", Proto::Https),
+            ("for=6.6.6.6, for=198.51.100.1, for=10.0.0.3;proto=https", "198.51.100.1", Proto::Https),
+            ("for=6.6.6.6;proto=https, for=198.51.100.1;proto=http", "198.51.100.1", Proto::Http),
+            ("for=_hidden", "10.1.1.1", Proto::Http),
+            ("for=\"198.51.100.1", "10.1.1.1", Proto::Http),
+        ] {
+            let client = ask("10.1.1.1", &[("forwarded", value)], ProxyHeader::Forwarded);
+            assert_eq!((client.address.to_string().as_str(), client.proto), (expected, proto), "{value}");
+        }
+    }
+
+    #[test]
+    fn px_01_the_other_header_and_look_alikes_are_ignored() {
+        let lines = [
+            ("forwarded", "for=6.6.6.6;proto=https"),
+            ("x_forwarded_for", "6.6.6.6"),
+            ("x-forwarded-for", "198.51.100.1"),
+            ("x-real-ip", "6.6.6.6"),
+            ("x-original-for", "6.6.6.6"),
+        ];
+        let client = ask("10.1.1.1", &lines, ProxyHeader::XForwardedFor);
+        assert_eq!((client.address.to_string().as_str(), client.proto), ("198.51.100.1", Proto::Http));
+        let client = ask("10.1.1.1", &[("x-forwarded-for", "6.6.6.6"), lines[1]], ProxyHeader::Forwarded);
+        assert_eq!(client.address.to_string(), "10.1.1.1");
+    }
+
+    #[test]
+    fn a_listed_proxy_itself_is_never_counted() {
+        assert_eq!(ask("10.1.1.1", &[], ProxyHeader::XForwardedFor).key(), None);
+        let behind = ask("10.1.1.1", &[("x-forwarded-for", "198.51.100.1")], ProxyHeader::XForwardedFor);
+        assert_eq!(behind.key(), Some(AddressKey::of("198.51.100.1".parse().unwrap())));
+        assert!(ask("203.0.113.9", &[], ProxyHeader::XForwardedFor).key().is_some());
+    }
+
+    #[test]
+    fn the_scheme_is_the_nearest_proxys() {
+        let lines = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-proto", "http, https")];
+        assert_eq!(ask("10.1.1.1", &lines, ProxyHeader::XForwardedFor).proto, Proto::Https);
+    }
+}

@@ -1,0 +1,114 @@
+//! Binding the addresses, before anything else is started.
+
+use crate::config::Config;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Why an address cannot be listened on.
+#[derive(Debug)]
+pub enum ListenError {
+    /// Another process listens there.
+    InUse(SocketAddr),
+    /// The port needs a privilege that the process lacks.
+    Forbidden(SocketAddr),
+    /// No interface of this machine has that address.
+    NotOurs(SocketAddr),
+    /// Anything else.
+    Other(SocketAddr, io::Error),
+}
+
+impl ListenError {
+    fn of(address: SocketAddr, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address),
+            io::ErrorKind::PermissionDenied => ListenError::Forbidden(address),
+            io::ErrorKind::AddrNotAvailable => ListenError::NotOurs(address),
+            _ => ListenError::Other(address, error),
+        }
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::InUse(address) => {
+                write!(f, "{address} is in use by another program: stop it, or choose another port with --listen")
+            }
+            ListenError::Forbidden(address) => {
+                write!(f, "not allowed to listen on {address}: ports below 1024 need CAP_NET_BIND_SERVICE")
+            }
+            ListenError::NotOurs(address) => write!(f, "this machine has no address {}", address.ip()),
+            ListenError::Other(address, error) => write!(f, "cannot listen on {address}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+/// Bound sockets, not yet accepting.
+#[derive(Debug)]
+pub struct Listeners(pub(super) Vec<TcpListener>);
+
+impl Listeners {
+    /// Binds what the configuration says. Must run inside the runtime.
+    pub fn of(config: &Config) -> Result<Self, ListenError> {
+        Listeners::bind(&config.server.listen, config.listens_by_default())
+    }
+
+    /// Binds all of `addresses`, or none. With `lenient` an IPv6 address beside an IPv4 one is left out on a machine
+    /// that has no IPv6.
+    pub fn bind(addresses: &[SocketAddr], lenient: bool) -> Result<Self, ListenError> {
+        let mut bound = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            match open(*address, addresses).and_then(TcpListener::from_std) {
+                Ok(listener) => bound.push(listener),
+                Err(error) if lenient && address.is_ipv6() && !bound.is_empty() && no_ipv6(&error) => {
+                    tracing::info!(%address, "this machine has no IPv6: address left out");
+                }
+                Err(error) => return Err(ListenError::of(*address, error)),
+            }
+        }
+        Ok(Listeners(bound))
+    }
+
+    /// The addresses, with the ports that the kernel chose where 0 was asked for.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    }
+}
+
+fn open(address: SocketAddr, all: &[SocketAddr]) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // `[::]` alone serves both families; beside an IPv4 address of the same port it must leave that to the other.
+        socket.set_only_v6(all.iter().any(|other| other.is_ipv4() && other.port() == address.port()))?;
+    }
+    // A restart must not wait for the last process's connections to leave TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn no_ipv6(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let unsupported = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL, Errno::PROTONOSUPPORT];
+    error.raw_os_error().is_some_and(|number| unsupported.contains(&Errno::from_raw_os_error(number)))
+}
+
+/// Raises the limit of open files to the most that this process may have. Answers the limit in force.
+pub fn raise_nofile() -> io::Result<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    }
+    Ok(limit.maximum.unwrap_or(u64::MAX))
+}

@@ -1,0 +1,70 @@
+//! The wire: listening, TLS, connections and their limits, and who a client is.
+//!
+//! Owns every limit that holds before a request has a route: time for headers, time without a request, connections in
+//! all and from one address, size of headers, HTTP/2's floods. Does not own routes, statuses or what a request may do.
+
+mod address;
+mod body;
+mod caps;
+mod clock;
+mod forwarded;
+mod listen;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+pub use address::{AddressKey, Cidr, CidrError};
+pub use body::{BodyError, read_body};
+pub use caps::{Caps, Place};
+pub use forwarded::{Client, Proto, Proxies, client_address};
+pub use listen::{ListenError, Listeners, raise_nofile};
+pub use serve::{Answers, Stopped, serve};
+pub use tls::{TlsError, TlsReload};
+
+use crate::config::Config;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The other end of the connection that a request came on: an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address; an IPv4 peer of a socket for both families is written as IPv4.
+    pub address: SocketAddr,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+}
+
+/// On what terms connections are served.
+#[derive(Clone)]
+pub struct Terms {
+    /// Time for the TLS handshake, and for the headers of a request.
+    pub header_timeout: Duration,
+    /// Time for the next request to begin, and for the client to take its last answer.
+    pub idle_timeout: Duration,
+    /// Time for running requests when the server stops.
+    pub drain_timeout: Duration,
+    /// How many connections there may be.
+    pub caps: Arc<Caps>,
+    /// TLS, unless a proxy does it.
+    pub tls: Option<Arc<TlsReload>>,
+}
+
+impl Terms {
+    /// As configured; reads the certificate, and fails if it cannot be used.
+    pub fn of(config: &Config) -> Result<Self, TlsError> {
+        let limits = &config.limits;
+        let tls = match (&config.tls.certificate, &config.tls.key) {
+            (Some(certificate), Some(key)) => Some(TlsReload::load(certificate, key)?),
+            _ => None,
+        };
+        Ok(Terms {
+            header_timeout: limits.header_timeout,
+            idle_timeout: limits.idle_timeout,
+            drain_timeout: limits.drain_timeout,
+            caps: Caps::of(config),
+            tls,
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! Accepting connections, serving them, and stopping.
+
+use super::clock::{Alarm, Clock, Watched};
+use super::{Caps, Listeners, Peer, Terms, TlsReload};
+use axum::body::Body;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower::{Service, ServiceExt};
+
+/// The most that a request's headers may take together.
+const HEADER_BYTES: usize = 32 << 10;
+/// Requests that one HTTP/2 connection may have open at a time.
+const STREAMS: u32 = 100;
+/// Streams that a client may open and reset before we accepted them; beyond, the connection is closed
+/// (CVE-2023-44487, rapid reset).
+const PENDING_RESETS: usize = 20;
+/// Streams that we reset for the client's errors before the connection is closed.
+const ERROR_RESETS: usize = 128;
+/// What an HTTP/2 client may send ahead, for a request and for the connection.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+/// A ping after so long without a frame, and how long its answer may take.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const PING_WITHIN: Duration = Duration::from_secs(10);
+
+/// What can answer requests: an `axum::Router`, for one.
+pub trait Answers:
+    Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
+{
+}
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Connections that had not finished within the drain time and were cut.
+    pub cut: usize,
+}
+
+/// Serves `service` on `listeners` until `stop` is ready; then accepts nothing more, finishes the requests that run
+/// (for at most the drain time) and returns. Each request carries a [`Peer`] among its extensions.
+pub async fn serve<S: Answers>(
+    listeners: Listeners,
+    terms: Terms,
+    service: S,
+    stop: impl Future<Output = ()>,
+) -> Stopped {
+    let (stopping, stopped) = watch::channel(false);
+    let room = Arc::new(Room { builder: builder(), terms, service, stopped });
+    let mut background = JoinSet::new();
+    if let Some(tls) = &room.terms.tls {
+        background.spawn(Arc::clone(tls).watch());
+    }
+    let mut doors = JoinSet::new();
+    for listener in listeners.0 {
+        doors.spawn(Arc::clone(&room).accept(listener));
+    }
+    stop.await;
+    stopping.send_replace(true);
+    let mut cut = 0;
+    while let Some(door) = doors.join_next().await {
+        cut += door.unwrap_or_default();
+    }
+    Stopped { cut }
+}
+
+/// HTTP/1.1 and HTTP/2 on the same port, each with its limits. Header and idle times are [`Clock`]'s, which knows the
+/// two apart. HTTP/1 takes at most 100 headers, hyper's default, whose array lies on the stack.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(PENDING_RESETS)
+        .max_local_error_reset_streams(ERROR_RESETS)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(STREAM_WINDOW as usize)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_WITHIN);
+    builder
+}
+
+/// What all connections share.
+struct Room<S> {
+    builder: Builder<TokioExecutor>,
+    terms: Terms,
+    service: S,
+    stopped: watch::Receiver<bool>,
+}
+
+impl<S: Answers> Room<S> {
+    /// Accepts until told to stop, then waits for its connections. Answers how many it had to cut.
+    async fn accept(self: Arc<Self>, listener: TcpListener) -> usize {
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(told_to_stop(self.stopped.clone()));
+        let mut pause = Pause::default();
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, address)) => {
+                        pause = Pause::default();
+                        self.welcome(&mut connections, stream, address);
+                    }
+                    Err(error) => pause.after(error).await,
+                },
+                Some(ended) = connections.join_next() => {
+                    if let Err(fault) = ended {
+                        tracing::error!(%fault, "a connection ended in a panic");
+                    }
+                }
+            }
+        }
+        drop(listener);
+        let all_done = async { while connections.join_next().await.is_some() {} };
+        match tokio::time::timeout(self.terms.drain_timeout, all_done).await {
+            Ok(()) => 0,
+            Err(_) => connections.len(),
+        }
+    }
+
+    fn welcome(self: &Arc<Self>, connections: &mut JoinSet<()>, stream: TcpStream, address: SocketAddr) {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let Some(place) = Caps::admit(&self.terms.caps, address.ip()) else { return };
+        // Answers are small and whole: waiting for more to send would only delay them.
+        let _ = stream.set_nodelay(true);
+        let room = Arc::clone(self);
+        connections.spawn(async move {
+            room.greet(stream, address).await;
+            drop(place);
+        });
+    }
+
+    /// The TLS handshake, where there is TLS, then HTTP.
+    async fn greet(&self, stream: TcpStream, address: SocketAddr) {
+        let Some(tls) = &self.terms.tls else { return self.converse(stream, Peer { address, tls: false }).await };
+        let handshake = tokio::time::timeout(self.terms.header_timeout, TlsReload::acceptor(tls).accept(stream));
+        let stream = tokio::select! {
+            done = handshake => done,
+            () = told_to_stop(self.stopped.clone()) => return,
+        };
+        match stream {
+            Ok(Ok(stream)) => Box::pin(self.converse(stream, Peer { address, tls: true })).await,
+            Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
+        }
+    }
+
+    /// HTTP on one connection, until either side ends it, its clock runs out, or the server stops.
+    async fn converse<IO>(&self, stream: IO, peer: Peer)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let clock = Clock::start(self.terms.header_timeout, self.terms.idle_timeout);
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&clock)));
+        let mut alarm = Alarm::new(Arc::clone(&clock));
+        let answer = service_fn(|mut request: Request<Incoming>| {
+            let running = clock.request(request.version() == hyper::Version::HTTP_2);
+            request.extensions_mut().insert(peer);
+            let answer = self.service.clone().oneshot(request.map(Body::new));
+            async move {
+                let answer = answer.await;
+                drop(running);
+                answer
+            }
+        });
+        let mut connection = pin!(self.builder.serve_connection(io, answer));
+        let mut stop = pin!(told_to_stop(self.stopped.clone()));
+        let mut stopping = false;
+        let ended = std::future::poll_fn(|context| {
+            if !stopping && stop.as_mut().poll(context).is_ready() {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(Some(ended));
+            }
+            alarm.poll(context).map(|()| None)
+        });
+        match ended.await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
+            None => tracing::debug!(address = %peer.address, "connection waited too long"),
+        }
+    }
+}
+
+/// Ready once the server stops.
+async fn told_to_stop(mut stopped: watch::Receiver<bool>) {
+    // An error means that `serve` itself was dropped: the same.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// How long to wait after `accept` failed.
+#[derive(Default)]
+struct Pause {
+    failures: u32,
+}
+
+impl Pause {
+    /// A connection that died before it was accepted is nobody's fault; anything else (no file descriptors, no
+    /// memory) passes only with time, and a busy loop would make it worse.
+    async fn after(&mut self, error: io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+            return;
+        }
+        if self.failures == 0 {
+            tracing::error!(%error, "cannot accept connections");
+        }
+        self.failures = self.failures.saturating_add(1);
+        let wait = Duration::from_millis(10 << self.failures.min(6));
+        tokio::time::sleep(wait).await;
+    }
+}

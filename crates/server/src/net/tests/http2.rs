@@ -1,0 +1,95 @@
+//! HTTP/2 with prior knowledge (RFC 9113 §3.3), well and badly used.
+
+use super::*;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::client::conn::http2::handshake;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// RFC 9113 §4.1.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+#[tokio::test]
+async fn many_requests_share_a_connection() {
+    let server = Server::start(generous());
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
+    let mut requests = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let mut sender = sender.clone();
+        requests.spawn(async move {
+            let uri = "http://a.test/".parse::<axum::http::Uri>().unwrap();
+            let request = hyper::Request::builder().uri(uri).body(Empty::<Bytes>::new()).unwrap();
+            sender.send_request(request).await.unwrap().into_body().collect().await.unwrap().to_bytes()
+        });
+    }
+    drop(sender);
+    let (answers, _) = tokio::join!(requests.join_all(), connection);
+    assert!(answers.iter().all(|body| &body[..] == b"127.0.0.1 false"));
+}
+
+#[tokio::test]
+async fn ds_07_a_flood_of_resets_closes_the_connection() {
+    let server = Server::start(generous());
+    let mut stream = server.connect().await;
+    let mut flood = PREFACE.to_vec();
+    flood.extend(frame(4, 0, 0, &[]));
+    // :method GET, :scheme http, :path /, :authority a (RFC 7541 appendix A), then CANCEL.
+    for id in (1..20_000).step_by(2) {
+        flood.extend(frame(1, 5, id, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']));
+        flood.extend(frame(3, 0, id, &8u32.to_be_bytes()));
+    }
+    let (mut reading, mut writing) = stream.split();
+    let mut answer = Vec::new();
+    let write = async { drop(writing.write_all(&flood).await) };
+    let read =
+        async { drop(tokio::time::timeout(PATIENCE / 2, reading.read_to_end(&mut answer)).await.expect("open")) };
+    tokio::join!(write, read);
+    assert!(server.get("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn ds_07_headers_without_end_close_the_connection() {
+    let server = Server::start(generous());
+    let mut stream = server.connect().await;
+    let mut flood = PREFACE.to_vec();
+    flood.extend(frame(4, 0, 0, &[]));
+    flood.extend(frame(1, 1, 1, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']));
+    let mut field = vec![0x00, 0x01, b'x', 0x7f, 0x81, 0x7d];
+    field.extend([b'y'; 16_000 - 256]);
+    let (mut reading, mut writing) = stream.split();
+    let write = async {
+        let _ = writing.write_all(&flood).await;
+        for _ in 0..2_000 {
+            if writing.write_all(&frame(9, 0, 1, &field)).await.is_err() {
+                break;
+            }
+        }
+    };
+    let mut answer = Vec::new();
+    let read =
+        async { drop(tokio::time::timeout(PATIENCE / 2, reading.read_to_end(&mut answer)).await.expect("open")) };
+    tokio::join!(write, read);
+}
+
+#[tokio::test]
+async fn pings_do_not_keep_a_connection_open() {
+    let server = Server::start(Terms { idle_timeout: Duration::from_millis(400), ..generous() });
+    let mut stream = server.connect().await;
+    let mut opening = PREFACE.to_vec();
+    opening.extend(frame(4, 0, 0, &[]));
+    opening.extend(frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']));
+    stream.write_all(&opening).await.unwrap();
+    let start = tokio::time::Instant::now();
+    while stream.write_all(&frame(6, 0, 0, &[0; 8])).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(start.elapsed() < PATIENCE / 2, "pings keep the connection open");
+    }
+}

@@ -1,0 +1,170 @@
+//! A listener on loopback with a tiny router, and clients that behave badly.
+
+mod http2;
+mod stop;
+mod tls;
+mod waiting;
+
+use super::*;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Extension;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Long enough never to be the reason of a failure on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Terms that never bite; a test shortens the one it is about.
+fn generous() -> Terms {
+    let caps = Caps::new(1000, 1000, Vec::new());
+    Terms { header_timeout: PATIENCE, idle_timeout: PATIENCE, drain_timeout: PATIENCE, caps, tls: None }
+}
+
+async fn whole_body(body: Body) -> (StatusCode, String) {
+    match read_body(body, 1000, Duration::from_millis(300)).await {
+        Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
+        Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
+        Err(BodyError::TooSlow) => (StatusCode::REQUEST_TIMEOUT, String::new()),
+        Err(BodyError::Broken) => (StatusCode::BAD_REQUEST, String::new()),
+    }
+}
+
+fn router() -> Router {
+    Router::new()
+        .route(
+            "/",
+            get(|Extension(peer): Extension<Peer>| async move { format!("{} {}", peer.address.ip(), peer.tls) }),
+        )
+        .route(
+            "/slow",
+            get(|| async {
+                tokio::time::sleep(Duration::from_millis(700)).await;
+                "slow but whole"
+            }),
+        )
+        .route("/forever", get(std::future::pending::<&'static str>))
+        .route("/panic", get(|| async { panic!("a fault in a handler") as &'static str }))
+        .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
+        .route("/body", post(whole_body))
+}
+
+struct Server {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<Stopped>,
+}
+
+impl Server {
+    fn start(terms: Terms) -> Self {
+        let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+        let address = listeners.addresses()[0];
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = async move { serve(listeners, terms, router(), async { drop(stopped.await) }).await };
+        #[allow(clippy::disallowed_methods, reason = "a test's server ends with its runtime")]
+        let done = tokio::spawn(served);
+        Server { address, stop, done }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends `text` on a new connection and answers all that comes until the server closes it.
+    async fn tell(&self, text: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(text.as_bytes()).await.unwrap();
+        until_closed(&mut stream).await
+    }
+
+    async fn get(&self, path: &str) -> String {
+        self.tell(&format!("GET {path} HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n")).await
+    }
+}
+
+/// What still comes until the other side closes; panics if it does not.
+async fn until_closed(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut bytes)).await;
+    // A reset is a way to close, too.
+    let _ = read.expect("the server keeps the connection open");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads one response whose whole text ends in `end`.
+async fn until(stream: &mut TcpStream, end: &str) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 1024];
+    while !text.ends_with(end) {
+        let count = tokio::time::timeout(PATIENCE / 2, stream.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(count > 0, "closed after {text:?}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_request_knows_its_peer() {
+    let server = Server::start(generous());
+    let answer = server.get("/").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("127.0.0.1 false"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_fault_in_a_handler_ends_its_connection_only() {
+    let server = Server::start(generous());
+    assert_eq!(server.get("/panic").await, "");
+    assert!(server.get("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn rfc_6585_5_headers_beyond_their_limits_are_431() {
+    let server = Server::start(generous());
+    let many: String = (0..101).map(|n| format!("x-{n}: y\r\n")).collect();
+    let few: String = (0..90).map(|n| format!("x-{n}: y\r\n")).collect();
+    let huge = format!("x: {}\r\n", "y".repeat(33 << 10));
+    for (headers, status) in [(many, "431"), (few, "200"), (huge, "431")] {
+        let answer = server.tell(&format!("GET / HTTP/1.1\r\nconnection: close\r\n{headers}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn connections_beyond_the_total_are_closed_at_once() {
+    let caps = Caps::new(2, 2, Vec::new());
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let mut first = server.connect().await;
+    let _second = server.connect().await;
+    assert_eq!(server.get("/").await, "");
+    assert_eq!((caps.open(), caps.refused()), (2, 1));
+    first.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut first).await.starts_with("HTTP/1.1 200"));
+    drop(first);
+    while caps.open() == 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(server.get("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_one_clear_line() {
+    let first = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let taken = first.addresses()[0];
+    let error = Listeners::bind(&[taken], true).unwrap_err();
+    assert!(matches!(error, ListenError::InUse(address) if address == taken));
+    let line = error.to_string();
+    assert!(line.starts_with(&format!("{taken} is in use")) && !line.contains('\n'), "{line}");
+    let foreign = Listeners::bind(&["192.0.2.1:0".parse().unwrap()], false).unwrap_err();
+    assert_eq!(foreign.to_string(), "this machine has no address 192.0.2.1");
+}
+
+#[test]
+fn the_limit_of_open_files_is_the_hard_one() {
+    let raised = raise_nofile().unwrap();
+    let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    assert_eq!((now.current, now.current.unwrap_or(u64::MAX)), (now.maximum, raised));
+}

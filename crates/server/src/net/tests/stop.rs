@@ -1,0 +1,33 @@
+//! Stopping: what runs is finished, and nothing waits for what never ends.
+
+use super::*;
+
+#[tokio::test]
+async fn a_running_request_is_finished() {
+    let server = Server::start(generous());
+    let mut running = server.connect().await;
+    running.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut idle = server.connect().await;
+    idle.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    until(&mut idle, "127.0.0.1 false").await;
+    let mut silent = server.connect().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.stop.send(()).unwrap();
+    assert_eq!(until_closed(&mut idle).await, "");
+    assert_eq!(until_closed(&mut silent).await, "");
+    assert!(!server.done.is_finished(), "the slow request still runs");
+    assert!(TcpStream::connect(server.address).await.is_err(), "still accepting");
+    assert!(until_closed(&mut running).await.ends_with("slow but whole"));
+    assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
+}
+
+#[tokio::test]
+async fn what_never_ends_is_cut_after_the_drain_time() {
+    let server = Server::start(Terms { drain_timeout: Duration::from_millis(200), ..generous() });
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /forever HTTP/1.1\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.stop.send(()).unwrap();
+    assert_eq!(until_closed(&mut stream).await, "");
+    assert_eq!(server.done.await.unwrap(), Stopped { cut: 1 });
+}

@@ -1,0 +1,112 @@
+//! TLS from files: what is offered, what is refused, and what happens when the files change.
+
+use super::*;
+use crate::net::tls::TlsError;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::path::PathBuf;
+use tokio_rustls::TlsConnector;
+
+struct Files {
+    _folder: tempfile::TempDir,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Files {
+    /// Files in a new folder, empty yet.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        Files { _folder: folder, certificate, key }
+    }
+
+    /// Writes a new self-signed certificate for `login.test` and answers it.
+    fn renew(&self) -> CertificateDer<'static> {
+        let made = rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap();
+        std::fs::write(&self.certificate, made.cert.pem()).unwrap();
+        std::fs::write(&self.key, made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().clone()
+    }
+
+    fn load(&self) -> Result<Arc<TlsReload>, TlsError> {
+        TlsReload::load(&self.certificate, &self.key)
+    }
+}
+
+/// Says GET over TLS, trusting `root` alone; answers the protocol that was agreed on and the response.
+async fn ask(
+    server: &Server,
+    root: &CertificateDer<'static>,
+    alpn: &[u8],
+) -> std::io::Result<(Option<Vec<u8>>, String)> {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut client = client.with_root_certificates(roots).with_no_client_auth();
+    client.alpn_protocols = vec![alpn.to_vec()];
+    let name = ServerName::try_from("login.test").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await?;
+    let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    stream.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    Ok((agreed, String::from_utf8_lossy(&answer).into_owned()))
+}
+
+#[tokio::test]
+async fn rfc_7301_both_protocols_are_offered() {
+    let files = Files::new();
+    let root = files.renew();
+    let server = Server::start(Terms { tls: Some(files.load().unwrap()), ..generous() });
+    let (agreed, answer) = ask(&server, &root, b"http/1.1").await.unwrap();
+    assert_eq!(agreed.as_deref(), Some(&b"http/1.1"[..]));
+    assert!(answer.ends_with("127.0.0.1 true"), "{answer}");
+    let (agreed, _) = ask(&server, &root, b"h2").await.unwrap();
+    assert_eq!(agreed.as_deref(), Some(&b"h2"[..]));
+    assert!(ask(&server, &root, b"gopher").await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_shake_hands_is_closed() {
+    let files = Files::new();
+    files.renew();
+    let header_timeout = Duration::from_millis(300);
+    let server = Server::start(Terms { tls: Some(files.load().unwrap()), header_timeout, ..generous() });
+    assert_eq!(server.tell("").await, "");
+    assert!(!server.get("/").await.starts_with("HTTP"), "plain HTTP on a TLS port");
+}
+
+#[tokio::test]
+async fn changed_files_are_read_again_and_broken_ones_are_not_taken() {
+    let files = Files::new();
+    let old = files.renew();
+    let tls = files.load().unwrap();
+    let server = Server::start(Terms { tls: Some(Arc::clone(&tls)), ..generous() });
+    assert!(ask(&server, &old, b"http/1.1").await.is_ok());
+    std::fs::write(&files.certificate, "half a file").unwrap();
+    tls.reload_if_changed();
+    assert!(tls.reload().is_err());
+    assert!(ask(&server, &old, b"http/1.1").await.is_ok(), "the old certificate stays");
+    let new = files.renew();
+    tls.reload_if_changed();
+    assert!(ask(&server, &old, b"http/1.1").await.is_err());
+    assert!(ask(&server, &new, b"http/1.1").await.is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_file() {
+    let (files, others) = (Files::new(), Files::new());
+    assert!(matches!(files.load(), Err(TlsError::Unreadable(file, _)) if file == files.certificate));
+    files.renew();
+    others.renew();
+    let mismatch = TlsReload::load(&files.certificate, &others.key).err().unwrap();
+    assert!(matches!(&mismatch, TlsError::Mismatch { key, .. } if *key == others.key), "{mismatch}");
+    let swapped = TlsReload::load(&files.key, &files.certificate).err().unwrap();
+    assert!(matches!(&swapped, TlsError::Empty(file, "certificate") if *file == files.key), "{swapped}");
+    std::fs::write(&files.key, "").unwrap();
+    assert!(matches!(files.load(), Err(TlsError::Empty(file, "private key")) if file == files.key));
+    std::fs::write(&files.key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+    assert!(matches!(files.load(), Err(TlsError::Invalid(file, _)) if file == files.key));
+}

@@ -1,0 +1,161 @@
+//! TLS from certificate files, read again when they change.
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Why the files do not make a TLS server.
+#[derive(Debug)]
+pub enum TlsError {
+    /// A file cannot be read.
+    Unreadable(PathBuf, std::io::Error),
+    /// A file holds no certificate (or no private key) in PEM.
+    Empty(PathBuf, &'static str),
+    /// A file is not what it should be.
+    Invalid(PathBuf, String),
+    /// The key is another certificate's.
+    Mismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TlsError::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
+            TlsError::Empty(file, what) => write!(f, "{} holds no {what} in PEM", file.display()),
+            TlsError::Invalid(file, why) => write!(f, "{} cannot be used: {why}", file.display()),
+            TlsError::Mismatch { certificate, key } => {
+                write!(
+                    f,
+                    "the key in {} does not belong to the certificate in {}",
+                    key.display(),
+                    certificate.display()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// The certificate in force, and the files it came from.
+pub struct TlsReload {
+    certificate: PathBuf,
+    key: PathBuf,
+    seen: Mutex<Stamp>,
+    current: RwLock<Arc<ServerConfig>>,
+}
+
+/// What changes about two files when either is written or replaced.
+type Stamp = [Option<(u64, i64, i64, u64)>; 2];
+
+impl TlsReload {
+    /// Reads both files. The certificate comes first in its file, then its chain.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, TlsError> {
+        let seen = Mutex::new(stamp(certificate, key));
+        let current = RwLock::new(read(certificate, key)?);
+        Ok(Arc::new(TlsReload { certificate: certificate.to_owned(), key: key.to_owned(), seen, current }))
+    }
+
+    /// Reads both files again. On an error the certificate in force stays.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        // Before the files are read, so that a change while they are read is seen the next time.
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp(&self.certificate, &self.key);
+        let fresh = read(&self.certificate, &self.key)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
+    /// Reads the files again if they changed since they were last read, and logs the outcome.
+    pub fn reload_if_changed(&self) {
+        if *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamp(&self.certificate, &self.key) {
+            self.reload_and_log();
+        }
+    }
+
+    fn reload_and_log(&self) {
+        match self.reload() {
+            Ok(()) => tracing::info!(certificate = %self.certificate.display(), "TLS certificate read again"),
+            Err(error) => tracing::error!(%error, "TLS certificate not replaced, the old one stays"),
+        }
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)).into()
+    }
+
+    /// Looks at the files every half minute, and reads them at SIGHUP. Never ends.
+    pub(super) async fn watch(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let mut hangup = signal(SignalKind::hangup()).ok();
+        loop {
+            let hung_up = async {
+                match &mut hangup {
+                    Some(signal) => signal.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = ticks.tick() => self.reload_if_changed(),
+                _ = hung_up => self.reload_and_log(),
+            }
+        }
+    }
+}
+
+fn stamp(certificate: &Path, key: &Path) -> Stamp {
+    [certificate, key].map(|file| {
+        let meta = std::fs::metadata(file).ok()?;
+        Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+    })
+}
+
+/// TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
+fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(|error| pem_error(certificate, "certificate", error))?;
+    if chain.is_empty() {
+        return Err(TlsError::Empty(certificate.to_owned(), "certificate"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| pem_error(key, "private key", error))?;
+    let invalid = |file: &Path, error: rustls::Error| TlsError::Invalid(file.to_owned(), error.to_string());
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(|error| invalid(certificate, error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }
+            }
+            rustls::Error::InvalidCertificate(_) => invalid(certificate, error),
+            _ => invalid(key, error),
+        })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| invalid(key, error))?;
+    Ok(Arc::new(config))
+}
+
+fn pem_error(file: &Path, what: &'static str, error: pem::Error) -> TlsError {
+    match error {
+        pem::Error::Io(error) => TlsError::Unreadable(file.to_owned(), error),
+        pem::Error::NoItemsFound => TlsError::Empty(file.to_owned(), what),
+        other => TlsError::Invalid(file.to_owned(), other.to_string()),
+    }
+}

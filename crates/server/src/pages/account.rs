@@ -1,0 +1,181 @@
+//! The account home: profile, password, sessions and applications.
+
+use super::agent::recognise;
+use super::messages::Messages;
+use super::moment::Moment;
+use super::problem::Problem;
+use rules::time::Time;
+
+/// `/account`, with the forms (each with `csrf`):
+/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`;
+/// `POST /account/password`: `current`, `new`;
+/// `POST /account/sessions/revoke`: `id`; `POST /account/sessions/revoke-others`;
+/// `POST /account/applications/revoke`: `client_id`; `POST /account/signout`.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountPage<'a> {
+    /// The CSRF token, bound to the session.
+    pub csrf: &'a str,
+    /// What was just done.
+    pub notice: Option<Notice>,
+    /// What was wrong with the form that was just sent.
+    pub problems: &'a [Problem],
+    /// Who it is.
+    pub profile: Profile<'a>,
+    /// The fewest characters of a password.
+    pub minimum_password: usize,
+    /// Live sessions, this one among them.
+    pub sessions: &'a [SessionRow<'a>],
+    /// Applications with access.
+    pub applications: &'a [ApplicationRow<'a>],
+    /// The present.
+    pub now: Time,
+}
+
+/// What a person may see and change of itself. Empty text means not given.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile<'a> {
+    /// The name to sign in with.
+    pub username: &'a str,
+    /// The display name.
+    pub name: &'a str,
+    /// The given name.
+    pub given_name: &'a str,
+    /// The family name.
+    pub family_name: &'a str,
+    /// The e-mail address.
+    pub email: &'a str,
+    /// The address has been proved to be the person's.
+    pub email_verified: bool,
+}
+
+/// A browser that is signed in.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionRow<'a> {
+    /// What the form posts back.
+    pub id: &'a str,
+    /// The `User-Agent` header as it came; shown as browser and system.
+    pub agent: &'a str,
+    /// The network address it was last seen at.
+    pub address: &'a str,
+    /// When it signed in.
+    pub signed_in: Time,
+    /// When it was last seen.
+    pub last_seen: Time,
+    /// It is the browser that asks.
+    pub current: bool,
+}
+
+/// An application that may act for the person.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplicationRow<'a> {
+    /// What the form posts back.
+    pub client_id: &'a str,
+    /// The application's name.
+    pub name: &'a str,
+    /// The scopes granted.
+    pub scopes: &'a [&'a str],
+    /// Since when.
+    pub since: Time,
+}
+
+/// What was just done, carried over the redirect after a form by its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The first account was made.
+    Welcome,
+    /// The profile was saved.
+    ProfileSaved,
+    /// The password was changed, and every other session ended.
+    PasswordChanged,
+    /// One session was ended.
+    SessionEnded,
+    /// Every other session was ended.
+    OthersEnded,
+    /// An application's access was removed.
+    AccessRemoved,
+}
+
+impl Notice {
+    /// Every notice.
+    pub const ALL: [Notice; 6] = [
+        Notice::Welcome,
+        Notice::ProfileSaved,
+        Notice::PasswordChanged,
+        Notice::SessionEnded,
+        Notice::OthersEnded,
+        Notice::AccessRemoved,
+    ];
+
+    /// The code that stands for it in a query, as in `/account?done=profile_saved`.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Notice::Welcome => "welcome",
+            Notice::ProfileSaved => "profile_saved",
+            Notice::PasswordChanged => "password_changed",
+            Notice::SessionEnded => "session_ended",
+            Notice::OthersEnded => "others_ended",
+            Notice::AccessRemoved => "access_removed",
+        }
+    }
+
+    /// The notice of a code; an unknown one is none.
+    pub fn of_code(code: &str) -> Option<Notice> {
+        Notice::ALL.into_iter().find(|notice| notice.code() == code)
+    }
+
+    fn text(self, t: &Messages) -> &'static str {
+        t.say(match self {
+            Notice::Welcome => "notice.welcome",
+            Notice::ProfileSaved => "notice.profile_saved",
+            Notice::PasswordChanged => "notice.password_changed",
+            Notice::SessionEnded => "notice.session_ended",
+            Notice::OthersEnded => "notice.others_ended",
+            Notice::AccessRemoved => "notice.access_removed",
+        })
+    }
+}
+
+impl AccountPage<'_> {
+    fn seen(&self, at: &Time) -> Moment {
+        Moment { at: *at, now: self.now }
+    }
+
+    fn others(&self) -> bool {
+        self.sessions.iter().any(|session| !session.current)
+    }
+}
+
+impl Profile<'_> {
+    fn shown(&self) -> &str {
+        if self.name.is_empty() { self.username } else { self.name }
+    }
+}
+
+impl SessionRow<'_> {
+    /// "Firefox on Linux", as far as it can be told.
+    fn device(&self, t: &Messages) -> String {
+        match recognise(self.agent) {
+            (Some(browser), Some(system)) => {
+                let text = t.with("session.device", "browser", browser);
+                text.replacen("{system}", system, 1)
+            }
+            (Some(name), None) | (None, Some(name)) => name.to_owned(),
+            (None, None) => t.say("session.unknown").to_owned(),
+        }
+    }
+}
+
+super::page!(AccountPage<'_>, "account.html");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_survives_the_redirect() {
+        for notice in Notice::ALL {
+            assert_eq!(Notice::of_code(notice.code()), Some(notice));
+        }
+        assert_eq!(Notice::of_code("<script>"), None);
+    }
+}

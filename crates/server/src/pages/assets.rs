@@ -1,0 +1,47 @@
+//! Styles, scripts and the logo: compiled in, named by their content, so that browsers may keep them for ever.
+
+use rules::secret::Handle;
+use std::sync::LazyLock;
+
+/// A file that pages refer to.
+#[derive(Debug)]
+pub struct Asset {
+    /// The path below the realm's base, with a hash of the content in it: `/assets/page.1f2e….css`.
+    pub path: String,
+    /// The value of `Content-Type`.
+    pub content_type: &'static str,
+    /// The content.
+    pub bytes: &'static [u8],
+    name: &'static str,
+}
+
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    vec![
+        asset("page.css", CSS, include_str!("assets/page.css")),
+        asset("page.js", SCRIPT, include_str!("assets/page.js")),
+        asset("post.js", SCRIPT, include_str!("assets/post.js")),
+        asset("setup.js", SCRIPT, include_str!("assets/setup.js")),
+        asset("try.js", SCRIPT, include_str!("assets/try.js")),
+        asset("logo.svg", SVG, include_str!("assets/logo.svg")),
+    ]
+});
+
+/// All assets, for the doors to serve with `Cache-Control: public, max-age=31536000, immutable`.
+pub fn assets() -> &'static [Asset] {
+    &ASSETS
+}
+
+/// The path of the asset `name`.
+pub(super) fn path(name: &str) -> &'static str {
+    ASSETS.iter().find(|asset| asset.name == name).map_or("/assets/missing", |asset| &asset.path)
+}
+
+fn asset(name: &'static str, content_type: &'static str, text: &'static str) -> Asset {
+    let hash: String = Handle::of(text).0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    Asset { path: format!("/assets/{stem}.{hash}.{extension}"), content_type, bytes: text.as_bytes(), name }
+}

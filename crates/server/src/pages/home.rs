@@ -1,0 +1,39 @@
+//! The front page, and "Try it": a walk through a whole sign-in, shown step by step.
+
+/// Who looks at the front page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visitor<'a> {
+    /// Nobody owns this server yet: set-up is the next step.
+    BeforeSetup,
+    /// Somebody without a session.
+    SignedOut,
+    /// Somebody with one.
+    SignedIn {
+        /// The display name, or else the username.
+        name: &'a str,
+    },
+}
+
+/// `/`.
+#[derive(Clone, Copy, Debug)]
+pub struct HomePage<'a> {
+    /// Who looks at it.
+    pub visitor: Visitor<'a>,
+    /// The public URL, which is also the issuer, byte for byte.
+    pub issuer: &'a str,
+    /// "Try it" is there.
+    pub try_it: bool,
+}
+
+/// `/try` and `/try/callback`: the same page, on which a script does the walking. The client is public, its redirect URI
+/// is the issuer followed by `/try/callback`, its scopes are `openid profile email`.
+#[derive(Clone, Copy, Debug)]
+pub struct TryPage<'a> {
+    /// The public URL, which is also the issuer, byte for byte.
+    pub issuer: &'a str,
+    /// The built-in client's id: `portiere-try`.
+    pub client_id: &'a str,
+}
+
+super::page!(HomePage<'_>, "home.html");
+super::page!(TryPage<'_>, "try.html");

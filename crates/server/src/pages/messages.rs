@@ -1,0 +1,151 @@
+//! The messages of each language: one file of `key = text` lines, compiled in and read once.
+//!
+//! `{name}` in a text is filled by the caller; a text with `.one` and `.other` forms is chosen by a count. A key that a
+//! language lacks is said in English.
+
+use super::language::Language;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// One language's catalogue.
+pub(super) struct Messages {
+    texts: HashMap<&'static str, &'static str>,
+}
+
+static ENGLISH: LazyLock<Messages> = LazyLock::new(|| Messages::parse(include_str!("messages/en.txt")));
+static ITALIAN: LazyLock<Messages> = LazyLock::new(|| Messages::parse(include_str!("messages/it.txt")));
+static GERMAN: LazyLock<Messages> = LazyLock::new(|| Messages::parse(include_str!("messages/de.txt")));
+
+impl Messages {
+    /// The catalogue of `language`.
+    pub fn of(language: Language) -> &'static Messages {
+        match language {
+            Language::English => &ENGLISH,
+            Language::Italian => &ITALIAN,
+            Language::German => &GERMAN,
+        }
+    }
+
+    /// The text of `key`.
+    pub fn say(&self, key: &str) -> &'static str {
+        self.find(key).unwrap_or("…")
+    }
+
+    /// The text of `key` where there is one.
+    pub fn find(&self, key: &str) -> Option<&'static str> {
+        self.texts.get(key).or_else(|| ENGLISH.texts.get(key)).copied()
+    }
+
+    /// The longer text that goes with `key`.
+    pub fn more(&self, key: &str) -> &'static str {
+        self.say(&format!("{key}.text"))
+    }
+
+    /// The text of `key` with `{name}` replaced by `value`.
+    pub fn with(&self, key: &str, name: &str, value: &str) -> String {
+        let (before, after) = self.around(key, name);
+        format!("{before}{value}{after}")
+    }
+
+    /// The text of `key` on either side of `{name}`, for a value that has markup of its own.
+    pub fn around(&self, key: &str, name: &str) -> (&'static str, &'static str) {
+        let text = self.say(key);
+        let cut = text.find('{').filter(|at| text[at + 1..].starts_with(name));
+        cut.map_or((text, ""), |at| (&text[..at], &text[at + name.len() + 2..]))
+    }
+
+    /// The form of `key` for a count, with `{n}` replaced by it.
+    pub fn count(&self, key: &str, n: i64) -> String {
+        let form = if n == 1 { "one" } else { "other" };
+        self.with(&format!("{key}.{form}"), "n", &n.to_string())
+    }
+
+    /// The text of `key` with `{wait}` replaced by a waiting time in words.
+    pub fn with_wait(&self, key: &str, seconds: i64) -> String {
+        self.with(key, "wait", &self.wait(seconds))
+    }
+
+    /// A waiting time of whole seconds in words: seconds up to two minutes, then minutes rounded up.
+    pub fn wait(&self, seconds: i64) -> String {
+        match seconds {
+            ..=120 => self.count("wait.seconds", seconds.max(1)),
+            _ => self.count("wait.minutes", seconds.saturating_add(59) / 60),
+        }
+    }
+
+    fn parse(file: &'static str) -> Messages {
+        let lines = file.lines().filter(|line| !line.starts_with('#'));
+        let texts =
+            lines.filter_map(|line| line.split_once('=')).map(|(key, text)| (key.trim(), text.trim())).collect();
+        Messages { texts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn keys(language: Language) -> BTreeSet<&'static str> {
+        Messages::of(language).texts.keys().copied().collect()
+    }
+
+    fn placeholders(text: &str) -> BTreeSet<&str> {
+        text.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
+    }
+
+    #[test]
+    fn every_language_has_every_key_and_no_other() {
+        let english = keys(Language::English);
+        for language in Language::ALL {
+            let theirs = keys(language);
+            let missing: Vec<_> = english.difference(&theirs).collect();
+            let unknown: Vec<_> = theirs.difference(&english).collect();
+            assert!(
+                missing.is_empty() && unknown.is_empty(),
+                "{language:?} lacks {missing:?}, has unknown {unknown:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_translation_has_the_same_placeholders_and_no_empty_text() {
+        for language in Language::ALL {
+            for (key, text) in &Messages::of(language).texts {
+                assert!(!text.is_empty(), "{language:?}: {key} is empty");
+                assert_eq!(placeholders(text), placeholders(ENGLISH.say(key)), "{language:?}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_is_given_twice() {
+        for file in [include_str!("messages/en.txt"), include_str!("messages/it.txt"), include_str!("messages/de.txt")]
+        {
+            let lines = file.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+            let mut seen = BTreeSet::new();
+            for line in lines {
+                let (key, _) = line.split_once('=').unwrap_or_else(|| panic!("not `key = text`: {line}"));
+                assert!(seen.insert(key.trim()), "{key} is given twice");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_put_in_its_place_once() {
+        let messages = Messages::parse("a = x {name} y\nb = plain\nn.one = {n} thing\nn.other = {n} things");
+        assert_eq!(messages.with("a", "name", "{name}"), "x {name} y");
+        assert_eq!(messages.with("b", "name", "v"), "plainv");
+        assert_eq!(messages.count("n", 1), "1 thing");
+        assert_eq!(messages.count("n", 0), "0 things");
+    }
+
+    #[test]
+    fn waiting_is_said_in_words() {
+        let english = Messages::of(Language::English);
+        assert_eq!(english.wait(0), "1 second");
+        assert_eq!(english.wait(120), "120 seconds");
+        assert_eq!(english.wait(121), "3 minutes");
+        assert_eq!(Messages::of(Language::German).wait(1), "1 Sekunde");
+    }
+}

@@ -1,0 +1,92 @@
+//! What is wrong with what somebody typed: one sentence and one field each.
+
+use super::messages::Messages;
+
+/// A mistake in a form, shown in a summary above it and beside its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The set-up code is unknown, used or older than 30 minutes.
+    SetupCode,
+    /// The username is empty, too long or has characters that it may not have.
+    Username,
+    /// The username belongs to somebody.
+    UsernameTaken,
+    /// The e-mail address is not one.
+    Email,
+    /// The e-mail address belongs to another account.
+    EmailTaken,
+    /// A name is longer than can be kept.
+    Name,
+    /// The password has fewer bytes than the minimum.
+    PasswordShort {
+        /// The fewest characters allowed.
+        minimum: usize,
+    },
+    /// The password has more than 1,024 bytes.
+    PasswordLong,
+    /// The password is on the list of common ones.
+    PasswordCommon,
+    /// The password is made of the person's own name or address.
+    PasswordPersonal,
+    /// The current password, asked for before a change, is wrong.
+    CurrentPassword,
+    /// Too many attempts; they count again after a while.
+    Throttled {
+        /// Whole seconds to wait.
+        seconds: i64,
+    },
+    /// The server is busy; nothing was checked.
+    Busy {
+        /// Whole seconds to wait.
+        seconds: i64,
+    },
+}
+
+impl Problem {
+    /// The element that it concerns, if it is about one field.
+    pub(super) fn field(&self) -> Option<&'static str> {
+        match self {
+            Problem::SetupCode => Some("token"),
+            Problem::Username | Problem::UsernameTaken => Some("username"),
+            Problem::Email | Problem::EmailTaken => Some("email"),
+            Problem::Name => Some("name"),
+            Problem::CurrentPassword => Some("current"),
+            Problem::PasswordShort { .. }
+            | Problem::PasswordLong
+            | Problem::PasswordCommon
+            | Problem::PasswordPersonal => Some("password"),
+            Problem::Throttled { .. } | Problem::Busy { .. } => None,
+        }
+    }
+
+    pub(super) fn text(&self, t: &Messages) -> String {
+        let key = match self {
+            Problem::SetupCode => "problem.setup_code",
+            Problem::Username => "problem.username",
+            Problem::UsernameTaken => "problem.username_taken",
+            Problem::Email => "problem.email",
+            Problem::EmailTaken => "problem.email_taken",
+            Problem::Name => "problem.name",
+            Problem::PasswordLong => "problem.password_long",
+            Problem::PasswordCommon => "problem.password_common",
+            Problem::PasswordPersonal => "problem.password_personal",
+            Problem::CurrentPassword => "problem.current_password",
+            Problem::PasswordShort { minimum } => {
+                return t.with("problem.password_short", "minimum", &minimum.to_string());
+            }
+            Problem::Throttled { seconds } => return t.with_wait("problem.throttled", *seconds),
+            Problem::Busy { seconds } => return t.with_wait("problem.busy", *seconds),
+        };
+        t.say(key).to_owned()
+    }
+}
+
+/// What to say beside the field of a new password before anything is wrong with it.
+pub(super) fn password_hint(minimum: &usize, t: &Messages) -> String {
+    t.with("field.password_hint", "minimum", &minimum.to_string())
+}
+
+/// The sentence about `field`, if any of `problems` concerns it.
+pub(super) fn about(problems: &[Problem], field: &str, t: &Messages) -> Option<String> {
+    problems.iter().find(|problem| problem.field() == Some(field)).map(|problem| problem.text(t))
+}

@@ -1,0 +1,234 @@
+//! Every page with every state worth seeing, for the tests and for looking at.
+
+use super::*;
+use rules::time::Time;
+
+/// A page under the name of its file.
+pub struct Sample {
+    pub name: &'static str,
+    pub html: String,
+}
+
+/// Maps the text that a sample shows, so that a test can put something hostile in every place at once.
+pub type Words = fn(&'static str) -> &'static str;
+
+const NOW: Time = Time(1_763_650_000_000);
+
+/// All samples.
+pub fn all(language: Language, words: Words) -> Vec<Sample> {
+    let chrome = Chrome {
+        language,
+        brand: Brand { name: words("Portiere") },
+        nonce: words("r4nd0mNonce"),
+        base: "",
+        signed_in: Some(words("ada")),
+    };
+    let mut pages = sign_in(&chrome, words);
+    pages.extend(entry(&chrome, words));
+    pages.extend(device(&chrome, words));
+    pages.extend(leaving(&chrome, words));
+    pages.extend(errors(&chrome, words));
+    pages.extend(account(&chrome, words));
+    pages.extend(home(&chrome, words));
+    pages
+}
+
+fn sample(name: &'static str, html: String) -> Sample {
+    Sample { name, html }
+}
+
+fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let login = LoginPage {
+        flow: w("Zmxvdw"),
+        client: Some(w("Field Notes")),
+        login: "",
+        again: false,
+        problem: None,
+        sign_up: Some(w("/signup?flow=Zmxvdw")),
+    };
+    let typed = LoginPage { login: w("ada@example.org"), ..login };
+    let wrong = LoginPage { problem: Some(LoginProblem::Wrong), ..typed };
+    let throttled = LoginPage { problem: Some(LoginProblem::Throttled { seconds: 45 }), ..typed };
+    let busy = LoginPage { problem: Some(LoginProblem::Busy { seconds: 1 }), ..typed };
+    let again = LoginPage { again: true, ..typed };
+    let own = LoginPage { client: None, sign_up: None, ..login };
+    let choice = AccountChoicePage {
+        flow: w("Zmxvdw"),
+        client: Some(w("Field Notes")),
+        username: w("ada"),
+        email: Some(w("ada@example.org")),
+    };
+    vec![
+        sample("login", login.render(c)),
+        sample("login_wrong", wrong.render(c)),
+        sample("login_throttled", throttled.render(c)),
+        sample("login_busy", busy.render(c)),
+        sample("login_again", again.render(c)),
+        sample("login_own", own.render(c)),
+        sample("choose", choice.render(c)),
+    ]
+}
+
+fn entry(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let setup = SetupPage { csrf: w("Y3NyZg"), token: "", username: "", email: "", minimum_password: 8, problems: &[] };
+    let problems = [Problem::SetupCode, Problem::Username, Problem::Email, Problem::PasswordShort { minimum: 8 }];
+    let refused =
+        SetupPage { token: w("c2V0dXA"), username: w("a/da"), email: w("ada@"), problems: &problems, ..setup };
+    let sign_up = SignUpPage {
+        flow: w("Zmxvdw"),
+        client: Some(w("Field Notes")),
+        username: w("ada"),
+        email: w("ada@example.org"),
+        minimum_password: 8,
+        problems: &[Problem::UsernameTaken, Problem::PasswordCommon, Problem::Busy { seconds: 2 }],
+        sign_in: Some(w("/login?flow=Zmxvdw")),
+    };
+    let consent = ConsentPage {
+        flow: w("Zmxvdw"),
+        csrf: w("Y3NyZg"),
+        client: w("Field Notes"),
+        destination: w("https://notes.example.org"),
+        account: w("ada"),
+        scopes: &["openid", "profile", "email", "offline_access", w("notes:write")],
+    };
+    vec![
+        sample("setup", setup.render(c)),
+        sample("setup_refused", refused.render(c)),
+        sample("setup_done", SetupClosedPage { reason: SetupClosed::Done }.render(c)),
+        sample("setup_expired", SetupClosedPage { reason: SetupClosed::Expired }.render(c)),
+        sample("signup", SignUpPage { problems: &[], client: None, ..sign_up }.render(c)),
+        sample("signup_refused", sign_up.render(c)),
+        sample("consent", consent.render(c)),
+    ]
+}
+
+fn device(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let code = DeviceCodePage { csrf: w("Y3NyZg"), user_code: w("WDJB-MJHT"), problem: None };
+    let unknown = DeviceCodePage { problem: Some(DeviceProblem::Unknown), ..code };
+    let throttled = DeviceCodePage { problem: Some(DeviceProblem::Throttled { seconds: 300 }), ..code };
+    let confirm = DeviceConfirmPage {
+        csrf: w("Y3NyZg"),
+        user_code: w("WDJB-MJHT"),
+        client: w("Living Room TV"),
+        account: w("ada"),
+        requester: w("203.0.113.7"),
+        requested: NOW - rules::time::Span::minutes(2),
+        now: NOW,
+        scopes: &["openid", "profile", w("films")],
+    };
+    let result = |outcome, client| DeviceResultPage { outcome, client }.render(c);
+    vec![
+        sample("device", code.render(c)),
+        sample("device_unknown", unknown.render(c)),
+        sample("device_throttled", throttled.render(c)),
+        sample("device_confirm", confirm.render(c)),
+        sample("device_approved", result(DeviceOutcome::Approved, Some(w("Living Room TV")))),
+        sample("device_denied", result(DeviceOutcome::Denied, Some(w("Living Room TV")))),
+        sample("device_expired", result(DeviceOutcome::Expired, Some(w("Living Room TV")))),
+        sample("device_invalid", result(DeviceOutcome::Invalid, None)),
+    ]
+}
+
+fn leaving(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let ask = SignOutPage { flow: w("Zmxvdw"), csrf: w("Y3NyZg"), client: Some(w("Field Notes")), account: w("ada") };
+    let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/bye?state=s") };
+    let post = FormPostPage {
+        action: w("https://notes.example.org/callback"),
+        client: w("Field Notes"),
+        fields: &[(w("code"), w("c0de")), (w("state"), w("s")), ("submit", "x")],
+    };
+    vec![
+        sample("sign_out", ask.render(c)),
+        sample("signed_out", SignedOutPage { back: None }.render(c)),
+        sample("signed_out_back", SignedOutPage { back: Some(back) }.render(c)),
+        sample("form_post", post.render(c)),
+    ]
+}
+
+fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let local = ErrorPage {
+        status: 400,
+        reason: Reason::WrongRedirect,
+        code: w("invalid_request"),
+        detail: Some(w("redirect_uri is not registered for this client")),
+        request_id: w("01J9Z3K8"),
+        back: None,
+    };
+    let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope") };
+    let returns =
+        ErrorPage { reason: Reason::of_code("invalid_scope"), code: w("invalid_scope"), back: Some(back), ..local };
+    let missing = ErrorPage { status: 404, reason: Reason::NotFound, code: "", detail: None, ..local };
+    vec![
+        sample("error_local", local.render(c)),
+        sample("error_back", returns.render(c)),
+        sample("error_missing", missing.render(c)),
+        sample("busy", BusyPage { seconds: 3, request_id: w("01J9Z3K8") }.render(c)),
+        sample("throttled", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8") }.render(c)),
+    ]
+}
+
+fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let ago = |minutes| NOW - rules::time::Span::minutes(minutes);
+    let session = |id, agent, current| SessionRow {
+        id: w(id),
+        agent: w(agent),
+        address: w("2001:db8:4:1f::7"),
+        signed_in: ago(5000),
+        last_seen: ago(3),
+        current,
+    };
+    let sessions = [
+        session("1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", true),
+        session(
+            "2",
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Safari/604.1",
+            false,
+        ),
+        session("3", "", false),
+    ];
+    let application = |client_id, name, minutes| ApplicationRow {
+        client_id: w(client_id),
+        name: w(name),
+        scopes: &["openid", "profile", "offline_access"],
+        since: ago(minutes),
+    };
+    let applications = [application("notes", "Field Notes", 90), application("tv", "Living Room TV", 100_000)];
+    let full = AccountPage {
+        csrf: w("Y3NyZg"),
+        notice: Some(Notice::ProfileSaved),
+        problems: &[],
+        profile: Profile {
+            username: w("ada"),
+            name: w("Ada Lovelace"),
+            given_name: w("Ada"),
+            family_name: w("Lovelace"),
+            email: w("ada@example.org"),
+            email_verified: true,
+        },
+        minimum_password: 8,
+        sessions: &sessions,
+        applications: &applications,
+        now: NOW,
+    };
+    let bare = Profile { name: "", given_name: "", family_name: "", email: "", email_verified: false, ..full.profile };
+    let problems = [Problem::CurrentPassword, Problem::PasswordPersonal];
+    let empty = AccountPage {
+        notice: None,
+        problems: &problems,
+        profile: bare,
+        sessions: &sessions[..1],
+        applications: &[],
+        ..full
+    };
+    vec![sample("account", full.render(c)), sample("account_empty", empty.render(c))]
+}
+
+fn home(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let page = |visitor| HomePage { visitor, issuer: w("http://localhost:8080"), try_it: true }.render(c);
+    vec![
+        sample("home_setup", page(Visitor::BeforeSetup)),
+        sample("home", page(Visitor::SignedOut)),
+        sample("home_signed_in", page(Visitor::SignedIn { name: w("Ada Lovelace") })),
+        sample("try", TryPage { issuer: w("http://localhost:8080"), client_id: w("portiere-try") }.render(c)),
+    ]
+}

@@ -1,0 +1,140 @@
+//! Pages for when something is in the way, and the one that only passes through.
+
+use super::chrome::{Back, harmless};
+use super::messages::Messages;
+
+/// What went wrong, in words for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The application sent a request that cannot be answered.
+    BadRequest,
+    /// The application is not registered here, or is switched off.
+    UnknownClient,
+    /// The address to return to is not one that the application registered.
+    WrongRedirect,
+    /// The application may not do this.
+    ClientForbidden,
+    /// The application asked for access that it may not have.
+    WrongScope,
+    /// The person, or a rule, said no.
+    Denied,
+    /// The form is too old or was opened in another browser: begin again.
+    Stale,
+    /// The signed-in person may not see this.
+    Forbidden,
+    /// There is no such page.
+    NotFound,
+    /// The page exists but not for this method.
+    WrongMethod,
+    /// More was sent than is read.
+    TooLarge,
+    /// The request names a host that is not served here.
+    WrongHost,
+    /// A fault of ours.
+    Fault,
+    /// Not ready, or not able to write.
+    Unavailable,
+}
+
+impl Reason {
+    /// The reason behind an error code of RFC 6749 §4.1.2.1 and §5.2, or of OpenID Connect Core §3.1.2.6.
+    pub fn of_code(code: &str) -> Reason {
+        match code {
+            "unauthorized_client" | "unsupported_response_type" | "unsupported_grant_type" => Reason::ClientForbidden,
+            "invalid_client" => Reason::UnknownClient,
+            "invalid_scope" | "invalid_target" => Reason::WrongScope,
+            "access_denied" => Reason::Denied,
+            "server_error" => Reason::Fault,
+            "temporarily_unavailable" => Reason::Unavailable,
+            _ => Reason::BadRequest,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Reason::BadRequest => "error.bad_request",
+            Reason::UnknownClient => "error.unknown_client",
+            Reason::WrongRedirect => "error.wrong_redirect",
+            Reason::ClientForbidden => "error.client_forbidden",
+            Reason::WrongScope => "error.wrong_scope",
+            Reason::Denied => "error.denied",
+            Reason::Stale => "error.stale",
+            Reason::Forbidden => "error.forbidden",
+            Reason::NotFound => "error.not_found",
+            Reason::WrongMethod => "error.wrong_method",
+            Reason::TooLarge => "error.too_large",
+            Reason::WrongHost => "error.wrong_host",
+            Reason::Fault => "error.fault",
+            Reason::Unavailable => "error.unavailable",
+        }
+    }
+}
+
+/// An error, shown on our own page.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorPage<'a> {
+    /// The HTTP status, to be shown small.
+    pub status: u16,
+    /// What to tell the person.
+    pub reason: Reason,
+    /// The error code for the application's developers, such as `invalid_request`; empty where there is none.
+    pub code: &'a str,
+    /// One sentence for the application's developers, in English; never text from the request.
+    pub detail: Option<&'a str>,
+    /// The id to look for in the log.
+    pub request_id: &'a str,
+    /// The way back to the application, error parameters included, if client and redirect URI are right.
+    pub back: Option<Back<'a>>,
+}
+
+/// 503: more to do than time.
+#[derive(Clone, Copy, Debug)]
+pub struct BusyPage<'a> {
+    /// Whole seconds to wait, as in `Retry-After`.
+    pub seconds: i64,
+    /// The id to look for in the log.
+    pub request_id: &'a str,
+}
+
+/// 429: this caller has asked too often.
+#[derive(Clone, Copy, Debug)]
+pub struct ThrottledPage<'a> {
+    /// Whole seconds to wait, as in `Retry-After`.
+    pub seconds: i64,
+    /// The id to look for in the log.
+    pub request_id: &'a str,
+}
+
+/// An authorization response by POST (OAuth 2.0 Form Post Response Mode), sent by script or by hand.
+#[derive(Clone, Copy, Debug)]
+pub struct FormPostPage<'a> {
+    /// The verified redirect URI.
+    pub action: &'a str,
+    /// The application's name.
+    pub client: &'a str,
+    /// The response's parameters: name and value.
+    pub fields: &'a [(&'a str, &'a str)],
+}
+
+impl BusyPage<'_> {
+    fn text(&self, t: &Messages) -> String {
+        t.with_wait("busy.text", self.seconds)
+    }
+}
+
+impl ThrottledPage<'_> {
+    fn text(&self, t: &Messages) -> String {
+        t.with_wait("throttled.text", self.seconds)
+    }
+}
+
+impl FormPostPage<'_> {
+    fn target(&self) -> &str {
+        harmless(self.action)
+    }
+}
+
+super::page!(ErrorPage<'_>, "error.html");
+super::page!(BusyPage<'_>, "busy.html");
+super::page!(ThrottledPage<'_>, "throttled.html");
+super::page!(FormPostPage<'_>, "form_post.html");

@@ -1,0 +1,154 @@
+//! What every engine has to do, as checks that run against any of them. An engine is done when all hold.
+//!
+//! Open the engine on an empty database with [`MIGRATIONS`], then call [`run`].
+
+mod batches;
+mod races;
+mod values;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
+use crate::schema::Migration;
+
+/// The engine under test.
+pub type Shared = Arc<dyn Engine>;
+
+/// What came of a check; otherwise what was wrong.
+type Done = Result<(), String>;
+
+/// One thing that every engine has to do.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// What it has to do, as a sentence.
+    pub name: &'static str,
+    run: fn(Shared) -> Pin<Box<dyn Future<Output = Done> + Send>>,
+}
+
+/// Makes a [`Check`] of each function, named after it.
+macro_rules! named {
+    ($($name:ident),+ $(,)?) => {
+        &[$($crate::conformance::Check { name: stringify!($name), run: |engine| Box::pin($name(engine)) }),+]
+    };
+}
+use named;
+
+/// The tables that the checks use.
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "notes",
+        steps: &["CREATE TABLE note (realm text NOT NULL, name text NOT NULL, body text, number bigint, bytes blob, \
+             PRIMARY KEY (realm, name)) WITHOUT ROWID"],
+    },
+    Migration {
+        version: 2,
+        name: "labels on things",
+        steps: &[
+            "CREATE TABLE label (id text NOT NULL PRIMARY KEY, title text NOT NULL) WITHOUT ROWID",
+            "CREATE UNIQUE INDEX label_title ON label (title)",
+            "CREATE TABLE thing (id text NOT NULL PRIMARY KEY, label text NOT NULL REFERENCES label (id)) WITHOUT ROWID",
+            "CREATE INDEX thing_label ON thing (label)",
+        ],
+    },
+];
+
+/// Every check there is.
+pub fn checks() -> impl Iterator<Item = Check> {
+    [batches::CHECKS, races::CHECKS, values::CHECKS].into_iter().flatten().copied()
+}
+
+/// Brings the schema up, runs every check, and answers the failures: the check's name and what was wrong.
+pub async fn run(engine: Shared) -> Vec<(&'static str, String)> {
+    if let Err(why) = engine.migrate().await {
+        return vec![("migrate", why.0)];
+    }
+    let mut failures = Vec::new();
+    for check in checks() {
+        if let Err(why) = (check.run)(Arc::clone(&engine)).await {
+            failures.push((check.name, why));
+        }
+    }
+    failures
+}
+
+/// Three rows of a size that is usual here: what one sign-in writes. No two values of `number` meet.
+pub fn three_rows(number: i64) -> Vec<Write> {
+    ["code", "session", "event"].map(|name| put("bench", &format!("{number}-{name}"), &"x".repeat(64), number)).into()
+}
+
+/// Five point reads, of rows that [`three_rows`] wrote for this number and the four before it.
+pub fn five_reads(number: i64) -> Vec<Read> {
+    (number - 4..=number).map(|one| read(GET, &["bench", &format!("{one}-session")])).collect()
+}
+
+/// Reads that find what [`three_rows`] wrote for this number: one row each if it stands, none if it does not.
+pub fn three_reads(number: i64) -> Vec<Read> {
+    ["code", "session", "event"].map(|name| read(GET, &["bench", &format!("{number}-{name}")])).into()
+}
+
+const PUT: Sql = Sql::fixed("INSERT INTO note (realm, name, body, number) VALUES (?, ?, ?, ?)");
+const GET: Sql = Sql::fixed("SELECT body, number, bytes FROM note WHERE realm = ? AND name = ?");
+const NAMES: Sql = Sql::fixed("SELECT name FROM note WHERE realm = ? ORDER BY name");
+const ADD: Sql = Sql::fixed("UPDATE note SET number = number + 1 WHERE realm = ? AND name = ?");
+
+fn texts(args: &[&str]) -> Vec<Value> {
+    args.iter().map(|&text| Value::Text(text.to_owned())).collect()
+}
+
+fn read(sql: Sql, args: &[&str]) -> Read {
+    Read { sql, args: texts(args) }
+}
+
+fn write(sql: Sql, args: &[&str], must: Must) -> Write {
+    Write { sql, args: texts(args), must }
+}
+
+/// Inserts a note; its key must not be there.
+fn put(realm: &str, name: &str, body: &str, number: i64) -> Write {
+    let mut args = texts(&[realm, name, body]);
+    args.push(Value::Int(number));
+    Write { sql: PUT, args, must: Must::Touch(1) }
+}
+
+/// One read's rows.
+async fn rows(engine: &Shared, read: Read) -> Result<Vec<Row>, String> {
+    let answers = engine.fetch(&[read]).await.map_err(|why| why.0)?;
+    answers.into_iter().next().ok_or_else(|| "one read has one answer".to_owned())
+}
+
+/// The names of a realm's notes, in the engine's order.
+async fn names(engine: &Shared, realm: &str) -> Result<Vec<Row>, String> {
+    rows(engine, read(NAMES, &[realm])).await
+}
+
+/// The number of one note.
+async fn number(engine: &Shared, realm: &str, name: &str) -> Result<Value, String> {
+    let found = rows(engine, read(GET, &[realm, name])).await?;
+    found.into_iter().next().and_then(|row| row.into_iter().nth(1)).ok_or_else(|| format!("{name} is not there"))
+}
+
+/// A batch that has to stand.
+async fn stands(engine: &Shared, writes: Vec<Write>) -> Result<Vec<u64>, String> {
+    engine.commit(writes).await.map_err(|error| format!("a batch did not stand: {error:?}"))
+}
+
+/// Hands all batches over before any is answered.
+async fn together(engine: &Shared, batches: Vec<Vec<Write>>) -> Result<Vec<Result<Vec<u64>, CommitError>>, String> {
+    let mut running = tokio::task::JoinSet::new();
+    for (at, batch) in batches.into_iter().enumerate() {
+        let engine = Arc::clone(engine);
+        running.spawn(async move { (at, engine.commit(batch).await) });
+    }
+    let mut answers = running.join_all().await;
+    answers.sort_by_key(|(at, _)| *at);
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+}
+
+/// What was found is what had to be.
+fn same<T: PartialEq + Debug>(found: T, wanted: T, what: &str) -> Done {
+    if found == wanted { Ok(()) } else { Err(format!("{what}: found {found:?}, wanted {wanted:?}")) }
+}

@@ -1,0 +1,132 @@
+//! The SQL that every engine understands, and what remains to be said per engine.
+//!
+//! Statements are written once, in the subset that [`check`] describes, with `?` for each value. SQLite runs that text
+//! as it stands; another engine translates it (`$1` for `?`, its own type names, nothing for `WITHOUT ROWID`, a locking
+//! clause for the reads of a batch).
+
+use crate::engine::Value;
+
+/// How long a list in a statement can be. Few sizes mean few statements to keep prepared.
+const LISTS: [(usize, &str); 5] = [
+    (1, "(?)"),
+    (4, "(?, ?, ?, ?)"),
+    (16, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    (
+        32,
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+          ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+    (
+        64,
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+          ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+          ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+          ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+];
+
+/// The longest list that one statement takes; longer ones are read in chunks.
+pub const LONGEST_LIST: usize = 64;
+
+/// The piece that follows `IN` for these values, and the values padded to its length with the last of them (a value that
+/// occurs twice in a list finds its row once). An empty list is one NULL, which equals nothing.
+///
+/// `None` for more than [`LONGEST_LIST`] values.
+pub fn list(mut values: Vec<Value>) -> Option<(&'static str, Vec<Value>)> {
+    let &(length, piece) = LISTS.iter().find(|(length, _)| values.len() <= *length)?;
+    let last = values.last().cloned().unwrap_or(Value::Null);
+    values.resize(length, last);
+    Some((piece, values))
+}
+
+/// Why a statement would not run, or would mean something else, on another engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotPortable(pub &'static str);
+
+/// Words that mean nothing, or something else, elsewhere. Each is looked for as a whole word.
+const WORDS: [(&str, &str); 13] = [
+    ("AUTOINCREMENT", "ids are ours"),
+    ("COLLATE", "text compares as bytes, and the engine sees to it"),
+    ("DEFERRABLE", "foreign keys hold at every statement"),
+    ("GLOB", "only SQLite has it"),
+    ("ILIKE", "only PostgreSQL has it"),
+    ("LIKE", "it ignores case on some engines"),
+    ("OFFSET", "pages go by keyset"),
+    ("PRAGMA", "only SQLite has it"),
+    ("REPLACE", "it deletes rows on the way"),
+    ("RETURNING", "MySQL has none: a batch answers with counts"),
+    ("ROWID", "rows are known by our own keys"),
+    ("STRICT", "only SQLite has it"),
+    ("DO UPDATE", "no guarded upsert: insert if absent, then a guarded UPDATE"),
+];
+
+/// Whether a statement keeps to the subset that every engine understands. For tests, over every statement there is.
+pub fn check(sql: &str) -> Result<(), NotPortable> {
+    if sql.contains(['\'', '"', '`', '[']) {
+        return Err(NotPortable("values are arguments, and no name needs quotes"));
+    }
+    if sql.contains([';', '$', ':', '@']) || sql.contains("--") || sql.contains("/*") {
+        return Err(NotPortable("one statement, placeholders `?`, no comments"));
+    }
+    let numbered = |pair: &[u8]| pair[0] == b'?' && pair[1].is_ascii_digit();
+    if sql.as_bytes().windows(2).any(numbered) {
+        return Err(NotPortable("placeholders are in order, not numbered"));
+    }
+    let spaced: String = sql
+        .to_ascii_uppercase()
+        .replace("WITHOUT ROWID", "")
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
+        .flat_map(|word| [" ", word])
+        .chain([" "])
+        .collect();
+    match WORDS.iter().find(|(word, _)| spaced.contains(&format!(" {word} "))) {
+        Some((_, why)) => Err(NotPortable(why)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_padded_to_the_next_size() {
+        let ints = |many: i64| (0..many).map(Value::Int).collect::<Vec<_>>();
+        for many in 0..=64 {
+            let (piece, values) = list(ints(many)).unwrap();
+            assert_eq!(piece.matches('?').count(), values.len(), "{many}");
+            assert!(values.len() >= many as usize);
+            assert!(values.starts_with(&ints(many)));
+        }
+        assert_eq!(list(vec![]), Some(("(?)", vec![Value::Null])));
+        assert_eq!(list(ints(3)).unwrap().1[3], Value::Int(2));
+        assert_eq!(list(ints(LONGEST_LIST as i64 + 1)), None);
+    }
+
+    #[test]
+    fn the_subset_refuses_what_only_some_engines_understand() {
+        for good in [
+            "SELECT a, b FROM t WHERE a = ? AND b IN (?, ?) ORDER BY a LIMIT ?",
+            "INSERT INTO t (a) VALUES (?) ON CONFLICT DO NOTHING",
+            "CREATE TABLE t (a text NOT NULL PRIMARY KEY, replaced bigint) WITHOUT ROWID",
+            "SELECT offset_ms FROM t",
+        ] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "SELECT a FROM t WHERE a = 'x'",
+            "SELECT a FROM t WHERE a = ?1",
+            "SELECT a FROM t WHERE a = $1",
+            "SELECT a FROM t LIMIT ? OFFSET ?",
+            "SELECT a FROM t WHERE a LIKE ?",
+            "INSERT OR REPLACE INTO t (a) VALUES (?)",
+            "INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO\n UPDATE SET a = ?",
+            "DELETE FROM t WHERE a = ? RETURNING a",
+            "SELECT rowid FROM t",
+            "SELECT 1; SELECT 2",
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a database must do for us, and nothing else: answer reads, run closed batches.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A future that an engine answers with.
+pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// A statement's text. Joined only from static pieces inside this crate; values never become text.
+/// Placeholders are `?`, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sql(Cow<'static, str>);
+
+impl Sql {
+    /// A statement known at compile time.
+    pub(crate) const fn fixed(text: &'static str) -> Self {
+        Sql(Cow::Borrowed(text))
+    }
+    /// A statement joined from static pieces.
+    pub(crate) fn joined(pieces: &[&'static str]) -> Self {
+        Sql(Cow::Owned(pieces.concat()))
+    }
+    /// The text with `?` placeholders.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a column can hold. Booleans are 0 and 1, times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// A 64-bit integer.
+    Int(i64),
+    /// UTF-8 without NUL.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// One row, in the order of the selected columns.
+pub type Row = Vec<Value>;
+
+/// One question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    /// A SELECT.
+    pub sql: Sql,
+    /// One value for each placeholder.
+    pub args: Vec<Value>,
+}
+
+/// One statement of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// An INSERT, UPDATE, DELETE, or (with [`Must::Find`]) a SELECT of one column whose rows are counted.
+    pub sql: Sql,
+    /// One value for each placeholder.
+    pub args: Vec<Value>,
+    /// What has to be true for the batch to stand.
+    pub must: Must,
+}
+
+/// What has to be true of a statement for its batch to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Must {
+    /// It matches exactly so many rows.
+    Touch(u64),
+    /// A locking read inside the batch that finds exactly so many rows.
+    Find(u64),
+    /// Any number will do.
+    Any,
+}
+
+/// Why a guard did not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A [`Must`] did not hold.
+    Guard,
+    /// A unique key was already there.
+    Unique,
+    /// A foreign key was not there.
+    Foreign,
+}
+
+/// Why a batch did not stand. In the first two cases nothing of it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitError {
+    /// The statement numbered `at` (from 0) did not hold: facts have changed; fetch and decide again.
+    Conflict {
+        /// Which statement of the batch.
+        at: usize,
+        /// What did not hold.
+        why: Broken,
+    },
+    /// The database cannot be written at present.
+    Unavailable(String),
+    /// The connection was lost inside COMMIT: it may have happened or not. Never retried blindly.
+    Unknown(String),
+}
+
+/// The database cannot answer at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable(pub String);
+
+/// How much an acknowledgement is worth on this engine as configured (shown on the readiness page).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing acknowledged is lost, even when a node is.
+    ZeroLoss,
+    /// Nothing acknowledged is lost over process kill or power loss while the disk survives.
+    DurableNode,
+    /// Bounded loss, by name.
+    Bounded,
+}
+
+/// The state of an engine.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// What an acknowledgement is worth.
+    pub durability: Durability,
+    /// Whether batches are accepted; otherwise why not.
+    pub writable: Result<(), String>,
+    /// Milliseconds that recent commits took to reach the disk, as a moving average.
+    pub commit_ms: f64,
+}
+
+/// A database that keeps facts. One conformance suite holds for all of them.
+pub trait Engine: Send + Sync {
+    /// Answers every read, in one round trip where the engine can. Promises no shared snapshot: a fact that must
+    /// still hold is guarded at [`Engine::commit`].
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable>;
+    /// Runs every statement in order, or none; answers how many rows each touched (or found). The answer comes only
+    /// after COMMIT, and dropping the future does not stop a batch that was handed over.
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError>;
+    /// Brings the schema to this version: locked, idempotent step by step, safe to interrupt.
+    fn migrate(&self) -> Answer<'_, (), Unavailable>;
+    /// How it stands.
+    fn health(&self) -> Answer<'_, Health, Unavailable>;
+    /// An online copy of everything into a new file.
+    fn backup<'a>(&'a self, file: &'a std::path::Path) -> Answer<'a, (), Unavailable>;
+}

@@ -1,0 +1,9 @@
+//! Keeps facts: SQL once, one conformance suite for every engine.
+
+pub mod conformance;
+pub mod dialect;
+pub mod engine;
+pub mod migrations;
+pub mod schema;
+pub mod sqlite;
+pub mod tables;

@@ -1,0 +1,12 @@
+//! Every version of the schema, oldest first.
+//!
+//! Columns are `bigint` (milliseconds since 1970, booleans as 0/1), `text` and `blob`. Every row belongs to a realm, and
+//! every key begins with it. Ids of what comes often (sessions, families, events) sort by time, so that new rows land
+//! beside each other and old ones are found without an index.
+
+mod m0001_first;
+
+use crate::schema::Migration;
+
+/// What brings an empty database to this program's schema.
+pub static MIGRATIONS: &[Migration] = &[m0001_first::MIGRATION];

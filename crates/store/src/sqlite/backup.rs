@@ -1,0 +1,50 @@
+//! An online copy of the database.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::open;
+use crate::engine::Unavailable;
+
+/// Pages copied before others may use the disk.
+const PAGES: i32 = 1024;
+
+/// How long they may.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Copies the database as it is at this moment into a new file that only its owner can read. Readers and writers go on.
+/// A file that is there already is refused; after a failure none is left.
+pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
+    let failed = |text: String| Unavailable(format!("backup to {}: {text}", to.display()));
+    // By this path SQLite cannot be led to take a file name for a URI.
+    let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
+    open::create(to).map_err(|error| failed(error.to_string()))?;
+    let copied = copy(from, to).map_err(|error| error.to_string());
+    let synced =
+        copied.and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(|error| error.to_string()));
+    synced.map_err(|text| {
+        // The first failure is the one to tell of.
+        drop(fs::remove_file(to));
+        failed(text)
+    })
+}
+
+fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
+    let source = open::reader(from)?;
+    // One snapshot for the whole copy: otherwise each commit meanwhile would make it begin again.
+    source.execute_batch("BEGIN; SELECT COUNT(*) FROM sqlite_schema")?;
+    let mut target = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // A copy that was cut short is thrown away: it needs no journal of its own.
+    target.pragma_update(None, "journal_mode", "OFF")?;
+    let backup = Backup::new(&source, &mut target)?;
+    loop {
+        match backup.step(PAGES)? {
+            StepResult::Done => return Ok(()),
+            _ => std::thread::sleep(PAUSE),
+        }
+    }
+}

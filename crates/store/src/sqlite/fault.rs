@@ -1,0 +1,80 @@
+//! What an error of SQLite means for a batch, its group and the process.
+
+use rusqlite::{ErrorCode, ffi};
+
+use crate::engine::Broken;
+
+/// How far an error reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A key was there already, or was not there: a conflict like any other.
+    Key(Broken),
+    /// The statement itself cannot run: its batch alone is refused.
+    Batch(String),
+    /// Nothing can be written at present: the whole group is rolled back.
+    Group(String),
+    /// The disk failed to confirm a write. The kernel may have dropped those pages and will say "done" to the next sync
+    /// (Linux marks them clean), so only a new process that reads the disk again knows the truth.
+    Fatal(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        let text = error.to_string();
+        let Some(code) = error.sqlite_error() else { return Fault::Batch(text) };
+        match (code.code, code.extended_code) {
+            (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Fault::Fatal(text),
+            (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID) => {
+                Fault::Key(Broken::Unique)
+            }
+            (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => Fault::Key(Broken::Foreign),
+            (
+                ErrorCode::ConstraintViolation
+                | ErrorCode::Unknown
+                | ErrorCode::TypeMismatch
+                | ErrorCode::TooBig
+                | ErrorCode::ParameterOutOfRange
+                | ErrorCode::ApiMisuse,
+                _,
+            ) => Fault::Batch(text),
+            _ => Fault::Group(text),
+        }
+    }
+}
+
+impl Fault {
+    /// What happened, in words.
+    pub(super) fn text(self) -> String {
+        match self {
+            Fault::Key(Broken::Unique) => "a key is there already".to_owned(),
+            Fault::Key(_) => "a key is missing".to_owned(),
+            Fault::Batch(text) | Fault::Group(text) | Fault::Fatal(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(extended: i32) -> Fault {
+        Fault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None))
+    }
+
+    #[test]
+    fn each_error_reaches_as_far_as_it_must() {
+        assert_eq!(of(ffi::SQLITE_CONSTRAINT_UNIQUE), Fault::Key(Broken::Unique));
+        assert_eq!(of(ffi::SQLITE_CONSTRAINT_PRIMARYKEY), Fault::Key(Broken::Unique));
+        assert_eq!(of(ffi::SQLITE_CONSTRAINT_FOREIGNKEY), Fault::Key(Broken::Foreign));
+        for alone in [ffi::SQLITE_CONSTRAINT_NOTNULL, ffi::SQLITE_CONSTRAINT_CHECK, ffi::SQLITE_ERROR] {
+            assert!(matches!(of(alone), Fault::Batch(_)), "{alone}");
+        }
+        for all in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_BUSY, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT]
+        {
+            assert!(matches!(of(all), Fault::Group(_)), "{all}");
+        }
+        for end in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC] {
+            assert!(matches!(of(end), Fault::Fatal(_)), "{end}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Many batches in one transaction: all reach the disk with one sync, and each stands or falls alone.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::value;
+use crate::engine::{Broken, CommitError, Must, Write};
+
+/// What a batch is answered with.
+pub(super) type Outcome = Result<Vec<u64>, CommitError>;
+
+/// A group that was committed.
+pub(super) struct Committed {
+    /// One answer for each batch, in order.
+    pub(super) outcomes: Vec<Outcome>,
+    /// How long COMMIT took; `None` if nothing had been written.
+    pub(super) took: Option<Duration>,
+}
+
+/// Runs every batch in one transaction. No outcome may be told before this returns: a conflict may rest on what another
+/// batch of the group wrote.
+///
+/// An error means that nothing of the whole group happened, except after [`Fault::Fatal`], when nobody knows.
+pub(super) fn run(conn: &Connection, batches: &[Vec<Write>]) -> Result<Committed, Fault> {
+    if !conn.is_autocommit() {
+        // A ROLLBACK failed before.
+        execute(conn, "ROLLBACK")?;
+    }
+    execute(conn, "BEGIN IMMEDIATE")?;
+    let before = conn.total_changes();
+    let committed = outcomes(conn, batches).and_then(|outcomes| {
+        let wrote = conn.total_changes() != before;
+        let start = Instant::now();
+        execute(conn, "COMMIT")?;
+        Ok(Committed { outcomes, took: wrote.then(|| start.elapsed()) })
+    });
+    // After a failed COMMIT too: the log's frames without a whole commit frame are overwritten by the next group, and
+    // left out when the log is read again.
+    if committed.is_err() && !conn.is_autocommit() {
+        execute(conn, "ROLLBACK")?;
+    }
+    committed
+}
+
+fn outcomes(conn: &Connection, batches: &[Vec<Write>]) -> Result<Vec<Outcome>, Fault> {
+    batches.iter().map(|writes| savepoint(conn, writes)).collect()
+}
+
+/// Runs one batch so that it can be undone alone.
+fn savepoint(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
+    execute(conn, "SAVEPOINT batch")?;
+    let outcome = statements(conn, writes)?;
+    if outcome.is_err() {
+        // Some errors end the whole transaction; a ROLLBACK TO would then be about nothing.
+        if conn.is_autocommit() {
+            return Err(Fault::Group("the transaction was lost".to_owned()));
+        }
+        execute(conn, "ROLLBACK TO batch")?;
+    }
+    execute(conn, "RELEASE batch")?;
+    Ok(outcome)
+}
+
+fn statements(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
+    let mut counts = Vec::with_capacity(writes.len());
+    for (at, write) in writes.iter().enumerate() {
+        let why = match count(conn, write).map_err(Fault::from) {
+            Ok(rows) if holds(write.must, rows) => {
+                counts.push(rows);
+                continue;
+            }
+            Ok(_) => Broken::Guard,
+            Err(Fault::Key(why)) => why,
+            Err(Fault::Batch(text)) => {
+                tracing::error!(sql = write.sql.text(), error = text, "a statement cannot run");
+                return Ok(Err(CommitError::Unavailable(text)));
+            }
+            Err(wider) => return Err(wider),
+        };
+        return Ok(Err(CommitError::Conflict { at, why }));
+    }
+    Ok(Ok(counts))
+}
+
+/// How many rows a statement touched, or found if it is a SELECT.
+fn count(conn: &Connection, write: &Write) -> rusqlite::Result<u64> {
+    let mut statement = conn.prepare_cached(write.sql.text())?;
+    value::bind(&mut statement, &write.args)?;
+    if statement.column_count() == 0 {
+        return Ok(statement.raw_execute()? as u64);
+    }
+    let mut rows = statement.raw_query();
+    let mut found = 0;
+    while rows.next()?.is_some() {
+        found += 1;
+    }
+    Ok(found)
+}
+
+fn holds(must: Must, rows: u64) -> bool {
+    match must {
+        Must::Touch(wanted) | Must::Find(wanted) => rows == wanted,
+        Must::Any => true,
+    }
+}
+
+/// Runs one of the engine's own statements. None of them can meet a key; if one does (a deferred foreign key at COMMIT)
+/// the group cannot stand.
+pub(super) fn execute(conn: &Connection, sql: &str) -> Result<(), Fault> {
+    let run = || conn.prepare_cached(sql)?.raw_execute();
+    match run().map_err(Fault::from) {
+        Ok(_) => Ok(()),
+        Err(fatal @ Fault::Fatal(_)) => Err(fatal),
+        Err(fault) => Err(Fault::Group(fault.text())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Sql, Value};
+
+    const PUT: Sql = Sql::fixed("INSERT INTO t (id, body) VALUES (?, ?)");
+    const ORPHAN: Sql = Sql::fixed("INSERT INTO child (parent) VALUES (?)");
+
+    fn database() -> Connection {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(
+            "CREATE TABLE t (id bigint PRIMARY KEY, body blob);
+             CREATE TABLE child (parent bigint REFERENCES t (id) DEFERRABLE INITIALLY DEFERRED);",
+        )
+        .unwrap();
+        conn
+    }
+
+    fn put(id: i64, size: usize) -> Write {
+        Write { sql: PUT, args: vec![Value::Int(id), Value::Blob(vec![1; size])], must: Must::Touch(1) }
+    }
+
+    fn rows(conn: &Connection) -> i64 {
+        conn.query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_undoes_the_whole_group() {
+        let conn = database();
+        conn.pragma_update(None, "max_page_count", 20).unwrap();
+        let group = [vec![put(1, 10)], vec![put(2, 10), put(3, 1 << 20)], vec![put(4, 10)]];
+        assert!(matches!(run(&conn, &group), Err(Fault::Group(why)) if why.contains("full")));
+        assert!(conn.is_autocommit());
+        assert_eq!(rows(&conn), 0);
+        let committed = run(&conn, &[vec![put(1, 10)]]).ok().unwrap();
+        assert_eq!(committed.outcomes, [Ok(vec![1])]);
+        assert_eq!(rows(&conn), 1);
+    }
+
+    /// Our own tables have no deferred keys; if one had, nothing would be said to stand that does not.
+    #[test]
+    fn a_key_that_breaks_at_commit_undoes_the_whole_group() {
+        let conn = database();
+        let orphan = Write { sql: ORPHAN, args: vec![Value::Int(9)], must: Must::Touch(1) };
+        assert!(matches!(run(&conn, &[vec![put(1, 10)], vec![orphan]]), Err(Fault::Group(_))));
+        assert!(conn.is_autocommit());
+        assert_eq!(rows(&conn), 0);
+    }
+
+    #[test]
+    fn a_transaction_left_open_is_rolled_back_first() {
+        let conn = database();
+        conn.execute_batch("BEGIN IMMEDIATE; INSERT INTO t (id) VALUES (7)").unwrap();
+        run(&conn, &[vec![put(1, 10)]]).ok().unwrap();
+        assert_eq!(rows(&conn), 1);
+    }
+
+    #[test]
+    fn a_group_that_changed_nothing_took_no_time_to_sync() {
+        let conn = database();
+        assert!(run(&conn, &[vec![put(1, 10)]]).ok().unwrap().took.is_some());
+        assert!(run(&conn, &[vec![put(1, 10)]]).ok().unwrap().took.is_none());
+        assert!(run(&conn, &[vec![]]).ok().unwrap().took.is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! Brings a SQLite file to this program's schema, on the writer's thread.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, params};
+
+use super::fault::Fault;
+use super::group::execute;
+use crate::schema::{self, Migration, Step};
+
+/// Runs what remains, one transaction for each step and its marker.
+pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result<(), Fault> {
+    conn.execute_batch(schema::MARKERS)?;
+    let done = conn
+        .prepare(schema::DONE)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<BTreeSet<(i64, i64)>>>()?;
+    let steps = schema::remaining(migrations, &done).map_err(|error| Fault::Group(error.to_string()))?;
+    for step in steps {
+        tracing::info!(version = step.version, step = step.step, name = step.name, "schema step");
+        execute(conn, "BEGIN IMMEDIATE")?;
+        let ran = take(conn, &step).and_then(|()| execute(conn, "COMMIT"));
+        if ran.is_err() && !conn.is_autocommit() {
+            execute(conn, "ROLLBACK")?;
+        }
+        ran?;
+    }
+    Ok(())
+}
+
+fn take(conn: &Connection, step: &Step) -> Result<(), Fault> {
+    let failed = |fault: Fault| match fault {
+        Fault::Fatal(text) => Fault::Fatal(text),
+        other => Fault::Group(format!("schema version {}, step {}: {}", step.version, step.step, other.text())),
+    };
+    let run = || {
+        conn.execute_batch(step.sql)?;
+        conn.execute(schema::MARK, params![step.version, step.step]).map(drop)
+    };
+    run().map_err(Fault::from).map_err(failed)
+}

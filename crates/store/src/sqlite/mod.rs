@@ -1,0 +1,257 @@
+//! The SQLite engine: one thread that writes in groups, a few connections that read, one file that survives power loss.
+
+mod backup;
+mod check;
+mod fault;
+mod group;
+mod keeper;
+mod migrate;
+mod open;
+mod readers;
+mod state;
+mod value;
+mod writer;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+pub use open::OpenError;
+pub use state::{Check, Stats};
+
+use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use crate::schema::Migration;
+use check::Checker;
+use readers::{Pace, Pool, Stopped};
+use state::{State, hold};
+use writer::{Job, Writer};
+
+/// When the disk is asked to confirm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// Before every answer: nothing acknowledged is lost while the disk survives.
+    #[default]
+    Full,
+    /// Now and then: power loss may undo what was acknowledged shortly before, revocations included. Shown as
+    /// [`Durability::Bounded`].
+    Normal,
+}
+
+impl Synchronous {
+    fn keyword(self) -> &'static str {
+        match self {
+            Synchronous::Full => "FULL",
+            Synchronous::Normal => "NORMAL",
+        }
+    }
+}
+
+/// How to open a database.
+#[derive(Clone)]
+pub struct Options {
+    /// The file. Its folder must exist.
+    pub path: PathBuf,
+    /// Connections that answer short reads, at least 1.
+    pub readers: u32,
+    /// When the disk is asked to confirm.
+    pub synchronous: Synchronous,
+    /// The most batches in one transaction, at least 1.
+    pub group_limit: usize,
+    /// The most batches that may wait; more are turned away as unavailable.
+    pub queue_limit: usize,
+    /// Called on the writer's thread when the disk did not confirm a write, with the reason. It should end the process:
+    /// only one that reads the disk again knows what is there. If it returns, nothing is written any more.
+    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Options {
+    /// The defaults, for this file.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let cores = thread::available_parallelism().map_or(2, |cores| cores.get() as u32);
+        Options {
+            path: path.into(),
+            readers: cores.clamp(2, 4),
+            synchronous: Synchronous::Full,
+            group_limit: 256,
+            queue_limit: 4096,
+            on_fatal: Arc::new(|why| {
+                tracing::error!(error = why, "the disk did not confirm a write: ending");
+                eprintln!("the disk did not confirm a write ({why}): ending; start again once the disk is sound");
+                std::process::exit(1);
+            }),
+        }
+    }
+}
+
+/// Long reads that run at the same time; more wait.
+const LONG_READERS: u32 = 2;
+
+/// A database in one file.
+pub struct Sqlite {
+    path: PathBuf,
+    synchronous: Synchronous,
+    jobs: SyncSender<Job>,
+    points: Arc<Pool>,
+    scans: Arc<Pool>,
+    state: Arc<State>,
+    running: Mutex<Option<Running>>,
+}
+
+/// What is stopped when the database is closed.
+struct Running {
+    writer: JoinHandle<()>,
+    checker: Option<Checker>,
+    /// Let go of last.
+    _lock: File,
+}
+
+impl Sqlite {
+    /// Opens the file, or makes it, for this process alone. The schema is left as it is: see [`Engine::migrate`].
+    ///
+    /// After an unclean stop the whole file is checked in the background ([`Sqlite::check`]).
+    pub fn open(options: Options, migrations: &'static [Migration]) -> Result<Self, OpenError> {
+        if !open::sound(rusqlite::version_number()) {
+            return Err(OpenError::Version(rusqlite::version()));
+        }
+        let path = open::absolute(&options.path)?;
+        open::local(&path)?;
+        let lock = open::lock(&path)?;
+        open::own(&path)?;
+        // A clean close deletes the log.
+        let unclean = open::beside(&path, "-wal").exists();
+        let mut conn = open::writer(&path, options.synchronous)?;
+        let state = Arc::new(State::new());
+        let log = Arc::clone(&state);
+        conn.wal_hook(Some(move |_: &mut _, pages| {
+            log.wal_pages.store(pages as u32, Relaxed);
+            Ok(())
+        }))?;
+        let points = Pool::open(&path, options.readers.max(1), Pace::Brief)?;
+        let scans = Pool::open(&path, LONG_READERS, Pace::Any)?;
+        let (jobs, queue) = mpsc::sync_channel(options.queue_limit);
+        let writer = Writer {
+            conn,
+            jobs: queue,
+            keeper: keeper::Keeper::new(Arc::clone(&points), Arc::clone(&state)),
+            state: Arc::clone(&state),
+            migrations,
+            group_limit: options.group_limit,
+            on_fatal: options.on_fatal,
+        };
+        let failed = |error| OpenError::Io(path.clone(), error);
+        let checker = if unclean { Some(Checker::start(&path, Arc::clone(&state))?.map_err(failed)?) } else { None };
+        let thread = thread::Builder::new().name("sqlite-writer".to_owned());
+        let writer = thread.spawn(move || writer.run()).map_err(failed)?;
+        let running = Mutex::new(Some(Running { writer, checker, _lock: lock }));
+        Ok(Sqlite { path, synchronous: options.synchronous, jobs, points, scans, state, running })
+    }
+
+    /// Commits what waits, copies the log into the database, and lets go of the file. New calls are answered with
+    /// unavailable. Blocks for some syncs; a second call does nothing. Dropping does the same.
+    pub fn close(&self) {
+        let Some(running) = hold(&self.running).take() else { return };
+        if let Some(checker) = running.checker {
+            checker.stop();
+        }
+        self.points.close();
+        self.scans.close();
+        // Fails only when the writer has ended by itself.
+        drop(self.jobs.send(Job::Stop));
+        if running.writer.join().is_err() {
+            tracing::error!("the writer's thread panicked");
+        }
+    }
+
+    /// What the check of the whole file found, if one was needed.
+    pub fn check(&self) -> Check {
+        self.state.check()
+    }
+
+    /// What was done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.state.stats()
+    }
+
+    /// Reads on a thread that may take its time.
+    async fn scan(&self, reads: Vec<Read>) -> Result<Vec<Vec<Row>>, Unavailable> {
+        self.state.long_fetches.fetch_add(1, Relaxed);
+        let lease = self.scans.take().await?;
+        match tokio::task::spawn_blocking(move || lease.answer(&reads)).await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(Stopped::Failed(why))) => Err(why),
+            Ok(Err(Stopped::Long)) | Err(_) => Err(Unavailable("a long read was stopped".to_owned())),
+        }
+    }
+
+    /// Hands a job to the writer's thread, if there is room.
+    fn hand_over(&self, job: Job) -> Result<(), String> {
+        self.state.accepts()?;
+        self.jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                self.state.turned_away.fetch_add(1, Relaxed);
+                "too many batches wait".to_owned()
+            }
+            TrySendError::Disconnected(_) => "the writer has stopped".to_owned(),
+        })
+    }
+}
+
+impl Engine for Sqlite {
+    /// Short reads run on the calling thread, which is faster than any hand-over; a fetch that turns out to be long is
+    /// begun again on a thread of its own. Needs a tokio runtime.
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        Box::pin(async move {
+            let brief = self.points.take().await?.answer(reads);
+            match brief {
+                Ok(rows) => Ok(rows),
+                Err(Stopped::Failed(why)) => Err(why),
+                Err(Stopped::Long) => self.scan(reads.to_vec()).await,
+            }
+        })
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            let (answer, outcome) = oneshot::channel();
+            self.hand_over(Job::Batch(writes, answer)).map_err(CommitError::Unavailable)?;
+            let lost = |_| Err(CommitError::Unknown("the writer ended while it held this batch".to_owned()));
+            outcome.await.unwrap_or_else(lost)
+        })
+    }
+
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        Box::pin(async move {
+            let (answer, done) = oneshot::channel();
+            self.hand_over(Job::Migrate(answer)).map_err(Unavailable)?;
+            done.await.unwrap_or_else(|_| Err(Unavailable("the writer ended inside a schema step".to_owned())))
+        })
+    }
+
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        let durability = match self.synchronous {
+            Synchronous::Full => Durability::DurableNode,
+            Synchronous::Normal => Durability::Bounded,
+        };
+        let health = Health { durability, writable: self.state.writable(), commit_ms: self.state.commit_ms() };
+        Box::pin(std::future::ready(Ok(health)))
+    }
+
+    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
+        let (from, to) = (self.path.clone(), file.to_owned());
+        Box::pin(async move {
+            let copy = tokio::task::spawn_blocking(move || backup::run(&from, &to)).await;
+            copy.unwrap_or_else(|_| Err(Unavailable("the backup was stopped".to_owned())))
+        })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,225 @@
+//! What is made sure of before a database file is used, and how connections are set up.
+
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fmt, io};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, limits::Limit};
+
+use super::Synchronous;
+
+/// Why a database was not opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it open.
+    InUse(PathBuf),
+    /// It lies on a file system whose locks and syncs cannot be relied on.
+    NetworkFilesystem {
+        /// The folder.
+        path: PathBuf,
+        /// The file system's usual name.
+        kind: &'static str,
+    },
+    /// The SQLite that this program was built with is not known to be sound.
+    Version(&'static str),
+    /// The file or its folder could not be used.
+    Io(PathBuf, io::Error),
+    /// SQLite refused the file.
+    Database(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::InUse(path) => write!(out, "{} is in use by another process", path.display()),
+            OpenError::NetworkFilesystem { path, kind } => {
+                write!(out, "{} is on {kind}: the database needs a local disk", path.display())
+            }
+            OpenError::Version(found) => write!(out, "SQLite {found} is not sound: 3.51.3, or 3.53.0 and newer"),
+            OpenError::Io(path, error) => write!(out, "{}: {error}", path.display()),
+            OpenError::Database(text) => write!(out, "the database cannot be opened: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        OpenError::Database(error.to_string())
+    }
+}
+
+/// 3.51.3 mends a race that could damage a WAL database; 3.52.0 was withdrawn.
+pub(super) fn sound(version: i32) -> bool {
+    version >= 3_051_003 && !(3_052_000..3_053_000).contains(&version)
+}
+
+/// The same file as one absolute path, so that no part of it can be taken for a URI. Its folder must exist.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    let failed = |error| OpenError::Io(path.to_owned(), error);
+    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(folder.canonicalize().map_err(failed)?.join(name))
+}
+
+/// The name of a file beside the database.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Takes the database for this process, until the file is dropped or the process ends in any way. The lock is on a file
+/// of its own: SQLite drops its own locks when any other handle to the database file is closed (POSIX locks do).
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    let name = beside(path, ".lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&name);
+    let file = file.map_err(|error| OpenError::Io(name.clone(), error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(OpenError::Io(name, error)),
+    }
+}
+
+/// File systems of other machines, by the number that statfs(2) gives.
+#[cfg(any(target_os = "linux", test))]
+const REMOTE: [(u32, &str); 14] = [
+    (0x6969, "NFS"),
+    (0x517B, "SMB"),
+    (0xFE53_4D42, "SMB"),
+    (0xFF53_4D42, "CIFS"),
+    (0x0102_1997, "9P"),
+    (0x564C, "NCP"),
+    (0x5346_414F, "AFS"),
+    (0x6B41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x00C3_6400, "CephFS"),
+    (0x0BD0_0BD0, "Lustre"),
+    (0x4750_4653, "GPFS"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636F, "OCFS2"),
+];
+
+/// Refuses a folder on another machine. FUSE may be either and is let through with a warning.
+#[cfg(target_os = "linux")]
+pub(super) fn local(path: &Path) -> Result<(), OpenError> {
+    const FUSE: u32 = 0x6573_5546;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let found = rustix::fs::statfs(folder).map_err(|error| OpenError::Io(folder.to_owned(), error.into()))?;
+    // The field is signed or not, and 32 or 64 bits, depending on the platform; the numbers are 32 bits.
+    let number = found.f_type as u32;
+    if number == FUSE {
+        tracing::warn!(folder = %folder.display(), "the data folder is on FUSE: is it a local disk?");
+    }
+    remote(number).map_or(Ok(()), |kind| Err(OpenError::NetworkFilesystem { path: folder.to_owned(), kind }))
+}
+
+/// Only Linux tells file systems apart by number.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn local(_path: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", test))]
+fn remote(number: u32) -> Option<&'static str> {
+    REMOTE.iter().find(|(known, _)| *known == number).map(|(_, kind)| *kind)
+}
+
+/// Makes a file that only its owner can read, and makes its name survive a power loss. An existing one is an error.
+pub(super) fn create(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+/// Makes sure that the database file exists and that only its owner can read it. SQLite gives its other files the same
+/// permissions.
+pub(super) fn own(path: &Path) -> Result<(), OpenError> {
+    match create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::set_permissions(path, Permissions::from_mode(0o600))
+        }
+        made => made,
+    }
+    .map_err(|error| OpenError::Io(path.to_owned(), error))
+}
+
+/// How many prepared statements a connection keeps: more than there are statements in this crate's hot paths.
+const STATEMENTS: usize = 128;
+
+/// The connection that writes.
+pub(super) fn writer(path: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Before the first table, or it has no effect.
+    conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", synchronous.keyword())?;
+    // The writer decides itself when to checkpoint.
+    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+    conn.pragma_update(None, "secure_delete", true)?;
+    // Where fsync does not reach the platter (macOS); elsewhere these do nothing.
+    conn.pragma_update(None, "fullfsync", true)?;
+    conn.pragma_update(None, "checkpoint_fullfsync", true)?;
+    Ok(conn)
+}
+
+/// A connection that reads.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    conn.pragma_update(None, "query_only", true)?;
+    Ok(conn)
+}
+
+fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // One thread at a time uses a connection: SQLite's own mutex would be a second one.
+    let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    for (setting, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        // A misspelt column in double quotes is an error, not a text.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+    ] {
+        conn.set_db_config(setting, on)?;
+    }
+    conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    conn.pragma_update(None, "cell_size_check", true)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    // KiB. Grows only as pages are read; what it does not hold, the kernel's page cache mostly does. No mmap: an I/O
+    // error there is a signal that ends the process.
+    conn.pragma_update(None, "cache_size", -8192)?;
+    conn.pragma_update(None, "mmap_size", 0)?;
+    Ok(conn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sound_versions_of_sqlite_are_used() {
+        for good in [3_051_003, 3_051_999, 3_053_000, 3_054_001] {
+            assert!(sound(good), "{good}");
+        }
+        for bad in [3_050_004, 3_051_002, 3_052_000] {
+            assert!(!sound(bad), "{bad}");
+        }
+        assert!(sound(rusqlite::version_number()));
+    }
+
+    #[test]
+    fn file_systems_of_other_machines_are_known() {
+        assert_eq!(remote(0x6969), Some("NFS"));
+        assert_eq!(remote(0xFF53_4D42), Some("CIFS"));
+        assert_eq!(remote(0xEF53), None, "ext4");
+        assert_eq!(remote(0x0102_1994), None, "tmpfs");
+        assert_eq!(remote(0x794C_7630), None, "overlayfs");
+    }
+}

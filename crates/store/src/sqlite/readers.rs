@@ -1,0 +1,161 @@
+//! Connections that read: a few, each used by one caller at a time, in the order of asking.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::Semaphore;
+
+use super::state::hold;
+use super::{open, value};
+use crate::engine::{Read, Row, Unavailable};
+
+/// How many instructions of SQLite's machine pass between two looks at the budget.
+const LOOK_EVERY: i32 = 1000;
+
+/// How many looks a fetch has on the caller's thread: some 20,000 instructions, well under a millisecond. A point read
+/// takes less than a hundred.
+const LOOKS: i32 = 20;
+
+/// Why there are no rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// It would take too long for the caller's thread.
+    Long,
+    /// It cannot be answered.
+    Failed(Unavailable),
+}
+
+impl From<rusqlite::Error> for Stopped {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Stopped::Long,
+            _ => Stopped::Failed(Unavailable(error.to_string())),
+        }
+    }
+}
+
+/// How long a fetch of this pool may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As briefly as fits on a network thread.
+    Brief,
+    /// As long as it takes.
+    Any,
+}
+
+struct Reader {
+    conn: Connection,
+    looks: Arc<AtomicI32>,
+}
+
+impl Reader {
+    fn open(path: &Path, pace: Pace) -> rusqlite::Result<Self> {
+        let mut conn = open::reader(path)?;
+        let looks = Arc::new(AtomicI32::new(0));
+        if pace == Pace::Brief {
+            let left = Arc::clone(&looks);
+            conn.progress_handler(LOOK_EVERY, Some(move || left.fetch_sub(1, Relaxed) <= 1))?;
+        }
+        Ok(Reader { conn, looks })
+    }
+
+    /// Several reads run in one transaction: entering and leaving the log once costs less than a BEGIN saves.
+    fn answer(&self, reads: &[Read]) -> Result<Vec<Vec<Row>>, Stopped> {
+        self.looks.store(LOOKS, Relaxed);
+        if let [read] = reads {
+            return Ok(vec![self.rows(read)?]);
+        }
+        self.conn.prepare_cached("BEGIN")?.raw_execute()?;
+        let answers = reads.iter().map(|read| self.rows(read)).collect();
+        if !self.conn.is_autocommit() {
+            self.conn.prepare_cached("COMMIT")?.raw_execute()?;
+        }
+        answers
+    }
+
+    fn rows(&self, read: &Read) -> Result<Vec<Row>, Stopped> {
+        let mut statement = self.conn.prepare_cached(read.sql.text())?;
+        value::bind(&mut statement, &read.args)?;
+        let columns = statement.column_count();
+        let mut found = Vec::new();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            found.push(value::take(row, columns)?);
+        }
+        Ok(found)
+    }
+}
+
+/// Readers that are lent out. The semaphore keeps the order of asking; whoever passes it finds one in the list.
+pub(super) struct Pool {
+    permits: Semaphore,
+    /// The last one back is the first one out: its cache is warm.
+    free: Mutex<Vec<Reader>>,
+    size: u32,
+}
+
+impl Pool {
+    pub(super) fn open(path: &Path, size: u32, pace: Pace) -> rusqlite::Result<Arc<Self>> {
+        let free = (0..size).map(|_| Reader::open(path, pace)).collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok(Arc::new(Pool { permits: Semaphore::new(size as usize), free: Mutex::new(free), size }))
+    }
+
+    /// Waits for a reader.
+    pub(super) async fn take(self: &Arc<Self>) -> Result<Lease, Unavailable> {
+        let closed = || Unavailable("the database is closed".to_owned());
+        self.permits.acquire().await.map_err(|_| closed())?.forget();
+        let reader = hold(&self.free).pop();
+        // Made before the reader is looked at, so that the permit comes back in any case.
+        let lease = Lease { reader, pool: Arc::clone(self) };
+        if lease.reader.is_some() { Ok(lease) } else { Err(closed()) }
+    }
+
+    /// Keeps new fetches waiting while the answer is held, once those before them are done; `None` if that takes longer
+    /// than `patience`. Blocks the thread: never on one that serves the network.
+    pub(super) fn hold(&self, patience: Duration) -> Option<Held<'_>> {
+        let clock = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+        let every = async { tokio::time::timeout(patience, self.permits.acquire_many(self.size)).await };
+        clock.block_on(every).ok()?.ok().map(|permit| Held { _permit: permit })
+    }
+
+    /// Lends out no more, and closes every reader: those on loan when they come back.
+    pub(super) fn close(&self) {
+        self.permits.close();
+        hold(&self.free).clear();
+    }
+}
+
+/// While it lives, no fetch of the pool runs.
+pub(super) struct Held<'a> {
+    _permit: tokio::sync::SemaphorePermit<'a>,
+}
+
+/// A reader on loan.
+pub(super) struct Lease {
+    reader: Option<Reader>,
+    pool: Arc<Pool>,
+}
+
+impl Lease {
+    /// Runs every read, on the calling thread.
+    pub(super) fn answer(&self, reads: &[Read]) -> Result<Vec<Vec<Row>>, Stopped> {
+        let closed = || Stopped::Failed(Unavailable("the database is closed".to_owned()));
+        self.reader.as_ref().ok_or_else(closed)?.answer(reads)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            let mut free = hold(&self.pool.free);
+            // Looked at under the lock that `close` empties the list with.
+            if !self.pool.permits.is_closed() {
+                free.push(reader);
+            }
+        }
+        self.pool.permits.add_permits(1);
+    }
+}

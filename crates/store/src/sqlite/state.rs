@@ -1,0 +1,164 @@
+//! What the engine's threads know about each other: whether batches are accepted, and how it went so far.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What a check of the whole file found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The last stop was clean: no check was needed.
+    Spared,
+    /// It is under way.
+    Running,
+    /// Nothing was found.
+    Passed,
+    /// It did not come to an end.
+    Abandoned(String),
+    /// The file is damaged.
+    Damaged(String),
+}
+
+/// What the engine has done since it was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Transactions that reached the disk.
+    pub commits: u64,
+    /// Batches that were answered, whatever the answer.
+    pub batches: u64,
+    /// Of these, the ones that did not stand because facts had changed.
+    pub conflicts: u64,
+    /// Batches that were turned away because too many waited.
+    pub turned_away: u64,
+    /// The most batches that one transaction has held.
+    pub largest_group: u64,
+    /// Milliseconds that a COMMIT takes, as a moving average.
+    pub commit_ms: f64,
+    /// Pages in the write-ahead log.
+    pub wal_pages: u32,
+    /// Times that the write-ahead log was copied into the database.
+    pub checkpoints: u64,
+    /// Fetches that were too long for the caller's thread and went to one of their own.
+    pub long_fetches: u64,
+}
+
+/// Whether batches are accepted.
+#[derive(Debug)]
+enum Standing {
+    Well,
+    /// The last group failed; the next one is tried all the same.
+    Troubled(String),
+    /// For good.
+    Ended(String),
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) commits: AtomicU64,
+    pub(super) batches: AtomicU64,
+    pub(super) conflicts: AtomicU64,
+    pub(super) turned_away: AtomicU64,
+    pub(super) largest_group: AtomicU64,
+    pub(super) wal_pages: AtomicU32,
+    pub(super) checkpoints: AtomicU64,
+    pub(super) long_fetches: AtomicU64,
+    commit_ms: AtomicU64,
+    standing: Mutex<Standing>,
+    check: Mutex<Check>,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        State {
+            commits: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            conflicts: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+            largest_group: AtomicU64::new(0),
+            wal_pages: AtomicU32::new(0),
+            checkpoints: AtomicU64::new(0),
+            long_fetches: AtomicU64::new(0),
+            commit_ms: AtomicU64::new(0f64.to_bits()),
+            standing: Mutex::new(Standing::Well),
+            check: Mutex::new(Check::Spared),
+        }
+    }
+
+    /// Whether a batch may be handed over at all.
+    pub(super) fn accepts(&self) -> Result<(), String> {
+        match &*hold(&self.standing) {
+            Standing::Ended(why) => Err(why.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether batches are expected to stand.
+    pub(super) fn writable(&self) -> Result<(), String> {
+        match &*hold(&self.standing) {
+            Standing::Well => Ok(()),
+            Standing::Troubled(why) | Standing::Ended(why) => Err(why.clone()),
+        }
+    }
+
+    /// A group reached the disk.
+    pub(super) fn well(&self) {
+        let mut standing = hold(&self.standing);
+        if matches!(*standing, Standing::Troubled(_)) {
+            *standing = Standing::Well;
+        }
+    }
+
+    /// A group failed.
+    pub(super) fn troubled(&self, why: &str) {
+        let mut standing = hold(&self.standing);
+        if !matches!(*standing, Standing::Ended(_)) {
+            *standing = Standing::Troubled(why.to_owned());
+        }
+    }
+
+    /// Nothing is written any more. The first reason stays.
+    pub(super) fn end(&self, why: &str) {
+        let mut standing = hold(&self.standing);
+        if !matches!(*standing, Standing::Ended(_)) {
+            *standing = Standing::Ended(why.to_owned());
+        }
+    }
+
+    pub(super) fn check(&self) -> Check {
+        hold(&self.check).clone()
+    }
+
+    pub(super) fn checked(&self, found: Check) {
+        *hold(&self.check) = found;
+    }
+
+    pub(super) fn commit_ms(&self) -> f64 {
+        f64::from_bits(self.commit_ms.load(Relaxed))
+    }
+
+    /// Only the writer calls it. The last twenty or so commits make the average.
+    pub(super) fn committed(&self, took: Duration) {
+        let (before, now) = (self.commit_ms(), took.as_secs_f64() * 1e3);
+        let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
+        self.commit_ms.store(average.to_bits(), Relaxed);
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            commits: self.commits.load(Relaxed),
+            batches: self.batches.load(Relaxed),
+            conflicts: self.conflicts.load(Relaxed),
+            turned_away: self.turned_away.load(Relaxed),
+            largest_group: self.largest_group.load(Relaxed),
+            commit_ms: self.commit_ms(),
+            wal_pages: self.wal_pages.load(Relaxed),
+            checkpoints: self.checkpoints.load(Relaxed),
+            long_fetches: self.long_fetches.load(Relaxed),
+        }
+    }
+}
+
+/// Takes a lock whose holder may have panicked: every value here is whole at any time.
+pub(super) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,205 @@
+//! The one thread that writes. It takes the first batch that waits, then everything else that waits up to a limit, and
+//! commits them together; while the disk syncs, the next group gathers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::fault::Fault;
+use super::group::{self, Outcome};
+use super::keeper::{Keeper, Rest};
+use super::migrate;
+use super::state::State;
+use crate::engine::{CommitError, Unavailable, Write};
+use crate::schema::Migration;
+
+/// What the writer is asked for.
+pub(super) enum Job {
+    /// Statements, and where the answer goes.
+    Batch(Vec<Write>, oneshot::Sender<Outcome>),
+    /// Bring the schema to this program's version.
+    Migrate(oneshot::Sender<Result<(), Unavailable>>),
+    /// Finish what waits, then end.
+    Stop,
+}
+
+/// After so long without a job the writer tidies up.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Between two steps of tidying.
+const STEP: Duration = Duration::from_millis(5);
+
+pub(super) struct Writer {
+    pub(super) conn: Connection,
+    pub(super) jobs: Receiver<Job>,
+    pub(super) keeper: Keeper,
+    pub(super) state: Arc<State>,
+    pub(super) migrations: &'static [Migration],
+    pub(super) group_limit: usize,
+    pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A group being gathered: statements, and in the same order where the answers go.
+#[derive(Default)]
+struct Group {
+    batches: Vec<Vec<Write>>,
+    answers: Vec<oneshot::Sender<Outcome>>,
+}
+
+/// The disk cannot be trusted any more, for this reason: the process has to end.
+struct Fatal(String);
+
+impl Writer {
+    /// Runs until it is told to stop, nobody can ask any more, or the disk fails.
+    pub(super) fn run(mut self) {
+        let _end = End(Arc::clone(&self.state));
+        if let Err(Fatal(why)) = self.serve() {
+            self.state.end(&why);
+            (self.on_fatal)(&why);
+        }
+        // What came after the stop was never begun.
+        for job in self.jobs.try_iter() {
+            let why = "the database is closed".to_owned();
+            match job {
+                Job::Batch(_, answer) => drop(answer.send(Err(CommitError::Unavailable(why)))),
+                Job::Migrate(answer) => drop(answer.send(Err(Unavailable(why)))),
+                Job::Stop => {}
+            }
+        }
+    }
+
+    fn serve(&mut self) -> Result<(), Fatal> {
+        let mut group = Group::default();
+        let mut next = self.wait()?;
+        while let Some(job) = next {
+            next = match job {
+                Job::Batch(batch, answer) => {
+                    group.push(batch, answer);
+                    let after = self.gather(&mut group);
+                    self.commit(&mut group)?;
+                    after
+                }
+                Job::Migrate(answer) => {
+                    self.migrate(answer)?;
+                    None
+                }
+                Job::Stop => break,
+            };
+            if next.is_none() {
+                next = self.wait()?;
+            }
+        }
+        self.state.end("the database is closed");
+        fatal_only(self.keeper.finish(&self.conn)).map(drop)
+    }
+
+    /// Waits for a job, and tidies up while there is none.
+    fn wait(&mut self) -> Result<Option<Job>, Fatal> {
+        let mut patience = IDLE;
+        while !self.keeper.tidy() {
+            match self.jobs.recv_timeout(patience) {
+                Ok(job) => return Ok(Some(job)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => match fatal_only(self.keeper.rest(&self.conn))? {
+                    Some(Rest::More) => patience = STEP,
+                    Some(Rest::Done) => break,
+                    Some(Rest::Later) | None => patience = IDLE,
+                },
+            }
+        }
+        Ok(self.jobs.recv().ok())
+    }
+
+    /// Adds every batch that waits, up to the limit; answers the job that is not a batch, if one came.
+    fn gather(&self, group: &mut Group) -> Option<Job> {
+        while group.batches.len() < self.group_limit {
+            match self.jobs.try_recv().ok()? {
+                Job::Batch(batch, answer) => group.push(batch, answer),
+                other => return Some(other),
+            }
+        }
+        None
+    }
+
+    /// Commits a group, then answers all of it.
+    fn commit(&mut self, group: &mut Group) -> Result<(), Fatal> {
+        let size = group.batches.len() as u64;
+        self.state.batches.fetch_add(size, Relaxed);
+        self.state.largest_group.fetch_max(size, Relaxed);
+        match group::run(&self.conn, &group.batches) {
+            Ok(committed) => {
+                if let Some(took) = committed.took {
+                    self.state.committed(took);
+                }
+                self.state.well();
+                let conflict = |outcome: &&Outcome| matches!(outcome, Err(CommitError::Conflict { .. }));
+                let conflicts = committed.outcomes.iter().filter(conflict).count();
+                self.state.conflicts.fetch_add(conflicts as u64, Relaxed);
+                group.answer(committed.outcomes);
+            }
+            Err(Fault::Fatal(why)) => {
+                let lost = CommitError::Unknown(why.clone());
+                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()));
+                return Err(Fatal(why));
+            }
+            Err(fault) => {
+                let why = fault.text();
+                tracing::error!(batches = size, error = why, "a group was rolled back");
+                self.state.troubled(&why);
+                let lost = CommitError::Unavailable(why);
+                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()));
+            }
+        }
+        fatal_only(self.keeper.after_group(&self.conn)).map(drop)
+    }
+
+    fn migrate(&mut self, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
+        let done = match migrate::run(&self.conn, self.migrations) {
+            Err(Fault::Fatal(why)) => return Err(Fatal(why)),
+            Err(fault) => Err(Unavailable(fault.text())),
+            Ok(()) => Ok(()),
+        };
+        drop(answer.send(done));
+        Ok(())
+    }
+}
+
+impl Group {
+    fn push(&mut self, batch: Vec<Write>, answer: oneshot::Sender<Outcome>) {
+        self.batches.push(batch);
+        self.answers.push(answer);
+    }
+
+    /// Nobody may be waiting any more: a batch that was handed over is run all the same.
+    fn answer(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
+        for (answer, outcome) in self.answers.drain(..).zip(outcomes) {
+            drop(answer.send(outcome));
+        }
+        self.batches.clear();
+    }
+}
+
+/// Tidying that failed is tried again later, unless the disk itself failed.
+fn fatal_only<T>(done: Result<T, Fault>) -> Result<Option<T>, Fatal> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(Fault::Fatal(why)) => Err(Fatal(why)),
+        Err(fault) => {
+            tracing::warn!(error = fault.text(), "the log could not be copied");
+            Ok(None)
+        }
+    }
+}
+
+/// Says that nothing is written any more, however the thread ends.
+struct End(Arc<State>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end("the writer has stopped");
+    }
+}

@@ -1,0 +1,67 @@
+//! Applications.
+
+use super::row::{Columns, every, json, one, to_json};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{ClientId, RealmId};
+use rules::oauth::client::Client;
+
+/// An application by id.
+pub struct ById<'a>(pub &'a ClientId);
+
+impl Question for ById<'_> {
+    type Fact = Option<Client>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT data, secret, disabled_at, created FROM clients WHERE realm = ? AND id = ?";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, client)
+    }
+}
+
+/// Up to `limit` applications after `after`, by id.
+pub struct Page<'a> {
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Page<'_> {
+    type Fact = Vec<Client>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql =
+            "SELECT data, secret, disabled_at, created FROM clients WHERE realm = ? AND id > ? ORDER BY id LIMIT ?";
+        read(sql, values![realm, self.after, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, client)
+    }
+}
+
+fn client(row: &mut Columns) -> Option<Client> {
+    let data: Client = json(&row.text()?)?;
+    Some(Client { secret: row.maybe_handle()?, disabled_at: row.maybe_time()?, created: row.time()?, ..data })
+}
+
+pub(super) fn add(realm: &RealmId, client: &Client) -> Write {
+    let sql = "INSERT INTO clients (realm, id, data, secret, disabled_at, created) VALUES (?, ?, ?, ?, ?, ?)";
+    let row = values![realm, &client.id, to_json(client), client.secret, client.disabled_at, client.created];
+    write(sql, row, Must::Touch(1))
+}
+
+pub(super) fn save(realm: &RealmId, client: &Client) -> Write {
+    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ? WHERE realm = ? AND id = ?";
+    let row = values![to_json(client), client.secret, client.disabled_at, realm, &client.id];
+    write(sql, row, Must::Touch(1))
+}
+
+/// The application and what people let it have. Its families die with it: every use looks the client up.
+pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
+    vec![
+        write("DELETE FROM consents WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
+        write("DELETE FROM devices WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
+        write("DELETE FROM clients WHERE realm = ? AND id = ?", values![realm, client], Must::Touch(1)),
+    ]
+}

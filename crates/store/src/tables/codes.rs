@@ -1,0 +1,79 @@
+//! Authorization codes.
+
+use super::row::{Columns, json, one, to_json};
+use super::sessions::{maybe_session, session_columns};
+use super::users::{maybe_user, user_columns};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::oauth::code::{Code, Found};
+use rules::time::Time;
+
+/// A code with the facts around it, but for the person's groups.
+pub struct InContext<'a>(pub Option<&'a FamilyId>);
+
+impl Question for InContext<'_> {
+    type Fact = Option<Found>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT c.handle, c.client_id, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
+             c.challenge, c.granted, c.expires, c.redeemed_at, ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            ", k.granted FROM codes c \
+             LEFT JOIN sessions s ON s.realm = c.realm AND s.id = c.session_id \
+             LEFT JOIN users u ON u.realm = c.realm AND u.id = c.user_id \
+             LEFT JOIN consents k ON k.realm = c.realm AND k.user_id = c.user_id AND k.client_id = c.client_id \
+             WHERE c.realm = ? AND c.family = ?"
+        );
+        read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
+            Some(Found { code, session, user, consent: row.maybe_time()?.is_some(), groups: Vec::new() })
+        })
+    }
+}
+
+fn code(row: &mut Columns) -> Option<Code> {
+    Some(Code {
+        handle: row.handle()?,
+        client: ClientId(row.text()?),
+        user: UserId(row.text()?),
+        session: SessionId(row.text()?),
+        family: FamilyId(row.text()?),
+        by_consent: row.flag()?,
+        redirect_uri: row.text()?,
+        challenge: row.maybe_text()?,
+        granted: json(&row.text()?)?,
+        expires: row.time()?,
+        redeemed_at: row.maybe_time()?,
+    })
+}
+
+pub(super) fn issue(realm: &RealmId, code: &Code) -> Write {
+    let sql = "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, by_consent, redirect_uri, \
+               challenge, granted, expires, redeemed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)";
+    let row = values![
+        realm,
+        &code.family,
+        code.handle,
+        &code.client,
+        &code.user,
+        &code.session,
+        code.by_consent,
+        code.redirect_uri.as_str(),
+        code.challenge.clone(),
+        to_json(&code.granted),
+        code.expires
+    ];
+    write(sql, row, Must::Touch(1))
+}
+
+/// Consumes a code: of any number of parallel attempts, one touches the row.
+pub(super) fn burn(realm: &RealmId, family: &FamilyId, at: Time) -> Write {
+    let sql = "UPDATE codes SET redeemed_at = ? WHERE realm = ? AND family = ? AND redeemed_at IS NULL";
+    write(sql, values![at, realm, family], Must::Touch(1))
+}

@@ -1,0 +1,72 @@
+//! What people let applications have.
+
+use super::row::{Columns, every, one};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{ClientId, RealmId, UserId};
+use rules::oauth::consent::Consent;
+use rules::oauth::scope::Scope;
+
+const COLUMNS: &str =
+    "SELECT user_id, client_id, scope, granted FROM consents WHERE realm = ? AND user_id = ? AND client_id = ?";
+
+/// What somebody let an application have.
+pub struct Between<'a>(pub &'a UserId, pub &'a ClientId);
+
+impl Question for Between<'_> {
+    type Fact = Option<Consent>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(COLUMNS, values![realm, self.0, self.1])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, consent)
+    }
+}
+
+/// What the person of a session let an application have: for asking before the person is known.
+pub struct InSession<'a>(pub Option<&'a rules::id::SessionId>, pub &'a ClientId);
+
+impl Question for InSession<'_> {
+    type Fact = Option<Consent>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT k.user_id, k.client_id, k.scope, k.granted FROM sessions s \
+                   JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id \
+                   WHERE s.realm = ? AND s.id = ? AND k.client_id = ?";
+        read(sql, values![realm, self.0.map_or("", rules::id::SessionId::as_str), self.1])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, consent)
+    }
+}
+
+/// Every application that somebody let in, at most two hundred.
+pub struct Of<'a>(pub &'a UserId);
+
+impl Question for Of<'_> {
+    type Fact = Vec<Consent>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT user_id, client_id, scope, granted FROM consents WHERE realm = ? AND user_id = ? LIMIT 200";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, consent)
+    }
+}
+
+fn consent(row: &mut Columns) -> Option<Consent> {
+    Some(Consent {
+        user: UserId(row.text()?),
+        client: ClientId(row.text()?),
+        scope: Scope::parse(&row.text()?)?,
+        granted: row.time()?,
+    })
+}
+
+pub(super) fn grant(realm: &RealmId, consent: &Consent) -> Vec<Write> {
+    let (user, client) = (&consent.user, &consent.client);
+    let insert = "INSERT INTO consents (realm, user_id, client_id, scope, granted) VALUES (?, ?, ?, ?, ?)";
+    vec![
+        write(super::changes::FORGET_CONSENT, values![realm, user, client], Must::Any),
+        write(insert, values![realm, user, client, consent.scope.to_string(), consent.granted], Must::Touch(1)),
+    ]
+}

@@ -1,0 +1,58 @@
+//! Counters of failures.
+
+use super::row::one;
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::Handle;
+use rules::id::RealmId;
+use rules::login::throttle::{Counted, Counter};
+use rules::time::Time;
+
+/// What is known of earlier failures.
+pub struct Of(pub Handle);
+
+impl Question for Of {
+    type Fact = Option<Counter>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT count, until, expires FROM counters WHERE realm = ? AND name = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? }))
+    }
+}
+
+const INSERT: &str = "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, ?, ?, ?)";
+
+/// Counts an attempt, unless others were counted since it was looked at.
+pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
+    let (seen, next) = (counted.seen, counted.next);
+    if seen == Counter::default() {
+        return write(INSERT, values![realm, counted.key, next.count, next.until, next.expires], Must::Touch(1));
+    }
+    let sql = "UPDATE counters SET count = ?, until = ?, expires = ? \
+               WHERE realm = ? AND name = ? AND count = ? AND until = ? AND expires = ?";
+    let row = values![next.count, next.until, next.expires, realm, counted.key, seen.count, seen.until, seen.expires];
+    write(sql, row, Must::Touch(1))
+}
+
+/// One more failure, whoever else counts at the same time.
+pub(super) fn failure(realm: &RealmId, key: Handle, until: Time, expires: Time) -> Vec<Write> {
+    let absent =
+        "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, 0, 0, 0) ON CONFLICT DO NOTHING";
+    let sql = "UPDATE counters SET count = count + 1, until = CASE WHEN until > ? THEN until ELSE ? END, expires = ? WHERE realm = ? AND name = ?";
+    vec![
+        write(absent, values![realm, key], Must::Any),
+        write(sql, values![until, until, expires, realm, key], Must::Touch(1)),
+    ]
+}
+
+/// One more failure of an unknown name from this address in this minute.
+pub(super) fn stranger(realm: &RealmId, address: &str, at: Time) -> Vec<Write> {
+    let minute = at.0.div_euclid(60_000);
+    let absent = "INSERT INTO strangers (realm, minute, address, count) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING";
+    let sql = "UPDATE strangers SET count = count + 1 WHERE realm = ? AND minute = ? AND address = ?";
+    vec![
+        write(absent, values![realm, minute, address], Must::Any),
+        write(sql, values![realm, minute, address], Must::Touch(1)),
+    ]
+}

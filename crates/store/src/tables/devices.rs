@@ -1,0 +1,127 @@
+//! Requests of the device grant.
+
+use super::row::{Columns, json, one, to_json};
+use super::sessions::{maybe_session, session_columns};
+use super::users::{maybe_user, user_columns};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::Handle;
+use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::oauth::device::{Approval, Device, Found, Stage};
+use rules::oauth::scope::Scope;
+use rules::time::Time;
+
+macro_rules! device_columns {
+    () => {
+        "d.handle, d.user_code, d.client_id, d.scope, d.resources, d.address, d.asked, d.expires, d.interval_s, d.polled, \
+         d.stage, d.user_id, d.session_id, d.family, d.granted"
+    };
+}
+
+/// A request by its device code, with the facts around it, but for the person's groups.
+pub struct InContext(pub Handle);
+
+impl Question for InContext {
+    type Fact = Option<Found>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT ",
+            device_columns!(),
+            ", ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            " FROM devices d LEFT JOIN sessions s ON s.realm = d.realm AND s.id = d.session_id \
+             LEFT JOIN users u ON u.realm = d.realm AND u.id = d.user_id WHERE d.realm = ? AND d.handle = ?"
+        );
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            let (device, session, user) = (device(row)?, maybe_session(row)?, maybe_user(row)?);
+            Some(Found { device, session, user, groups: Vec::new() })
+        })
+    }
+}
+
+/// A request by its user code.
+pub struct ByUserCode(pub Handle);
+
+impl Question for ByUserCode {
+    type Fact = Option<Device>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!("SELECT ", device_columns!(), " FROM devices d WHERE d.realm = ? AND d.user_code = ?");
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, device)
+    }
+}
+
+fn device(row: &mut Columns) -> Option<Device> {
+    Some(Device {
+        handle: row.handle()?,
+        user_code: row.handle()?,
+        client: ClientId(row.text()?),
+        scope: Scope::parse(&row.text()?)?,
+        resources: json(&row.text()?)?,
+        address: row.text()?,
+        asked: row.time()?,
+        expires: row.time()?,
+        interval_s: row.int()?,
+        polled: row.maybe_time()?,
+        stage: stage(row)?,
+    })
+}
+
+fn stage(row: &mut Columns) -> Option<Stage> {
+    let name = row.text()?;
+    let (user, session, family, granted) = (row.maybe_text()?, row.maybe_text()?, row.maybe_text()?, row.maybe_text()?);
+    Some(match name.as_str() {
+        "pending" => Stage::Pending,
+        "denied" => Stage::Denied,
+        "redeemed" => Stage::Redeemed,
+        "approved" => Stage::Approved(Approval {
+            user: UserId(user?),
+            session: SessionId(session?),
+            family: FamilyId(family?),
+            granted: json(&granted?)?,
+        }),
+        _ => return None,
+    })
+}
+
+pub(super) fn ask(realm: &RealmId, device: &Device) -> Write {
+    let sql = "INSERT INTO devices (realm, handle, user_code, client_id, scope, resources, address, asked, expires, \
+               interval_s, stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')";
+    let row = values![
+        realm,
+        device.handle,
+        device.user_code,
+        &device.client,
+        device.scope.to_string(),
+        to_json(&device.resources),
+        device.address.as_str(),
+        device.asked,
+        device.expires,
+        device.interval_s
+    ];
+    write(sql, row, Must::Touch(1))
+}
+
+/// Answers a request: of any number of parallel answers, one touches the row.
+pub(super) fn answer(realm: &RealmId, device: Handle, approval: Option<&Approval>, at: Time) -> Write {
+    match approval {
+        None => {
+            let sql = "UPDATE devices SET stage = 'denied' WHERE realm = ? AND handle = ? AND stage = 'pending' AND expires > ?";
+            write(sql, values![realm, device, at], Must::Touch(1))
+        }
+        Some(yes) => {
+            let sql = "UPDATE devices SET stage = 'approved', user_id = ?, session_id = ?, family = ?, granted = ? \
+                       WHERE realm = ? AND handle = ? AND stage = 'pending' AND expires > ?";
+            let granted = to_json(&yes.granted);
+            let row = values![&yes.user, &yes.session, &yes.family, granted, realm, device, at];
+            write(sql, row, Must::Touch(1))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Families of tokens.
+
+use super::row::{Columns, json, one, to_json};
+use super::sessions::{maybe_session, session_columns};
+use super::users::{maybe_user, user_columns};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
+use rules::time::Time;
+
+/// A family with the facts around it, but for the person's groups.
+pub struct InContext<'a>(pub Option<&'a FamilyId>);
+
+impl Question for InContext<'_> {
+    type Fact = Option<Found>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT f.id, f.client_id, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
+             f.previous_until, f.bridge, f.created, f.idle_until, f.expires, f.revoked_at, ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            " FROM families f \
+             LEFT JOIN sessions s ON s.realm = f.realm AND s.id = f.session_id \
+             LEFT JOIN users u ON u.realm = f.realm AND u.id = f.user_id \
+             WHERE f.realm = ? AND f.id = ?"
+        );
+        read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            let (family, session, user) = (family(row)?, maybe_session(row)?, maybe_user(row)?);
+            Some(Found { family, session, user, groups: Vec::new() })
+        })
+    }
+}
+
+fn family(row: &mut Columns) -> Option<Family> {
+    Some(Family {
+        id: FamilyId(row.text()?),
+        client: ClientId(row.text()?),
+        user: UserId(row.text()?),
+        session: row.maybe_text()?.map(SessionId),
+        granted: json(&row.text()?)?,
+        refresh: refresh(row)?,
+        created: row.time()?,
+        idle_until: row.time()?,
+        expires: row.time()?,
+        revoked_at: row.maybe_time()?,
+    })
+}
+
+fn refresh(row: &mut Columns) -> Option<Option<Refresh>> {
+    let (current, previous) = (row.maybe_handle()?, row.maybe_handle()?);
+    let (until, bridge) = (row.maybe_time()?, row.maybe_blob()?);
+    let Some(current) = current else { return Some(None) };
+    let previous = match (previous, until, bridge) {
+        (Some(handle), Some(until), Some(bridge)) => Some(Previous { handle, until, bridge: bridge.try_into().ok()? }),
+        _ => None,
+    };
+    Some(Some(Refresh { current, previous }))
+}
+
+pub(super) fn start(realm: &RealmId, family: &Family) -> Write {
+    let sql = "INSERT INTO families (realm, id, client_id, user_id, session_id, granted, current_hash, created, \
+               idle_until, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let row = values![
+        realm,
+        &family.id,
+        &family.client,
+        &family.user,
+        family.session.as_ref(),
+        to_json(&family.granted),
+        family.refresh.as_ref().map(|refresh| refresh.current),
+        family.created,
+        family.idle_until,
+        family.expires
+    ];
+    write(sql, row, Must::Touch(1))
+}
+
+/// Rotates the refresh token: of any number of parallel attempts, one touches the row.
+pub(super) fn rotate(realm: &RealmId, family: &FamilyId, rotation: &Rotation) -> Write {
+    let sql = "UPDATE families SET current_hash = ?, previous_hash = ?, previous_until = ?, bridge = ?, idle_until = ? \
+               WHERE realm = ? AND id = ? AND current_hash = ? AND revoked_at IS NULL";
+    let previous = &rotation.previous;
+    let row = values![
+        rotation.current,
+        previous.handle,
+        previous.until,
+        previous.bridge.to_vec(),
+        rotation.idle_until,
+        realm,
+        family,
+        rotation.was
+    ];
+    write(sql, row, Must::Touch(1))
+}
+
+pub(super) fn revoke_all(
+    realm: &RealmId,
+    user: &UserId,
+    (client, except): (Option<&ClientId>, Option<&SessionId>),
+    at: Time,
+) -> Write {
+    let sql = "UPDATE families SET revoked_at = ? WHERE realm = ? AND user_id = ? AND revoked_at IS NULL \
+               AND (? IS NULL OR client_id = ?) AND (? IS NULL OR session_id IS NULL OR session_id <> ?)";
+    write(sql, values![at, realm, user, client, client, except, except], Must::Any)
+}

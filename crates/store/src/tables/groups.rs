@@ -1,0 +1,80 @@
+//! Groups of people.
+
+use super::row::{Columns, every};
+use super::{Question, read, values};
+use crate::engine::{Read, Row, Value};
+use rules::id::{FamilyId, GroupId, RealmId, UserId};
+
+/// A group, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its id.
+    pub id: GroupId,
+    /// Its name, as the `groups` claim has it.
+    pub name: String,
+}
+
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident($id:ty), $sql:expr) => {
+        $(#[$doc])*
+        pub struct $name<'a>(pub Option<&'a $id>);
+        impl Question for $name<'_> {
+            type Fact = Vec<String>;
+            fn read(&self, realm: &RealmId) -> Read {
+                read($sql, values![realm, self.0.map_or("", |id| id.as_str())])
+            }
+            fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+                every(rows, Columns::text)
+            }
+        }
+    };
+}
+
+names!(
+    /// Names of the groups of a person.
+    Of(UserId),
+    "SELECT g.name FROM members m JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
+     WHERE m.realm = ? AND m.user_id = ? ORDER BY g.name LIMIT 500"
+);
+names!(
+    /// Names of the groups of the person of a family.
+    OfFamily(FamilyId),
+    "SELECT g.name FROM families f JOIN members m ON m.realm = f.realm AND m.user_id = f.user_id \
+     JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id WHERE f.realm = ? AND f.id = ? ORDER BY g.name LIMIT 500"
+);
+names!(
+    /// Names of the groups of the person of a code.
+    OfCode(FamilyId),
+    "SELECT g.name FROM codes c JOIN members m ON m.realm = c.realm AND m.user_id = c.user_id \
+     JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id WHERE c.realm = ? AND c.family = ? ORDER BY g.name LIMIT 500"
+);
+
+/// Names of the groups of the person who approved a device's request.
+pub struct OfDevice(pub rules::Handle);
+
+impl Question for OfDevice {
+    type Fact = Vec<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT g.name FROM devices d JOIN members m ON m.realm = d.realm AND m.user_id = d.user_id \
+                   JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
+                   WHERE d.realm = ? AND d.handle = ? ORDER BY g.name LIMIT 500";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, Columns::text)
+    }
+}
+
+/// Every group of a realm, at most a thousand.
+pub struct All;
+
+impl Question for All {
+    type Fact = Vec<Group>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let args: Vec<Value> = values![realm];
+        read("SELECT id, name FROM user_groups WHERE realm = ? ORDER BY name LIMIT 1000", args)
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, |row| Some(Group { id: GroupId(row.text()?), name: row.text()? }))
+    }
+}

@@ -1,0 +1,53 @@
+//! Signing keys.
+
+use super::row::{Columns, every};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{Kid, RealmId};
+use rules::jose::Alg;
+use rules::keys::Key;
+
+/// Every key of a realm.
+pub struct All;
+
+impl Question for All {
+    type Fact = Vec<Key>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT kid, alg, public, sealed, created, active_from, publish_until, revoked_at FROM signing_keys \
+                   WHERE realm = ? ORDER BY created, kid";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, key)
+    }
+}
+
+fn key(row: &mut Columns) -> Option<Key> {
+    Some(Key {
+        kid: Kid(row.text()?),
+        alg: Alg::parse(&row.text()?)?,
+        public: row.text()?,
+        sealed: row.blob()?,
+        created: row.time()?,
+        active_from: row.time()?,
+        publish_until: row.maybe_time()?,
+        revoked_at: row.maybe_time()?,
+    })
+}
+
+pub(super) fn add(realm: &RealmId, key: &Key) -> Write {
+    let sql = "INSERT INTO signing_keys (realm, kid, alg, public, sealed, created, active_from, publish_until, \
+               revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let row = values![
+        realm,
+        &key.kid,
+        key.alg.name(),
+        key.public.as_str(),
+        key.sealed.clone(),
+        key.created,
+        key.active_from,
+        key.publish_until,
+        key.revoked_at
+    ];
+    write(sql, row, Must::Touch(1))
+}

@@ -1,0 +1,97 @@
+//! Rows to facts, changes to statements. The only place where the names of tables and columns appear.
+
+pub mod changes;
+pub mod clients;
+pub mod codes;
+pub mod consents;
+pub mod counters;
+pub mod devices;
+pub mod events;
+pub mod families;
+pub mod groups;
+pub mod keys;
+pub mod realms;
+pub mod row;
+pub mod sessions;
+pub mod sweep;
+pub mod tokens;
+pub mod users;
+
+use crate::engine::{Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
+use rules::id::RealmId;
+
+/// A question with a typed answer.
+pub trait Question {
+    /// What is known.
+    type Fact;
+    /// How to ask.
+    fn read(&self, realm: &RealmId) -> Read;
+    /// What the rows say; `None` when they cannot be what this program wrote.
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact>;
+}
+
+/// Several questions, asked together.
+pub trait Questions {
+    /// What is known.
+    type Facts;
+    /// How to ask.
+    fn reads(&self, realm: &RealmId) -> Vec<Read>;
+    /// What the rows say.
+    fn facts(&self, answers: Vec<Vec<Row>>) -> Option<Self::Facts>;
+}
+
+impl<Q: Question> Questions for Q {
+    type Facts = Q::Fact;
+    fn reads(&self, realm: &RealmId) -> Vec<Read> {
+        vec![self.read(realm)]
+    }
+    fn facts(&self, answers: Vec<Vec<Row>>) -> Option<Self::Facts> {
+        self.fact(answers.into_iter().next()?)
+    }
+}
+
+macro_rules! together {
+    ($($name:ident $at:tt),+) => {
+        impl<$($name: Question),+> Questions for ($($name,)+) {
+            type Facts = ($($name::Fact,)+);
+            fn reads(&self, realm: &RealmId) -> Vec<Read> {
+                vec![$(self.$at.read(realm)),+]
+            }
+            fn facts(&self, answers: Vec<Vec<Row>>) -> Option<Self::Facts> {
+                let mut answers = answers.into_iter();
+                Some(($(self.$at.fact(answers.next()?)?,)+))
+            }
+        }
+    };
+}
+
+together!(A 0, B 1);
+together!(A 0, B 1, C 2);
+together!(A 0, B 1, C 2, D 3);
+together!(A 0, B 1, C 2, D 3, E 4);
+together!(A 0, B 1, C 2, D 3, E 4, F 5);
+
+/// Asks `engine`, in one round trip where it can.
+pub async fn ask<Q: Questions + Sync>(
+    engine: &dyn Engine,
+    realm: &RealmId,
+    questions: Q,
+) -> Result<Q::Facts, Unavailable> {
+    let reads = questions.reads(realm);
+    let answers = engine.fetch(&reads).await?;
+    questions.facts(answers).ok_or_else(|| Unavailable("a row is not what this program writes".into()))
+}
+
+pub(crate) fn read(sql: &'static str, args: Vec<Value>) -> Read {
+    Read { sql: Sql::fixed(sql), args }
+}
+
+pub(crate) fn write(sql: &'static str, args: Vec<Value>, must: Must) -> Write {
+    Write { sql: Sql::fixed(sql), args, must }
+}
+
+/// Values as the engines take them.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::tables::row::IntoValue::into_value($value)),*] };
+}
+pub(crate) use values;

@@ -1,0 +1,48 @@
+//! Realms, their configuration epoch, and their set-up links.
+
+use super::row::one;
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::Handle;
+use rules::id::RealmId;
+use rules::time::Time;
+
+/// The configuration epoch: what was cached of clients, keys and settings holds only at the epoch at which it was read.
+pub struct Epoch;
+
+impl Question for Epoch {
+    type Fact = Option<i64>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT epoch FROM realms WHERE id = ?", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| row.int())
+    }
+}
+
+/// The open set-up link of a realm: its hash and until when it is good.
+pub struct SetupLink;
+
+impl Question for SetupLink {
+    type Fact = Option<(Handle, Time)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT link, expires FROM setup_links WHERE realm = ?", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.handle()?, row.time()?)))
+    }
+}
+
+/// Makes a realm unless it is there.
+pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Write {
+    let sql = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
+    write(sql, values![realm, issuer, now], Must::Any)
+}
+
+pub(super) fn offer_setup(realm: &RealmId, link: Handle, expires: Time) -> Vec<Write> {
+    let insert = "INSERT INTO setup_links (realm, link, expires) VALUES (?, ?, ?)";
+    vec![
+        write("DELETE FROM setup_links WHERE realm = ?", values![realm], Must::Any),
+        write(insert, values![realm, link, expires], Must::Touch(1)),
+    ]
+}

@@ -1,0 +1,157 @@
+//! Between rows and facts.
+
+use crate::engine::{Row, Value};
+use rules::{Handle, Time};
+
+/// Something that a column can hold.
+pub(crate) trait IntoValue {
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for i64 {
+    fn into_value(self) -> Value {
+        Value::Int(self)
+    }
+}
+impl IntoValue for bool {
+    fn into_value(self) -> Value {
+        Value::Int(self.into())
+    }
+}
+impl IntoValue for Time {
+    fn into_value(self) -> Value {
+        Value::Int(self.0)
+    }
+}
+impl IntoValue for String {
+    fn into_value(self) -> Value {
+        Value::Text(self)
+    }
+}
+impl IntoValue for &str {
+    fn into_value(self) -> Value {
+        Value::Text(self.to_owned())
+    }
+}
+impl IntoValue for Vec<u8> {
+    fn into_value(self) -> Value {
+        Value::Blob(self)
+    }
+}
+impl IntoValue for Handle {
+    fn into_value(self) -> Value {
+        Value::Blob(self.0.to_vec())
+    }
+}
+impl<T: IntoValue> IntoValue for Option<T> {
+    fn into_value(self) -> Value {
+        self.map_or(Value::Null, T::into_value)
+    }
+}
+
+macro_rules! ids {
+    ($($name:ident),+) => {$(
+        impl IntoValue for &rules::id::$name {
+            fn into_value(self) -> Value {
+                Value::Text(self.0.clone())
+            }
+        }
+    )+};
+}
+ids!(RealmId, UserId, ClientId, SessionId, FamilyId, Kid, GroupId);
+
+/// Takes a row apart, column by column. Each `None` means that the row is not what this program wrote.
+pub(crate) struct Columns(std::vec::IntoIter<Value>);
+
+impl Columns {
+    pub(crate) fn of(row: Row) -> Self {
+        Columns(row.into_iter())
+    }
+    pub(crate) fn text(&mut self) -> Option<String> {
+        match self.0.next()? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+    pub(crate) fn maybe_text(&mut self) -> Option<Option<String>> {
+        match self.0.next()? {
+            Value::Text(text) => Some(Some(text)),
+            Value::Null => Some(None),
+            _ => None,
+        }
+    }
+    pub(crate) fn int(&mut self) -> Option<i64> {
+        match self.0.next()? {
+            Value::Int(int) => Some(int),
+            _ => None,
+        }
+    }
+    pub(crate) fn time(&mut self) -> Option<Time> {
+        self.int().map(Time)
+    }
+    pub(crate) fn maybe_time(&mut self) -> Option<Option<Time>> {
+        match self.0.next()? {
+            Value::Int(int) => Some(Some(Time(int))),
+            Value::Null => Some(None),
+            _ => None,
+        }
+    }
+    pub(crate) fn blob(&mut self) -> Option<Vec<u8>> {
+        match self.0.next()? {
+            Value::Blob(blob) => Some(blob),
+            _ => None,
+        }
+    }
+    pub(crate) fn maybe_blob(&mut self) -> Option<Option<Vec<u8>>> {
+        match self.0.next()? {
+            Value::Blob(blob) => Some(Some(blob)),
+            Value::Null => Some(None),
+            _ => None,
+        }
+    }
+    pub(crate) fn handle(&mut self) -> Option<Handle> {
+        Handle::from_slice(&self.blob()?)
+    }
+    pub(crate) fn maybe_handle(&mut self) -> Option<Option<Handle>> {
+        match self.maybe_blob()? {
+            Some(bytes) => Handle::from_slice(&bytes).map(Some),
+            None => Some(None),
+        }
+    }
+    pub(crate) fn flag(&mut self) -> Option<bool> {
+        self.int().map(|int| int != 0)
+    }
+    /// Whether the next column is NULL, without taking it: an outer join found nothing.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self.0.as_slice().first(), None | Some(Value::Null))
+    }
+    /// Leaves out `count` columns.
+    pub(crate) fn skip(&mut self, count: usize) {
+        for _ in 0..count {
+            self.0.next();
+        }
+    }
+}
+
+/// At most one row, turned into a fact.
+pub(crate) fn one<T>(rows: Vec<Row>, fact: impl FnOnce(&mut Columns) -> Option<T>) -> Option<Option<T>> {
+    match rows.into_iter().next() {
+        None => Some(None),
+        Some(row) => fact(&mut Columns::of(row)).map(Some),
+    }
+}
+
+/// Every row, turned into facts.
+pub(crate) fn every<T>(rows: Vec<Row>, fact: impl Fn(&mut Columns) -> Option<T>) -> Option<Vec<T>> {
+    rows.into_iter().map(|row| fact(&mut Columns::of(row))).collect()
+}
+
+/// JSON that this program wrote.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
+
+/// JSON for a column.
+pub(crate) fn to_json<T: serde::Serialize>(fact: &T) -> String {
+    serde_json::to_string(fact).unwrap_or_else(|_| "null".into())
+}

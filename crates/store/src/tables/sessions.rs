@@ -1,0 +1,110 @@
+//! Sessions.
+
+use super::row::{Columns, every, json, one, to_json};
+use super::users::{maybe_user, user_columns};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{RealmId, SessionId, UserId};
+use rules::login::session::Session;
+use rules::people::User;
+use rules::secret::Handle;
+
+/// Columns of a session, under the alias `s`.
+macro_rules! session_columns {
+    () => {
+        "s.id, s.handle, s.user_id, s.auth_time, s.amr, s.created, s.last_seen, s.expires, s.agent, s.address, s.ended_at"
+    };
+}
+pub(super) use session_columns;
+
+pub(super) fn session(row: &mut Columns) -> Option<Session> {
+    Some(Session {
+        id: SessionId(row.text()?),
+        handle: row.handle()?,
+        user: UserId(row.text()?),
+        auth_time: row.time()?,
+        amr: json(&row.text()?)?,
+        created: row.time()?,
+        last_seen: row.time()?,
+        expires: row.time()?,
+        agent: row.text()?,
+        address: row.text()?,
+        ended_at: row.maybe_time()?,
+    })
+}
+
+/// A session that an outer join may not have found.
+pub(super) fn maybe_session(row: &mut Columns) -> Option<Option<Session>> {
+    if row.is_absent() {
+        row.skip(11);
+        return Some(None);
+    }
+    session(row).map(Some)
+}
+
+/// A session and whose it is.
+pub struct WithUser<'a>(pub Option<&'a SessionId>);
+
+impl Question for WithUser<'_> {
+    type Fact = Option<(Session, User)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            " FROM sessions s JOIN users u ON u.realm = s.realm AND u.id = s.user_id WHERE s.realm = ? AND s.id = ?"
+        );
+        read(sql, values![realm, self.0.map_or("", SessionId::as_str)])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let found = one(rows, |row| Some((session(row)?, maybe_user(row)?)))?;
+        Some(found.and_then(|(session, user)| Some((session, user?))))
+    }
+}
+
+/// The newest sessions of somebody that were not ended, at most a hundred.
+pub struct Of<'a>(pub &'a UserId);
+
+impl Question for Of<'_> {
+    type Fact = Vec<Session>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT ",
+            session_columns!(),
+            " FROM sessions s WHERE s.realm = ? AND s.user_id = ? AND s.ended_at IS NULL ORDER BY s.id DESC LIMIT 100"
+        );
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, session)
+    }
+}
+
+pub(super) fn start(realm: &RealmId, session: &Session) -> Write {
+    let sql = "INSERT INTO sessions (realm, id, handle, user_id, auth_time, amr, created, last_seen, expires, agent, \
+               address, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let row = values![
+        realm,
+        &session.id,
+        session.handle,
+        &session.user,
+        session.auth_time,
+        to_json(&session.amr),
+        session.created,
+        session.last_seen,
+        session.expires,
+        session.agent.as_str(),
+        session.address.as_str(),
+        session.ended_at
+    ];
+    write(sql, row, Must::Touch(1))
+}
+
+pub(super) fn raise(realm: &RealmId, session: &Session, was: Handle) -> Write {
+    let sql = "UPDATE sessions SET handle = ?, auth_time = ?, amr = ?, last_seen = ? \
+               WHERE realm = ? AND id = ? AND handle = ? AND ended_at IS NULL";
+    let amr = to_json(&session.amr);
+    let row = values![session.handle, session.auth_time, amr, session.last_seen, realm, &session.id, was];
+    write(sql, row, Must::Touch(1))
+}

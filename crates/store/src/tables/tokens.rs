@@ -1,0 +1,39 @@
+//! Opaque access tokens, single tokens that were revoked, and client assertions that were used.
+
+use super::row::{json, one, to_json};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::Handle;
+use rules::id::RealmId;
+use rules::oauth::token::{AccessClaims, Opaque};
+
+/// What an opaque access token stands for.
+pub struct ByHandle(pub Handle);
+
+impl Question for ByHandle {
+    type Fact = Option<AccessClaims>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT claims FROM opaque_tokens WHERE realm = ? AND handle = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| json(&row.text()?))
+    }
+}
+
+/// Whether a signed access token was revoked by itself.
+pub struct IsRevoked<'a>(pub &'a str);
+
+impl Question for IsRevoked<'_> {
+    type Fact = bool;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT 1 FROM revoked_tokens WHERE realm = ? AND jti = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        Some(!rows.is_empty())
+    }
+}
+
+pub(super) fn issue(realm: &RealmId, token: &Opaque) -> Write {
+    let sql = "INSERT INTO opaque_tokens (realm, handle, claims, expires) VALUES (?, ?, ?, ?)";
+    write(sql, values![realm, token.handle, to_json(&token.claims), token.expires], Must::Touch(1))
+}

@@ -1,0 +1,173 @@
+//! People and the names they sign in with.
+
+use super::row::{Columns, every, one};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::{RealmId, UserId};
+use rules::people::names::{Email, LoginKey};
+use rules::people::user::{Profile, Role, User};
+use rules::time::Time;
+
+/// Columns of a person, under the alias `u`.
+macro_rules! user_columns {
+    () => {
+        "u.id, u.username, u.email, u.email_verified, u.profile, u.password, u.role, u.disabled_at, u.created, u.updated"
+    };
+}
+pub(super) use user_columns;
+
+pub(super) fn user(row: &mut Columns) -> Option<User> {
+    Some(User {
+        id: UserId(row.text()?),
+        username: row.text()?,
+        email: row.maybe_text()?,
+        email_verified: row.flag()?,
+        profile: Profile::stored(row.text()?),
+        password: row.maybe_text()?,
+        role: Role::parse(&row.text()?)?,
+        disabled_at: row.maybe_time()?,
+        created: row.time()?,
+        updated: row.time()?,
+    })
+}
+
+/// A person that an outer join may not have found.
+pub(super) fn maybe_user(row: &mut Columns) -> Option<Option<User>> {
+    if row.is_absent() {
+        row.skip(10);
+        return Some(None);
+    }
+    user(row).map(Some)
+}
+
+/// A person by id.
+pub struct ById<'a>(pub &'a UserId);
+
+impl Question for ById<'_> {
+    type Fact = Option<User>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!("SELECT ", user_columns!(), " FROM users u WHERE u.realm = ? AND u.id = ?");
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, user)
+    }
+}
+
+/// A person by what they sign in with; a name that cannot be one finds nobody, at the same price.
+pub struct ByLogin<'a>(pub Option<&'a LoginKey>);
+
+impl Question for ByLogin<'_> {
+    type Fact = Option<User>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT ",
+            user_columns!(),
+            " FROM logins l JOIN users u ON u.realm = l.realm AND u.id = l.user_id WHERE l.realm = ? AND l.name = ?"
+        );
+        read(sql, values![realm, self.0.map_or("", LoginKey::as_str)])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, user)
+    }
+}
+
+/// Up to `limit` people after `after`, by id.
+pub struct Page<'a> {
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Page<'_> {
+    type Fact = Vec<User>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql =
+            concat!("SELECT ", user_columns!(), " FROM users u WHERE u.realm = ? AND u.id > ? ORDER BY u.id LIMIT ?");
+        read(sql, values![realm, self.after, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, user)
+    }
+}
+
+/// The owner, if there is one.
+pub struct Owner;
+
+impl Question for Owner {
+    type Fact = Option<UserId>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT user_id FROM owners WHERE realm = ?", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| row.text().map(UserId))
+    }
+}
+
+pub(super) fn add(realm: &RealmId, user: &User) -> Vec<Write> {
+    let row = values![
+        realm,
+        &user.id,
+        user.username.as_str(),
+        user.email.clone(),
+        user.email_verified,
+        user.profile.text(),
+        user.password.clone(),
+        user.role.name(),
+        user.disabled_at,
+        user.created,
+        user.updated
+    ];
+    let sql = "INSERT INTO users (realm, id, username, email, email_verified, profile, password, role, disabled_at, \
+               created, updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let mut writes = vec![write(sql, row, Must::Touch(1))];
+    let verified = user.email.as_deref().filter(|_| user.email_verified).and_then(|email| Email::parse(email).ok());
+    let mut names: Vec<String> = LoginKey::of(&user.username).map(|key| key.as_str().to_owned()).into_iter().collect();
+    names.extend(verified.map(|email| email.key().as_str().to_owned()));
+    names.dedup();
+    let sql = "INSERT INTO logins (realm, name, user_id) VALUES (?, ?, ?)";
+    writes.extend(names.into_iter().map(|name| write(sql, values![realm, name, &user.id], Must::Touch(1))));
+    writes
+}
+
+pub(super) fn set_email(
+    realm: &RealmId,
+    user: &UserId,
+    email: Option<&str>,
+    (verified, at): (bool, Time),
+) -> Vec<Write> {
+    let sql = "UPDATE users SET email = ?, email_verified = ?, updated = ? WHERE realm = ? AND id = ?";
+    let mut writes = vec![
+        write(sql, values![email, verified, at, realm, user], Must::Touch(1)),
+        // Addresses hold an @, usernames cannot.
+        write(
+            "DELETE FROM logins WHERE realm = ? AND user_id = ? AND name LIKE '%@%'",
+            values![realm, user],
+            Must::Any,
+        ),
+    ];
+    if let Some(key) = email.filter(|_| verified).and_then(|email| Email::parse(email).ok()) {
+        let sql = "INSERT INTO logins (realm, name, user_id) VALUES (?, ?, ?)";
+        writes.push(write(sql, values![realm, key.key().as_str(), user], Must::Touch(1)));
+    }
+    writes
+}
+
+/// Everything that is somebody's.
+pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
+    let mut writes: Vec<Write> = [
+        "DELETE FROM logins WHERE realm = ? AND user_id = ?",
+        "DELETE FROM members WHERE realm = ? AND user_id = ?",
+        "DELETE FROM consents WHERE realm = ? AND user_id = ?",
+        "DELETE FROM devices WHERE realm = ? AND user_id = ?",
+        "DELETE FROM families WHERE realm = ? AND user_id = ?",
+        "DELETE FROM sessions WHERE realm = ? AND user_id = ?",
+        "DELETE FROM owners WHERE realm = ? AND user_id = ?",
+    ]
+    .into_iter()
+    .map(|sql| write(sql, values![realm, user], Must::Any))
+    .collect();
+    writes.push(write("DELETE FROM users WHERE realm = ? AND id = ?", values![realm, user], Must::Touch(1)));
+    writes
+}
