@@ -1,1 +1,72 @@
-//! See Cargo.toml.
+//! Use cases: the order in which to fetch, hash, decide, commit, sign, send.
+//!
+//! An [`App`] is what one realm can do. It holds no state that another node could not hold as well: caches are valid
+//! only at the realm's configuration epoch, which every use of them reads.
+
+pub mod account;
+pub mod admin;
+pub mod authorize;
+pub mod browser;
+mod cache;
+pub mod clock;
+pub mod device;
+pub mod entropy;
+pub mod fault;
+pub mod flow;
+pub mod introspect;
+pub mod jobs;
+pub mod keyring;
+pub mod logout;
+pub mod revoke;
+mod settle;
+pub mod setup;
+pub mod sign_in;
+pub mod sign_up;
+pub mod token;
+mod turnstile;
+pub mod userinfo;
+
+use cache::Cache;
+use clock::Clock;
+use hasher::Hasher;
+use keyring::Keyring;
+use rules::realm::Realm;
+use std::sync::Arc;
+use store::engine::Engine;
+use turnstile::Turnstile;
+
+pub use fault::Fault;
+
+/// What one realm can do.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// What an [`App`] works with.
+pub struct Parts {
+    /// The issuer and its settings.
+    pub realm: Realm,
+    /// Keeps the facts.
+    pub engine: Arc<dyn Engine>,
+    /// Hashes passwords.
+    pub hasher: Hasher,
+    /// Keeps the keys.
+    pub keyring: Keyring,
+    /// Tells the time.
+    pub clock: Clock,
+    cache: Cache,
+    turnstile: Turnstile,
+}
+
+impl App {
+    /// A realm's use cases over an engine whose schema is up to date.
+    pub fn new(realm: Realm, engine: Arc<dyn Engine>, hasher: Hasher, keyring: Keyring, clock: Clock) -> Self {
+        App(Arc::new(Parts { realm, engine, hasher, keyring, clock, cache: Cache::new(), turnstile: Turnstile::new() }))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

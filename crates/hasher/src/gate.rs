@@ -192,7 +192,8 @@ impl Gate {
             if held > 0 && (kind.memory() > held + free || books.starved > 0 && kind.memory() < held) {
                 return Next::Release;
             }
-            if true {
+            if kind.memory() <= held + free {
+                self.wake_starved(&books);
                 return books.start(thread, kind).map_or(Next::Release, Next::Run);
             }
             // Others hold what is missing: those who idle give it up when they look, those who run when they are done.
@@ -263,7 +264,15 @@ impl Gate {
         let mut books = self.books();
         let job = books.queue.remove(key, id);
         books.withdrawn += u64::from(job.is_some());
+        self.wake_starved(&books);
         drop(books);
+    }
+
+    /// Another job is, or will be, next: threads that lack memory for the one before may have enough for it.
+    fn wake_starved(&self, books: &Books) {
+        if books.starved > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// A panic while the books are open would be a fault of this file; what they say is still the best there is.

@@ -299,6 +299,32 @@ async fn jobs_of_any_size_stay_under_the_ceiling_and_all_end() {
 }
 
 #[tokio::test]
+async fn a_thread_does_not_keep_from_another_what_it_needs_no_more() {
+    let stage = Arc::new(Stage::default());
+    let memory = Some(4 << 20);
+    let policy = Policy::new(1024, 1, 1).unwrap();
+    let threads = NonZeroUsize::new(2);
+    let hasher = stage.hasher(Settings { threads, memory, policy, max_wait: Duration::from_secs(60), ..narrow() });
+    assert!(verify(&hasher, key("main", 1), 4000).await.is_ok());
+    stage.scene.lock().unwrap().permits = Some(0);
+    let jobs: Vec<_> = (0..500).map(|_| verify(&hasher, key("main", 1), 1024)).collect();
+    // The thread that holds almost everything may run some jobs before the other one looks for memory.
+    stage.until("both threads run", || {
+        let both = hasher.state().running == 2;
+        if !both {
+            stage.scene.lock().unwrap().permits = Some(1);
+            stage.changed.notify_all();
+        }
+        both
+    });
+    assert_eq!(hasher.state().memory, 2 << 20);
+    stage.open();
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn an_idle_pool_gives_its_memory_back() {
     let idle = Duration::from_millis(50);
     let settings = Settings { idle, threads: NonZeroUsize::new(2), ..Settings::default() };

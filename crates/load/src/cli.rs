@@ -112,7 +112,8 @@ pub enum Auth {
     None,
 }
 
-/// Measures as `options` say, writes the report to `out` and progress to standard error when that is a terminal.
+/// Measures as `options` say, writes the report to `out` and progress to standard error when that is a terminal. Blocks, and
+/// is to be called on a plain thread, as [`run`] is.
 ///
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.

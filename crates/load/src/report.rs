@@ -122,7 +122,10 @@ pub struct Server {
 impl Report {
     /// Makes a report of what was recorded.
     pub fn of(plan: &Plan, record: Record, spent: Spent) -> Report {
-        let seconds = spent.time.as_secs_f64();
+        // The window is exact; processor times are read a little late at both ends, so they become shares of their own time.
+        let seconds = plan.duration.as_secs_f64();
+        let requests_per_second = record.requests as f64 / seconds;
+        let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
         let (failed, refused) = (record.failed.values().sum(), record.refused.values().sum());
         let unfinished = match plan.pace {
@@ -132,10 +135,10 @@ impl Report {
                 (slots.end - slots.start).saturating_sub(iterations + failed + refused)
             }
         };
-        let server = spent.server.map(|cpu| cpu.as_secs_f64()).map(|cpu_seconds| Server {
-            cpu_seconds,
-            cores: cpu_seconds / seconds,
-            requests_per_cpu_second: (cpu_seconds > 0.0).then(|| record.requests as f64 / cpu_seconds),
+        let server = spent.server.map(|cpu| Server {
+            cpu_seconds: cpu.as_secs_f64(),
+            cores: cores(cpu),
+            requests_per_cpu_second: (!cpu.is_zero()).then(|| requests_per_second / cores(cpu)),
         });
         Report {
             workload: plan.workload.name().to_owned(),
@@ -145,14 +148,14 @@ impl Report {
             iterations,
             iterations_per_second: iterations as f64 / seconds,
             requests: record.requests,
-            requests_per_second: record.requests as f64 / seconds,
+            requests_per_second,
             failed,
             refused,
             unfinished,
             latency: Latency::from(&record.iterations),
             steps: plan.workload.steps().iter().map(|step| StepReport::of(*step, &record)).collect(),
             failures: failures(record),
-            generator_cores: spent.generator.map(|cpu| cpu.as_secs_f64() / seconds),
+            generator_cores: spent.generator.map(cores),
             server,
         }
     }

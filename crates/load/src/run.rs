@@ -45,7 +45,11 @@ impl Pulse {
 /// Told about progress: seconds of the plan that have passed (warm-up included), and what happened in about half a second.
 pub type Watcher<'a> = &'a mut dyn FnMut(Duration, &Pulse);
 
-/// Carries out `plan`; blocks until it is done, on threads of its own. Without a watcher, nothing is spent on progress.
+/// Carries out `plan`; blocks until it is done, on threads of its own. Without a watcher, nothing is spent on progress. To be
+/// called on a plain thread, not from asynchronous code.
+///
+/// # Panics
+/// When a thread of the generator does, and inside of an asynchronous runtime.
 ///
 /// # Errors
 /// [`Refusal`]: the plan makes no sense, the target is no provider, or a first iteration did not come out right.
@@ -58,8 +62,13 @@ pub fn run(plan: &Plan, watcher: Option<Watcher<'_>>) -> Result<Report, Refusal>
     let mut threads = Vec::new();
     for index in 0..plan.threads {
         let pulses = watcher.is_some().then(|| send_pulse.clone());
-        let post =
-            Post { index, scene: Arc::clone(&scene), ready: report_ready.clone(), window: window.clone(), pulses };
+        let post = Post {
+            index,
+            scene: Arc::clone(&scene),
+            ready: Some(report_ready.clone()),
+            window: window.clone(),
+            pulses,
+        };
         let thread = thread::Builder::new().name(format!("load-{index}")).spawn(move || post.man());
         threads.push(thread.map_err(|error| Refusal::Failure(format!("no thread: {error}")))?);
     }
@@ -182,30 +191,32 @@ fn observe(
 struct Post {
     index: usize,
     scene: Arc<Scene>,
-    ready: mpsc::Sender<Result<(), String>>,
+    /// Dropped once told: the channel ends when every thread has reported, or is gone.
+    ready: Option<mpsc::Sender<Result<(), String>>>,
     window: watch::Receiver<Option<Window>>,
     pulses: Option<mpsc::Sender<Pulse>>,
 }
 
 impl Post {
-    fn man(self) -> Record {
+    fn man(mut self) -> Record {
         match runtime() {
             Ok(runtime) => runtime.block_on(LocalSet::new().run_until(self.work())),
             Err(why) => {
-                // Nobody listens any more when another thread was refused first.
-                let _ = self.ready.send(Err(why));
+                self.tell(Err(why));
                 Record::default()
             }
         }
     }
 
+    /// Nobody listens any more when another thread was refused first; the window will then not open either.
+    fn tell(&mut self, outcome: Result<(), String>) {
+        let _ = self.ready.take().map(|ready| ready.send(outcome));
+    }
+
     async fn work(mut self) -> Record {
         let prepared = self.visitors().await;
-        let outcome = prepared.as_ref().map(|_| ()).map_err(|setback| format!("a visitor cannot begin: {setback}"));
-        let sent = self.ready.send(outcome);
-        // The channel ends when every thread has reported.
-        self.ready = mpsc::channel().0;
-        let (Ok(visitors), Ok(())) = (prepared, sent) else { return Record::default() };
+        self.tell(prepared.as_ref().map(|_| ()).map_err(|setback| format!("a visitor cannot begin: {setback}")));
+        let Ok(visitors) = prepared else { return Record::default() };
         let started = self.window.wait_for(Option::is_some).await.map(|window| *window);
         let Ok(Some(window)) = started else { return Record::default() };
         let desk = Rc::new(Desk::new(window, &self));
@@ -290,6 +301,8 @@ impl Desk {
     }
 
     async fn again_and_again(&self, mut visitor: Visitor, pause: Duration) {
+        // Visitors that pause do not all arrive in the same instant.
+        sleep(pause.mul_f64(fastrand::f64())).await;
         while Instant::now() < self.window.until {
             let begun = Instant::now();
             self.under_way.update(|count| count + 1);

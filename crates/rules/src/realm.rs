@@ -50,6 +50,8 @@ pub struct Settings {
     pub touch_every: Span,
     /// How far clocks of others may differ from ours.
     pub skew: Span,
+    /// How long a sign-in may wait for its hash.
+    pub hash_wait: Span,
 }
 
 impl Default for Settings {
@@ -71,6 +73,7 @@ impl Default for Settings {
             throttle: throttle::Policy::default(),
             touch_every: Span::minutes(5),
             skew: Span::seconds(60),
+            hash_wait: Span::seconds(3),
         }
     }
 }

@@ -18,8 +18,11 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// How long each figure is measured.
-const SPAN: Duration = Duration::from_secs(4);
+/// The figures are taken in turns, so that what else the machine does falls on all alike.
+const ROUNDS: i64 = 7;
+
+/// How long each figure is measured in one round.
+const SPAN: Duration = Duration::from_secs(1);
 
 /// Writers at the same time.
 const WRITERS: i64 = 64;
@@ -31,18 +34,59 @@ fn main() -> Result<(), Failure> {
     let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tempfile::tempdir_in(parent)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let sync = fsync_ms(&folder.path().join("probe"))?;
-    println!("fsync of 4 KiB appended     {sync:8.2} ms");
+    println!("fsync of 4 KiB appended     {:8.2} ms", fsync_ms(&folder.path().join("probe"))?);
+    let raw = Raw::open(&folder.path().join("raw.db"))?;
+    let engine = runtime.block_on(engine(&folder.path().join("store.db")))?;
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    let (mut times, mut shares) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let base = round * 10_000_000;
+        let plain = raw.write(base)?;
+        let alone = runtime.block_on(store(&engine, base, 1))?;
+        let many = runtime.block_on(store(&engine, base + 5_000_000, WRITERS))?;
+        for (rates, rate) in rates.iter_mut().zip([plain, alone, many]) {
+            rates.push(rate);
+        }
+        times.push(many.rate / alone.rate);
+        shares.push(100.0 * many.rate / plain.rate);
+    }
+    for (name, rates) in
+        ["plain SQLite, 33 together  ", "store, one at a time       ", "store, 64 writers          "].iter().zip(rates)
+    {
+        let rate = spread(rates.iter().map(|one| one.rate));
+        let cpu = spread(rates.iter().map(|one| one.cpu_us));
+        println!("{name} {:8.0} batches/s ({:.0} to {:.0}), {:.1} us of CPU each", rate.1, rate.0, rate.2, cpu.1);
+    }
+    for (name, figures, least) in
+        [("one at a time", times, "x, at least 3"), ("plain SQLite", shares, "%, at least 75")]
+    {
+        let (low, middle, high) = spread(figures.into_iter());
+        println!("64 writers / {name:14} {middle:8.2} ({low:.2} to {high:.2}) {least}");
+    }
+    let stats = engine.stats();
+    println!("batches a commit            {:8.1}", stats.batches as f64 / stats.commits as f64);
+    runtime.block_on(reads(&engine))
+}
 
-    let raw = raw(&folder.path().join("raw.db"))?;
-    println!("plain SQLite, 33 together   {raw:8.0} batches/s");
-    let alone = runtime.block_on(store(folder.path().join("alone.db"), 1))?;
-    println!("store, one at a time        {alone:8.0} batches/s");
-    let many = runtime.block_on(store(folder.path().join("many.db"), WRITERS))?;
-    println!("store, 64 writers           {many:8.0} batches/s");
-    println!("  against one at a time     {:8.2} x   (at least 3)", many / alone);
-    println!("  against plain SQLite      {:8.0} %   (at least 75)", 100.0 * many / raw);
-    runtime.block_on(reads(folder.path().join("many.db")))
+/// Batches a second, and the CPU time of the process for each.
+#[derive(Clone, Copy)]
+struct Rate {
+    rate: f64,
+    cpu_us: f64,
+}
+
+impl Rate {
+    fn of(batches: i64, took: Duration, cpu: Duration) -> Self {
+        let batches = batches as f64;
+        Rate { rate: batches / took.as_secs_f64(), cpu_us: cpu.as_secs_f64() * 1e6 / batches }
+    }
+}
+
+/// The lowest, the median and the highest.
+fn spread(figures: impl Iterator<Item = f64>) -> (f64, f64, f64) {
+    let mut sorted: Vec<f64> = figures.collect();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1])
 }
 
 /// The time to append and sync one page, as the median of many.
@@ -60,85 +104,92 @@ fn fsync_ms(path: &Path) -> Result<f64, Failure> {
     Ok(took[took.len() / 2])
 }
 
-/// The same rows, written by the library alone with full durability.
-fn raw(path: &Path) -> Result<f64, Failure> {
-    let conn = Connection::open(path)?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
-    conn.pragma_update(None, "synchronous", "FULL")?;
-    for step in MIGRATIONS.iter().flat_map(|migration| migration.steps) {
-        conn.execute_batch(step)?;
-    }
-    let mut put = conn.prepare("INSERT INTO note (realm, name, body, number) VALUES (?, ?, ?, ?)")?;
-    let body = "x".repeat(64);
-    let (start, mut number) = (Instant::now(), 0);
-    while start.elapsed() < SPAN {
-        conn.execute_batch("BEGIN IMMEDIATE")?;
-        for _ in 0..TOGETHER {
-            for name in ["code", "session", "event"] {
-                put.execute(params!["bench", format!("{number}-{name}"), body, number])?;
-            }
-            number += 1;
+/// The library alone, with full durability.
+struct Raw(Connection);
+
+impl Raw {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let conn = Connection::open(path)?;
+        conn.pragma_update(None, "journal_mode", "WAL")?;
+        conn.pragma_update(None, "synchronous", "FULL")?;
+        for step in MIGRATIONS.iter().flat_map(|migration| migration.steps) {
+            conn.execute_batch(step)?;
         }
-        conn.execute_batch("COMMIT")?;
+        Ok(Raw(conn))
     }
-    Ok(number as f64 / start.elapsed().as_secs_f64())
+
+    /// The same rows as [`three_rows`], from this number on.
+    fn write(&self, base: i64) -> Result<Rate, Failure> {
+        let mut put = self.0.prepare("INSERT INTO note (realm, name, body, number) VALUES (?, ?, ?, ?)")?;
+        let body = "x".repeat(64);
+        let (start, before, mut number) = (Instant::now(), cpu(), base);
+        while start.elapsed() < SPAN {
+            self.0.execute_batch("BEGIN IMMEDIATE")?;
+            for _ in 0..TOGETHER {
+                for name in ["code", "session", "event"] {
+                    put.execute(params!["bench", format!("{number}-{name}"), body, number])?;
+                }
+                number += 1;
+            }
+            self.0.execute_batch("COMMIT")?;
+        }
+        Ok(Rate::of(number - base, start.elapsed(), cpu() - before))
+    }
 }
 
-/// Batches a second of so many writers, each of which waits for its answer.
-async fn store(path: PathBuf, writers: i64) -> Result<f64, Failure> {
-    let engine = Arc::new(Sqlite::open(Options::at(path), MIGRATIONS)?);
+async fn engine(path: &Path) -> Result<Arc<Sqlite>, Failure> {
+    let engine = Sqlite::open(Options::at(path), MIGRATIONS)?;
     engine.migrate().await.map_err(|why| why.0)?;
-    let (start, cpu) = (Instant::now(), cpu());
+    Ok(Arc::new(engine))
+}
+
+/// So many writers, each of which waits for its answer.
+async fn store(engine: &Arc<Sqlite>, base: i64, writers: i64) -> Result<Rate, Failure> {
+    let (start, before) = (Instant::now(), cpu());
     let mut running = JoinSet::new();
     for writer in 0..writers {
-        let engine = Arc::clone(&engine);
+        let engine = Arc::clone(engine);
         running.spawn(async move {
-            let mut number = writer;
+            let mut done = 0;
             while start.elapsed() < SPAN {
-                engine.commit(three_rows(number)).await.map_err(|error| format!("{error:?}"))?;
-                number += writers;
+                let batch = three_rows(base + writer + done * writers);
+                engine.commit(batch).await.map_err(|error| format!("{error:?}"))?;
+                done += 1;
             }
-            Ok::<_, String>(number / writers)
+            Ok::<_, String>(done)
         });
     }
     let mut batches = 0;
     while let Some(done) = running.join_next().await {
         batches += done??;
     }
-    let took = start.elapsed();
-    let stats = engine.stats();
-    println!(
-        "  {:.1} batches a commit, {:.2} ms each; {:.1} us of CPU a batch",
-        stats.batches as f64 / stats.commits as f64,
-        stats.commit_ms,
-        (self::cpu() - cpu).as_secs_f64() * 1e6 / batches as f64
-    );
-    Ok(batches as f64 / took.as_secs_f64())
+    Ok(Rate::of(batches, start.elapsed(), cpu() - before))
 }
 
-/// The price of five point reads: as the engine does them, and handed to another thread.
-async fn reads(path: PathBuf) -> Result<(), Failure> {
-    const ROUNDS: i64 = 50_000;
-    let engine = Arc::new(Sqlite::open(Options::at(path), MIGRATIONS)?);
-    let number = |round: i64| 5 + round.wrapping_mul(7919) % 10_000;
-    let start = Instant::now();
-    for round in 0..ROUNDS {
-        engine.fetch(&five_reads(number(round))).await.map_err(|why| why.0)?;
+/// The price of five point reads, in CPU time: as the engine does them, and handed to another thread.
+async fn reads(engine: &Arc<Sqlite>) -> Result<(), Failure> {
+    const FETCHES: i64 = 50_000;
+    // Every round wrote the first thousand of its numbers.
+    let reads = |fetch: i64| five_reads(5_000_005 + fetch % ROUNDS * 10_000_000 + fetch.wrapping_mul(7919) % 1000);
+    let price = |start: Duration| (cpu() - start).as_secs_f64() * 1e6 / FETCHES as f64;
+    let start = cpu();
+    for round in 0..FETCHES {
+        engine.fetch(&reads(round)).await.map_err(|why| why.0)?;
     }
-    println!("a fetch of five rows        {:8.1} us", start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
-    let start = Instant::now();
-    for round in 0..ROUNDS {
-        std::hint::black_box(five_reads(number(round)));
+    println!("a fetch of five rows        {:8.1} us of CPU   (at most 25)", price(start));
+    let start = cpu();
+    for round in 0..FETCHES {
+        std::hint::black_box(reads(round));
     }
-    println!("  of which to ask for it    {:8.1} us", start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+    println!("  of which to ask for it    {:8.1} us of CPU", price(start));
     let handle = tokio::runtime::Handle::current();
-    let start = Instant::now();
-    for round in 0..ROUNDS {
-        let (engine, handle) = (Arc::clone(&engine), handle.clone());
-        let fetch = move || handle.block_on(async { engine.fetch(&five_reads(number(round))).await });
+    let start = cpu();
+    for round in 0..FETCHES {
+        let (engine, handle) = (Arc::clone(engine), handle.clone());
+        let fetch = move || handle.block_on(async { engine.fetch(&reads(round)).await });
         tokio::task::spawn_blocking(fetch).await?.map_err(|why| why.0)?;
     }
-    println!("  handed to another thread  {:8.1} us", start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+    println!("  handed to another thread  {:8.1} us of CPU", price(start));
     Ok(())
 }
 

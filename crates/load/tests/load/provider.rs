@@ -284,7 +284,7 @@ impl State {
                 if challenge == Some(verified) { self.tokens() } else { error(400, "invalid_grant") }
             }
             "refresh_token" => {
-                if self.manner == Manner::Flaky && *self.seen.lock().unwrap().get("/token").unwrap() % 3 == 0 {
+                if self.manner == Manner::Flaky && self.seen.lock().unwrap()["/token"].is_multiple_of(3) {
                     return error(400, "invalid_grant");
                 }
                 let mut live = self.refresh_tokens.lock().unwrap();

@@ -90,7 +90,7 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 7] = [
+    let rules: [(bool, &'static str, String); 8] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
@@ -100,6 +100,11 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
             config.throttle.base_delay <= config.throttle.max_delay,
             "throttle.base_delay",
             "is longer than throttle.max_delay".to_owned(),
+        ),
+        (
+            config.keys.master.is_none() || config.keys.master_key.is_none(),
+            "keys.master",
+            "is set beside keys.master_key: give one of them".to_owned(),
         ),
         both_or_none(&config.tls.certificate, &config.tls.key),
     ];

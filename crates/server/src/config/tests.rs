@@ -134,6 +134,13 @@ fn what_holds_between_options_is_checked() {
         (&[("PORTIERE_REFRESH_IDLE", "91d")], "refresh.idle"),
         (&[("PORTIERE_SESSION_ABSOLUTE", "1h")], "session.idle"),
         (&[("PORTIERE_TLS_CERTIFICATE", "c.pem")], "tls.key"),
+        (
+            &[
+                ("PORTIERE_KEYS_MASTER", "k"),
+                ("PORTIERE_KEYS_MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+            ],
+            "keys.master",
+        ),
         (&[("PORTIERE_TLS_KEY", "k.pem")], "tls.certificate"),
         (&[("PORTIERE_THROTTLE_BASE_DELAY", "5m"), ("PORTIERE_THROTTLE_MAX_DELAY", "1m")], "throttle.base_delay"),
     ] {

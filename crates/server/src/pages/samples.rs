@@ -23,7 +23,8 @@ pub fn all(language: Language, words: Words) -> Vec<Sample> {
         base: "",
         signed_in: Some(words("ada")),
     };
-    let mut pages = sign_in(&chrome, words);
+    let stranger = Chrome { signed_in: None, ..chrome };
+    let mut pages = sign_in(&stranger, words);
     pages.extend(entry(&chrome, words));
     pages.extend(device(&chrome, words));
     pages.extend(leaving(&chrome, words));

@@ -31,19 +31,12 @@ fn xs_01_no_text_becomes_markup() {
     for language in Language::ALL {
         for page in all(language, |_| HOSTILE) {
             assert!(!page.html.contains("<svg onload"), "{}", page.name);
+            assert!(page.html.contains("&#60;svg onload=1&#62;"), "{}: the text is shown, as text", page.name);
             assert!(!page.html.contains("'{{7"), "{}: a quote is left as it is", page.name);
             for (name, value) in attributes(&page.html) {
                 assert!(!name.starts_with("on") && name != "style", "{}: {name}={value}", page.name);
             }
         }
-    }
-}
-
-#[test]
-fn xs_01_every_text_of_a_view_is_shown_escaped() {
-    for (plain, hostile) in all(Language::English, |text| text).iter().zip(all(Language::English, |_| HOSTILE)) {
-        let escaped = hostile.html.matches("&#60;svg onload=1&#62;").count();
-        assert!(escaped >= 4, "{}: brand, nonce and icon frame alone give more", plain.name);
     }
 }
 

@@ -117,3 +117,74 @@ impl Keeper {
         Ok(busy == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::{Synchronous, open, readers::Pace};
+    use super::*;
+
+    /// A log of some pages, with readers beside it, of which the keeper believes that it is this long.
+    fn keeper(folder: &tempfile::TempDir, pages: u32) -> (Connection, Keeper, Arc<Pool>) {
+        let path = folder.path().join("facts.db");
+        open::own(&path).unwrap();
+        let conn = open::writer(&path, Synchronous::Full).unwrap();
+        conn.execute_batch("CREATE TABLE t (a blob)").unwrap();
+        for _ in 0..20 {
+            log_after_a_commit(&conn);
+        }
+        let pool = Pool::open(&path, 2, Pace::Brief).unwrap();
+        let state = Arc::new(State::new());
+        state.wal_pages.store(pages, Relaxed);
+        (conn, Keeper::new(Arc::clone(&pool), state), pool)
+    }
+
+    /// How long the log was after one more commit.
+    fn log_after_a_commit(conn: &Connection) -> i64 {
+        conn.execute_batch("INSERT INTO t (a) VALUES (randomblob(9000))").unwrap();
+        conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).unwrap()
+    }
+
+    #[test]
+    fn a_short_log_is_left_alone_and_a_longer_one_is_copied_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (conn, mut keeper, _pool) = keeper(&folder, COPY_EVERY - 1);
+        keeper.after_group(&conn).unwrap();
+        assert_eq!(keeper.state.checkpoints.load(Relaxed), 0);
+        keeper.state.wal_pages.store(COPY_EVERY, Relaxed);
+        keeper.after_group(&conn).unwrap();
+        keeper.state.wal_pages.store(COPY_EVERY + 1, Relaxed);
+        keeper.after_group(&conn).unwrap();
+        assert_eq!(keeper.state.checkpoints.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_log_that_is_too_long_begins_anew_once_no_read_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (conn, mut keeper, pool) = keeper(&folder, HOLD_AT);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let lease = runtime.block_on(pool.take()).ok().unwrap();
+        assert_eq!(keeper.alone(&conn, "RESTART"), Ok(false), "a read runs");
+        drop(lease);
+        keeper.after_group(&conn).unwrap();
+        assert_eq!(keeper.state.checkpoints.load(Relaxed), 2, "copied, then begun anew");
+        assert!(runtime.block_on(pool.take()).is_ok(), "reads go on");
+        assert!(log_after_a_commit(&conn) < 8);
+    }
+
+    #[test]
+    fn a_long_read_in_the_way_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (conn, mut keeper, _pool) = keeper(&folder, 1);
+        let scan = open::reader(&folder.path().join("facts.db")).unwrap();
+        scan.execute_batch("BEGIN; SELECT COUNT(*) FROM t").unwrap();
+        log_after_a_commit(&conn);
+        let start = Instant::now();
+        assert_eq!(keeper.rest(&conn), Ok(Rest::Later));
+        assert!(start.elapsed() < Duration::from_secs(4));
+        scan.execute_batch("COMMIT").unwrap();
+        assert_eq!(keeper.rest(&conn), Ok(Rest::Done));
+        assert!(keeper.tidy());
+    }
+}

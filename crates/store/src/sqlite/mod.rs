@@ -141,6 +141,7 @@ impl Sqlite {
             state: Arc::clone(&state),
             migrations,
             group_limit: options.group_limit,
+            last_group: 0,
             on_fatal: options.on_fatal,
         };
         let failed = |error| OpenError::Io(path.clone(), error);

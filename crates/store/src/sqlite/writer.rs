@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -33,6 +34,12 @@ const IDLE: Duration = Duration::from_secs(2);
 /// Between two steps of tidying.
 const STEP: Duration = Duration::from_millis(5);
 
+/// The longest time that a group waits for more: what many callers need to ask again. At most a quarter of a commit.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Less than this a thread cannot sleep.
+const TIMER: Duration = Duration::from_micros(30);
+
 pub(super) struct Writer {
     pub(super) conn: Connection,
     pub(super) jobs: Receiver<Job>,
@@ -40,6 +47,8 @@ pub(super) struct Writer {
     pub(super) state: Arc<State>,
     pub(super) migrations: &'static [Migration],
     pub(super) group_limit: usize,
+    /// How many batches the last group had.
+    pub(super) last_group: usize,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -115,7 +124,21 @@ impl Writer {
     }
 
     /// Adds every batch that waits, up to the limit; answers the job that is not a batch, if one came.
+    ///
+    /// When fewer wait than were just answered, the others are about to ask again: a moment's patience brings them into
+    /// this group instead of making them wait for a whole commit. A lone writer is never kept waiting.
     fn gather(&self, group: &mut Group) -> Option<Job> {
+        let other = self.drain(group);
+        let patience = Duration::from_secs_f64(self.state.commit_ms() / 4e3).min(PATIENCE);
+        if other.is_some() || group.batches.len() >= self.last_group || patience < TIMER {
+            return other;
+        }
+        // Asleep rather than listening: each arrival would wake the thread.
+        thread::sleep(patience);
+        self.drain(group)
+    }
+
+    fn drain(&self, group: &mut Group) -> Option<Job> {
         while group.batches.len() < self.group_limit {
             match self.jobs.try_recv().ok()? {
                 Job::Batch(batch, answer) => group.push(batch, answer),
@@ -127,7 +150,8 @@ impl Writer {
 
     /// Commits a group, then answers all of it.
     fn commit(&mut self, group: &mut Group) -> Result<(), Fatal> {
-        let size = group.batches.len() as u64;
+        self.last_group = group.batches.len();
+        let size = self.last_group as u64;
         self.state.batches.fetch_add(size, Relaxed);
         self.state.largest_group.fetch_max(size, Relaxed);
         match group::run(&self.conn, &group.batches) {

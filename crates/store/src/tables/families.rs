@@ -105,6 +105,6 @@ pub(super) fn revoke_all(
     at: Time,
 ) -> Write {
     let sql = "UPDATE families SET revoked_at = ? WHERE realm = ? AND user_id = ? AND revoked_at IS NULL \
-               AND (? IS NULL OR client_id = ?) AND (? IS NULL OR session_id IS NULL OR session_id <> ?)";
+               AND (? IS NULL OR client_id = ?) AND (? IS NULL OR COALESCE(session_id, '') <> ?)";
     write(sql, values![at, realm, user, client, client, except, except], Must::Any)
 }

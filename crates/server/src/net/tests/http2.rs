@@ -62,8 +62,9 @@ async fn ds_07_headers_without_end_close_the_connection() {
     let mut flood = PREFACE.to_vec();
     flood.extend(frame(4, 0, 0, &[]));
     flood.extend(frame(1, 1, 1, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']));
-    let mut field = vec![0x00, 0x01, b'x', 0x7f, 0x81, 0x7d];
-    field.extend([b'y'; 16_000 - 256]);
+    // A literal field `x` whose value has 127 + 1 + 122 * 128 bytes (RFC 7541 §5.1).
+    let mut field = vec![0x00, 0x01, b'x', 0x7f, 0x81, 0x7a];
+    field.extend([b'y'; 15_744]);
     let (mut reading, mut writing) = stream.split();
     let write = async {
         let _ = writing.write_all(&flood).await;

@@ -35,7 +35,9 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   form.addEventListener("submit", (event) => {
     if (sent) event.preventDefault();
     else mark(true);
+    // Stopped on the way, or led to a native application: it may be sent again.
+    setTimeout(() => mark(false), 8000);
   });
-  // Back from the browser's page cache, the form may be sent again.
+  // So it may when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));
 }

@@ -1,0 +1,176 @@
+//! What somebody can see and do about their own account.
+
+use crate::browser::Browser;
+use crate::{App, Fault};
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::id::ClientId;
+use rules::login::attempt::Refusal;
+use rules::login::password::Weak;
+use rules::login::session::{Entry, Method, Session, Started, enter};
+use rules::oauth::client::Client;
+use rules::oauth::consent::{self, Consent};
+use rules::people::User;
+use rules::people::names::{BadName, Email};
+use rules::{Decision, Time};
+use std::sync::Arc;
+use store::tables::users::ById;
+use store::tables::{consents, sessions};
+
+/// Everything that the account home shows.
+pub struct Home {
+    /// Live sessions, newest first.
+    pub sessions: Vec<Session>,
+    /// Applications with access.
+    pub applications: Vec<(Arc<Client>, Consent)>,
+}
+
+/// Why a password was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotChanged {
+    /// The current one was wrong, or too many were tried.
+    Current(Refusal),
+    /// The new one will not do.
+    New(Weak),
+}
+
+/// What a profile form holds: standard claims by name, and the address.
+pub struct ProfileForm<'a> {
+    /// Claims and their new values; empty removes.
+    pub claims: &'a [(&'a str, &'a str)],
+    /// The address; empty removes.
+    pub email: Option<&'a str>,
+}
+
+/// Why a profile was not saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSaved {
+    /// A claim cannot have that value.
+    Claim(&'static str),
+    /// The address cannot be one.
+    Email(BadName),
+}
+
+impl App {
+    /// The account home of somebody.
+    pub async fn home(&self, user: &User) -> Result<Home, Fault> {
+        let (found, consents) = self.ask((sessions::Of(&user.id), consents::Of(&user.id))).await?;
+        let (now, epoch) = (self.clock.now(), self.epoch().await?);
+        let sessions = found.into_iter().filter(|session| session.is_live(&self.realm.settings, now)).collect();
+        let mut applications = Vec::new();
+        for consent in consents {
+            if let Some(client) = self.client(&consent.client, epoch).await? {
+                applications.push((client, consent));
+            }
+        }
+        Ok(Home { sessions, applications })
+    }
+
+    /// Saves a profile. An address that is entered here is not verified.
+    pub async fn save_profile(&self, user: &User, form: &ProfileForm<'_>) -> Result<Result<(), NotSaved>, Fault> {
+        let email = match form.email.map(str::trim) {
+            None => None,
+            Some("") => Some(None),
+            Some(text) => match Email::parse(text) {
+                Ok(email) => Some(Some(email.as_str().to_owned())),
+                Err(why) => return Ok(Err(NotSaved::Email(why))),
+            },
+        };
+        let email = &email;
+        self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(NotSaved::Claim("the account is gone")));
+            };
+            let mut profile = user.profile.clone();
+            for (claim, value) in form.claims {
+                profile = match profile.with(claim, value) {
+                    Ok(profile) => profile,
+                    Err(why) => return Ok(Decision::refuse(NotSaved::Claim(why))),
+                };
+            }
+            let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("what", "profile");
+            let mut decision = Decision::accept(())
+                .and(Change::SetProfile { user: user.id.clone(), profile, at: now })
+                .and(Change::Record(event));
+            if let Some(email) = email.as_ref().filter(|email| **email != user.email) {
+                decision = decision.and(Change::SetEmail {
+                    user: user.id.clone(),
+                    email: email.clone(),
+                    verified: false,
+                    at: now,
+                });
+            }
+            Ok(decision)
+        })
+        .await
+    }
+
+    /// Changes a password. Every other session ends, and every application has to ask again; this session goes on
+    /// under a new cookie.
+    pub async fn change_password(
+        &self,
+        (session, user): (&Session, &User),
+        current: &[u8],
+        new: &[u8],
+        browser: &Browser,
+    ) -> Result<Result<Started, NotChanged>, Fault> {
+        let email = user.email.as_deref().unwrap_or("");
+        let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
+        let new = match self.acceptable(new, &names) {
+            Ok(new) => new,
+            Err(why) => return Ok(Err(NotChanged::New(why))),
+        };
+        match self.knows_password(user, current, browser).await? {
+            Ok(true) => {}
+            Ok(false) => return Ok(Err(NotChanged::Current(Refusal::Wrong))),
+            Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
+        }
+        let password = &self.hash_new(&new, browser).await?;
+        self.settle(|now, fresh| async move {
+            let entry = Entry { user, method: Method::Password, before: Some(session), origin: &browser.origin };
+            let entered = enter(&entry, &self.realm.settings, now, &fresh);
+            let changed = Change::SetPassword {
+                user: user.id.clone(),
+                seen: user.password.clone(),
+                password: password.clone(),
+                at: now,
+            };
+            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
+            let ends = everything_else(user, Some(session), now);
+            let changes = [changed, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
+            let wrong = NotChanged::Current(Refusal::Wrong);
+            Ok(Decision { changes, reply: entered.reply.map_err(|_| wrong) })
+        })
+        .await
+    }
+
+    /// Ends every session of somebody but this one, and what their applications hold.
+    pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<(), Fault> {
+        self.settle(|now, _| async move {
+            let event = Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
+            let ends = everything_else(user, Some(session), now);
+            Ok(Decision::<(), ()>::accept(()).with(ends).and(Change::Record(event)))
+        })
+        .await?
+        .ok();
+        Ok(())
+    }
+
+    /// Takes an application's access away.
+    pub async fn revoke_consent(&self, user: &User, client: &ClientId) -> Result<(), Fault> {
+        match self.settle(|now, _| async move { Ok(consent::revoke(&user.id, client, now)) }).await? {
+            Ok(()) => Ok(()),
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// All sessions of somebody end, but for one, with every family that does not hang on that one.
+pub(crate) fn everything_else(user: &User, except: Option<&Session>, at: Time) -> Vec<Change> {
+    let except = except.map(|session| session.id.clone());
+    vec![
+        Change::EndSessionsOf { user: user.id.clone(), except: except.clone(), at },
+        Change::RevokeFamiliesOf { user: user.id.clone(), client: None, except, at },
+        Change::DropApprovalsOf { user: user.id.clone(), client: None },
+    ]
+}

@@ -1,0 +1,69 @@
+//! Managing groups.
+
+use super::Refused;
+use crate::{App, Fault};
+use rules::Decision;
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::id::GroupId;
+use rules::people::User;
+use store::tables::groups::{All, Group, Of};
+
+impl App {
+    /// Every group.
+    pub async fn groups(&self) -> Result<Vec<Group>, Fault> {
+        self.ask(All).await
+    }
+
+    /// The names of somebody's groups.
+    pub async fn groups_of(&self, user: &User) -> Result<Vec<String>, Fault> {
+        self.ask(Of(Some(&user.id))).await
+    }
+
+    /// Makes a group.
+    pub async fn add_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+        if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+            return Ok(Err(Refused::new("a group's name is 1 to 200 bytes of printable text")));
+        }
+        self.settle(|now, fresh| async move {
+            if self.group(name).await?.is_some() {
+                return Ok(Decision::refuse(Refused(format!("a group called {name} exists"))));
+            }
+            let group = GroupId(fresh.name("group"));
+            let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "added");
+            let add = Change::AddGroup { group, name: name.to_owned() };
+            Ok(Decision::accept(()).and(add).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Removes a group.
+    pub async fn remove_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+        self.settle(|now, _| async move {
+            let Some(group) = self.group(name).await? else {
+                return Ok(Decision::refuse(Refused(format!("no group is called {name}"))));
+            };
+            let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "removed");
+            Ok(Decision::accept(()).and(Change::RemoveGroup(group.id)).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Puts somebody into a group, or takes them out.
+    pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<(), Refused>, Fault> {
+        self.settle(|now, _| async move {
+            let Some(group) = self.group(name).await? else {
+                return Ok(Decision::refuse(Refused(format!("no group is called {name}"))));
+            };
+            let what = if member { "joined" } else { "left" };
+            let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", name).detail("what", what);
+            let change = Change::SetMember { group: group.id, user: user.id.clone(), member };
+            Ok(Decision::accept(()).and(change).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    async fn group(&self, name: &str) -> Result<Option<Group>, Fault> {
+        Ok(self.groups().await?.into_iter().find(|group| group.name == name))
+    }
+}

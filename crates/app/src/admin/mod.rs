@@ -1,0 +1,22 @@
+//! What operators do: people, applications, groups and keys.
+
+pub mod clients;
+pub mod groups;
+pub mod keys;
+pub mod users;
+
+/// Why a change was not made, in a sentence for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+impl Refused {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Refused(why.into())
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

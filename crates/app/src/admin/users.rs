@@ -1,0 +1,184 @@
+//! Managing people.
+
+use super::Refused;
+use crate::account::everything_else;
+use crate::browser::Browser;
+use crate::sign_up::{NewPerson, Problem};
+use crate::{App, Fault};
+use rules::Decision;
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::login::password::Weak;
+use rules::people::names::{Email, LoginKey};
+use rules::people::{Role, User};
+use store::tables::users::{ById, ByLogin, Owner, Page};
+
+/// How many people a page of a list has.
+pub const PAGE: i64 = 500;
+
+impl App {
+    /// Makes an account. The address counts as verified: an operator entered it.
+    pub async fn add_user(&self, typed: &NewPerson<'_>, role: Role) -> Result<Result<User, Refused>, Fault> {
+        let person = match self.new_person(typed, role, &Browser::default()).await? {
+            Ok(person) => person.verified(true),
+            Err(problems) => {
+                return Ok(Err(Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))));
+            }
+        };
+        if let Ok(email) = Email::parse(typed.email.trim())
+            && !self.is_free(email.key()).await?
+        {
+            return Ok(Err(Refused::new("somebody signs in with that e-mail address")));
+        }
+        let person = &person;
+        self.settle(|now, fresh| async move {
+            let (owner, taken) = self.ask((Owner, person.by_name())).await?;
+            if role == Role::Owner && owner.is_some() {
+                return Ok(Decision::refuse(Refused::new("there is an owner; add an admin instead (--role admin)")));
+            }
+            if taken.is_some() {
+                return Ok(Decision::refuse(Refused::new("somebody has that username")));
+            }
+            let user = person.user(now, &fresh);
+            let event = Event::new(Kind::UserAdded, now).user(&user.id).detail("by", "operator");
+            let claim = (role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
+            Ok(Decision::accept(user.clone())
+                .with(claim)
+                .and(Change::AddUser(Box::new(user)))
+                .and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Somebody by username or verified address, or by id.
+    pub async fn find_user(&self, name: &str) -> Result<Option<User>, Fault> {
+        let key = LoginKey::of(name);
+        if let Some(user) = self.ask(ByLogin(key.as_ref())).await? {
+            return Ok(Some(user));
+        }
+        self.ask(ById(&name.into())).await
+    }
+
+    /// A page of people, by id.
+    pub async fn users(&self, after: &str) -> Result<Vec<User>, Fault> {
+        self.ask(Page { after, limit: PAGE }).await
+    }
+
+    /// Disables or enables an account. Disabling ends all that it holds.
+    pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<(), Refused>, Fault> {
+        if user.role == Role::Owner && !enabled {
+            return Ok(Err(Refused::new("the owner cannot be disabled")));
+        }
+        self.settle(|now, _| async move {
+            let disabled_at = (!enabled).then_some(now);
+            let kind = if enabled { Kind::UserEnabled } else { Kind::UserDisabled };
+            let ends = if enabled { Vec::new() } else { everything_else(user, None, now) };
+            Ok(Decision::accept(())
+                .and(Change::SetDisabled { user: user.id.clone(), disabled_at, at: now })
+                .with(ends)
+                .and(Change::Record(Event::new(kind, now).user(&user.id))))
+        })
+        .await
+    }
+
+    /// Removes an account and all that is its own.
+    pub async fn remove_user(&self, user: &User) -> Result<Result<(), Refused>, Fault> {
+        if user.role == Role::Owner {
+            return Ok(Err(Refused::new("the owner cannot be removed")));
+        }
+        self.settle(|now, _| async move {
+            let event = Event::new(Kind::UserRemoved, now).user(&user.id).detail("username", user.username.as_str());
+            Ok(Decision::accept(()).and(Change::RemoveUser(user.id.clone())).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Sets a password and ends all that the account holds.
+    pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<(), Refused>, Fault> {
+        let email = user.email.as_deref().unwrap_or("");
+        let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
+        let password = match self.acceptable(password, &names) {
+            Ok(password) => password,
+            Err(why) => return Ok(Err(Refused(weakness(why)))),
+        };
+        let hashed = &self.hash_new(&password, &Browser::default()).await?;
+        self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(Refused::new("no such user")));
+            };
+            let change = Change::SetPassword {
+                user: user.id.clone(),
+                seen: user.password.clone(),
+                password: hashed.clone(),
+                at: now,
+            };
+            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("by", "operator");
+            Ok(Decision::accept(()).and(change).with(everything_else(&user, None, now)).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Sets standard claims of somebody; `email` too, which counts as verified.
+    pub async fn set_claims(&self, user: &User, claims: &[(&str, &str)]) -> Result<Result<User, Refused>, Fault> {
+        let reply = self
+            .settle(|now, _| async move {
+                let Some(user) = self.ask(ById(&user.id)).await? else {
+                    return Ok(Decision::refuse(Refused::new("no such user")));
+                };
+                let mut profile = user.profile.clone();
+                let mut decision = Decision::accept(());
+                for (claim, value) in claims {
+                    if *claim == "email" {
+                        let email = match (*value, Email::parse(value)) {
+                            ("", _) => None,
+                            (_, Ok(email)) => Some(email),
+                            (_, Err(_)) => return Ok(Decision::refuse(Refused::new("email: not an e-mail address"))),
+                        };
+                        if let Some(email) = &email
+                            && self.ask(ByLogin(Some(email.key()))).await?.is_some_and(|other| other.id != user.id)
+                        {
+                            return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
+                        }
+                        let email = email.map(|email| email.as_str().to_owned());
+                        let verified = email.is_some();
+                        decision = decision.and(Change::SetEmail { user: user.id.clone(), email, verified, at: now });
+                        continue;
+                    }
+                    profile = match profile.with(claim, value) {
+                        Ok(profile) => profile,
+                        Err(why) => return Ok(Decision::refuse(Refused(format!("{claim}: {why}")))),
+                    };
+                }
+                let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("by", "operator");
+                Ok(decision
+                    .and(Change::SetProfile { user: user.id.clone(), profile, at: now })
+                    .and(Change::Record(event)))
+            })
+            .await?;
+        match reply {
+            Err(refused) => Ok(Err(refused)),
+            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
+        }
+    }
+}
+
+/// What is wrong, for an operator.
+pub fn sentence(problem: Problem) -> String {
+    match problem {
+        Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
+        Problem::Email(_) => "the e-mail address is not one".into(),
+        Problem::NameTaken => "somebody has that username".into(),
+        Problem::Password(weak) => weakness(weak),
+    }
+}
+
+/// Why a password will not do, for an operator.
+pub fn weakness(weak: Weak) -> String {
+    match weak {
+        Weak::TooShort { min } => format!("the password needs at least {min} characters"),
+        Weak::TooLong => "the password is longer than 1,024 bytes".into(),
+        Weak::Common => "the password is among those that everybody tries first".into(),
+        Weak::Personal => "the password is made of the person's own name".into(),
+        Weak::NotText => "the password is not UTF-8 text".into(),
+    }
+}

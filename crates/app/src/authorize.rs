@@ -1,0 +1,328 @@
+//! From an authorization request to a code, page by page.
+
+use crate::browser::Browser;
+use crate::flow::{Flow, Sealed, To};
+use crate::{App, Fault};
+use rules::decision::Decision;
+use rules::id::UserId;
+use rules::jose::{Alg, Expect, Typ};
+use rules::login::session::{Session, Started};
+use rules::oauth::authorize::{self, Back, Request};
+use rules::oauth::client::Client;
+use rules::oauth::consent::Consent;
+use rules::oauth::error::Error;
+use rules::oauth::logout::Hint;
+use rules::oauth::params::Params;
+use rules::oauth::redirect::Response;
+use rules::oauth::scope::Scope;
+use rules::oauth::step::{self, Facts, Progress, Step};
+use rules::people::User;
+use rules::{Fresh, Time};
+use std::sync::Arc;
+use store::tables::consents::{Between, InSession};
+use store::tables::realms::Epoch;
+use store::tables::sessions::WithUser;
+
+/// What to show or send.
+#[derive(Debug)]
+pub enum Outcome {
+    /// An authorization response.
+    Respond(Response),
+    /// The sign-in page.
+    SignIn(Box<SignIn>),
+    /// The sign-up page.
+    SignUp(Box<SignIn>),
+    /// The choice between this account and another.
+    Choose(Box<Asked>),
+    /// The consent page.
+    Consent(Box<Asked>, Scope),
+    /// Our own error page; with a way back to the client, where that is known.
+    Refused(Error, Option<Box<WayBack>>),
+}
+
+/// What a sign-in page shows.
+#[derive(Debug)]
+pub struct SignIn {
+    /// For the form.
+    pub flow: Sealed,
+    /// The application's name, where there is one.
+    pub client: Option<String>,
+    /// Whom the request names.
+    pub login: String,
+    /// That it has to be the one who is signed in already.
+    pub again: bool,
+    /// Where an answer may go: the page's `form-action`.
+    pub destination: Option<String>,
+}
+
+/// What a page about a signed-in person shows.
+#[derive(Debug)]
+pub struct Asked {
+    /// For the form.
+    pub flow: Sealed,
+    /// The application's name.
+    pub client: String,
+    /// Where an answer goes.
+    pub destination: String,
+    /// Whose session it is.
+    pub user: User,
+    /// The session.
+    pub session: Session,
+}
+
+/// A way back to an application.
+#[derive(Debug)]
+pub struct WayBack {
+    /// Its name.
+    pub client: String,
+    /// The response that tells it.
+    pub response: Response,
+}
+
+/// Everything that is known when a request is judged.
+pub(crate) struct Scene {
+    pub(crate) request: Request,
+    pub(crate) client: Arc<Client>,
+    pub(crate) hint: Option<UserId>,
+}
+
+impl App {
+    /// A request as it arrives.
+    pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
+        let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
+        let client = match authorize::client_id(&params) {
+            Ok(client) => client,
+            Err(error) => return Ok(Outcome::Refused(error, None)),
+        };
+        let sid = browser.session.as_ref().map(|cookie| &cookie.id);
+        let (epoch, found, consent) = self.ask((Epoch, WithUser(sid), InSession(sid, &client))).await?;
+        let epoch = self.epoch_of(epoch)?;
+        let session = self.prove(browser, found, flow.started);
+        let client = self.client(&client, epoch).await?;
+        match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
+            Err(outcome) => Ok(*outcome),
+            Ok(scene) => self.go_on(scene, flow, session, consent, browser).await,
+        }
+    }
+
+    /// A flow whose person or progress is known better by now: after sign-in, at the consent page, after a choice.
+    pub async fn resume(&self, flow: Flow, browser: &Browser) -> Result<Outcome, Fault> {
+        let lost = || Outcome::Refused(Error::request("the sign-in has to start again from the application"), None);
+        let Some(params) = flow.params() else { return Ok(lost()) };
+        let Ok(client) = authorize::client_id(&params) else { return Ok(lost()) };
+        let sid = browser.session.as_ref().map(|cookie| &cookie.id);
+        let (epoch, found, consent) = self.ask((Epoch, WithUser(sid), InSession(sid, &client))).await?;
+        let epoch = self.epoch_of(epoch)?;
+        let session = self.prove(browser, found, self.clock.now());
+        let client = self.client(&client, epoch).await?;
+        match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
+            Err(outcome) => Ok(*outcome),
+            Ok(scene) => self.go_on(scene, flow, session, consent, browser).await,
+        }
+    }
+
+    /// Judges the request. An error whose client and redirect URI are right goes to the client when somebody is signed
+    /// in or nothing may be shown; otherwise to a page of ours (RFC 9700 §4.11.2).
+    pub(crate) async fn scene(
+        &self,
+        params: &Params,
+        client: Option<&Arc<Client>>,
+        epoch: i64,
+        signed_in: bool,
+    ) -> Result<Result<Scene, Box<Outcome>>, Fault> {
+        let request = match authorize::read(params, client.map(|client| &**client), &self.realm) {
+            Ok(request) => request,
+            Err(authorize::Fault::Local(error)) => return Ok(Err(Box::new(Outcome::Refused(error, None)))),
+            Err(authorize::Fault::Client { error, back, silent }) => {
+                return Ok(Err(Box::new(self.tell(error, &back, client, signed_in || silent))));
+            }
+        };
+        let Some(client) = client.cloned() else {
+            return Ok(Err(Box::new(Outcome::Refused(Error::request("no such client"), None))));
+        };
+        let hint = match &request.id_token_hint {
+            None => None,
+            Some(token) => match self.hint(token, epoch).await? {
+                Some(hint) if hint.client == client.id => Some(hint.user),
+                _ => {
+                    let error = Error::request("id_token_hint is not an ID token of this client");
+                    let at_once = signed_in || request.prompt.none;
+                    return Ok(Err(Box::new(self.tell(error, &request.back, Some(&client), at_once))));
+                }
+            },
+        };
+        Ok(Ok(Scene { request, client, hint }))
+    }
+
+    fn tell(&self, error: Error, back: &Back, client: Option<&Arc<Client>>, at_once: bool) -> Outcome {
+        let response = back.error(&self.realm.issuer, error);
+        match at_once {
+            true => Outcome::Respond(response),
+            false => {
+                let client = client.map(|client| client.name.clone()).unwrap_or_default();
+                Outcome::Refused(error, Some(Box::new(WayBack { client, response })))
+            }
+        }
+    }
+
+    /// OpenID Connect Core §3.1.2.1: an ID token of ours; it may have expired.
+    pub(crate) async fn hint(&self, token: &str, epoch: i64) -> Result<Option<Hint>, Fault> {
+        let now = self.clock.now();
+        let keys = self.keys(epoch).await?;
+        let expect = Expect {
+            required: &["iss", "sub", "aud", "exp", "iat"],
+            issuer: Some(&self.realm.issuer),
+            ignore_exp: true,
+            ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::Jwt], now)
+        };
+        // Only ID tokens have auth_time here: an access token of a client that wants `typ: JWT` is no hint (JW-16).
+        let claims = rules::jose::verify(token, keys.verifiers(now), &expect).ok();
+        Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
+    }
+
+    async fn go_on(
+        &self,
+        scene: Scene,
+        flow: Flow,
+        session: Option<(Session, User)>,
+        consent: Option<Consent>,
+        browser: &Browser,
+    ) -> Result<Outcome, Fault> {
+        let facts = scene.facts(session.as_ref(), consent.as_ref());
+        match step::next(&scene.request, &facts, flow.progress(false), &self.realm, self.clock.now()) {
+            Ok(Step::Issue) => self.issue(&scene, &flow, browser, false).await,
+            Ok(step) => self.show(&scene, step, flow, session, browser),
+            Err(error) => Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error))),
+        }
+    }
+
+    /// The page that comes next.
+    pub(crate) fn show(
+        &self,
+        scene: &Scene,
+        step: Step,
+        mut flow: Flow,
+        session: Option<(Session, User)>,
+        browser: &Browser,
+    ) -> Result<Outcome, Fault> {
+        let destination = scene.request.back.to.origin().to_owned();
+        let client = scene.client.name.clone();
+        match (step, session) {
+            (Step::Consent(scope), Some((session, user))) => {
+                flow.session = Some(session.id.clone());
+                let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
+                Ok(Outcome::Consent(Box::new(asked), scope))
+            }
+            (Step::Choose, Some((session, user))) => {
+                flow.session = Some(session.id.clone());
+                let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
+                Ok(Outcome::Choose(Box::new(asked)))
+            }
+            (step, session) => {
+                // Somebody who only has to prove again who they are cannot become somebody else on the way.
+                let again = scene.request.prompt.login || scene.request.max_age.is_some();
+                let known = session.filter(|_| again && !scene.request.prompt.select_account);
+                let login = known.as_ref().map(|(_, user)| user.username.clone());
+                let login = login.or_else(|| scene.request.login_hint.clone()).unwrap_or_default();
+                let page = SignIn {
+                    flow: self.seal(&flow, browser)?,
+                    client: Some(client),
+                    login,
+                    again: known.is_some(),
+                    destination: Some(destination),
+                };
+                Ok(if step == Step::SignUp { Outcome::SignUp(Box::new(page)) } else { Outcome::SignIn(Box::new(page)) })
+            }
+        }
+    }
+
+    /// Issues the code of a request that nothing more is to be asked for.
+    pub(crate) async fn issue(
+        &self,
+        scene: &Scene,
+        flow: &Flow,
+        browser: &Browser,
+        consented: bool,
+    ) -> Result<Outcome, Fault> {
+        let progress = flow.progress(consented);
+        let sid = browser.session.as_ref().map(|cookie| &cookie.id);
+        let reply = self
+            .settle(|now, fresh| async move {
+                let (found, consent) = self.ask((WithUser(sid), InSession(sid, &scene.client.id))).await?;
+                let session = self.prove(browser, found, now);
+                let facts = scene.facts(session.as_ref(), consent.as_ref());
+                Ok(step::issue(&scene.request, &facts, progress, &self.realm, (now, &fresh)))
+            })
+            .await?;
+        Ok(Outcome::Respond(match reply {
+            Ok(response) => response,
+            Err(error) => scene.request.back.error(&self.realm.issuer, error),
+        }))
+    }
+
+    /// The answer of somebody whom the consent page asked.
+    pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
+        let lost = || Outcome::Refused(Error::request("the sign-in has to start again from the application"), None);
+        let Some(params) = flow.params() else { return Ok(lost()) };
+        let Ok(client) = authorize::client_id(&params) else { return Ok(lost()) };
+        let epoch = self.epoch().await?;
+        let client = self.client(&client, epoch).await?;
+        let scene = match self.scene(&params, client.as_ref(), epoch, true).await? {
+            Ok(scene) => scene,
+            Err(outcome) => return Ok(*outcome),
+        };
+        match allow {
+            true => self.issue(&scene, &flow, browser, true).await,
+            false => {
+                let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
+                Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))
+            }
+        }
+    }
+
+    /// The choice of the account that is signed in already, or of another.
+    pub async fn choose(&self, mut flow: Flow, go_on: bool, browser: &Browser) -> Result<Outcome, Fault> {
+        flow.chosen = go_on;
+        if go_on {
+            return self.resume(flow, browser).await;
+        }
+        let Some(params) = flow.params() else {
+            return Ok(Outcome::Refused(Error::request("the sign-in has to start again from the application"), None));
+        };
+        let Ok(client) = authorize::client_id(&params) else {
+            return Ok(Outcome::Refused(Error::request("client_id is missing"), None));
+        };
+        let epoch = self.epoch().await?;
+        let client = self.client(&client, epoch).await?;
+        match self.scene(&params, client.as_ref(), epoch, true).await? {
+            Ok(scene) => self.show(&scene, Step::SignIn, flow, None, browser),
+            Err(outcome) => Ok(*outcome),
+        }
+    }
+
+    /// The rest of a flow in the very batch that starts its session: a code where nothing more is to be asked, so that
+    /// a sign-in is one commit.
+    pub(crate) async fn complete(
+        &self,
+        scene: &Scene,
+        progress: Progress,
+        started: &Started,
+        user: &User,
+        (now, fresh): (Time, &Fresh),
+    ) -> Result<Result<Decision<Response, Error>, Step>, Fault> {
+        let consent = self.ask(Between(&user.id, &scene.client.id)).await?;
+        let session = (started.session.clone(), user.clone());
+        let facts = scene.facts(Some(&session), consent.as_ref());
+        Ok(match step::next(&scene.request, &facts, progress, &self.realm, now) {
+            Ok(Step::Issue) => Ok(step::issue(&scene.request, &facts, progress, &self.realm, (now, fresh))),
+            Ok(step) => Err(step),
+            Err(error) => Ok(Decision::refuse(error)),
+        })
+    }
+}
+
+impl Scene {
+    pub(crate) fn facts<'a>(&'a self, session: Option<&'a (Session, User)>, consent: Option<&'a Consent>) -> Facts<'a> {
+        Facts { client: &self.client, session, consent, hint: self.hint.as_ref() }
+    }
+}

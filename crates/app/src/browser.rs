@@ -1,0 +1,71 @@
+//! What a browser brings along.
+
+use crate::{App, Fault};
+use rules::Time;
+use rules::login::session::{Cookie, Origin, Session, proved};
+use rules::people::User;
+use rules::secret::{Secret, from_base64url, mac, same};
+use store::tables::sessions::WithUser;
+
+/// The cookies of a browser and where it is.
+#[derive(Clone, Debug, Default)]
+pub struct Browser {
+    /// The session cookie, if it has the right form.
+    pub session: Option<Cookie>,
+    /// The cookie that login flows are bound to.
+    pub flow: Option<Secret>,
+    /// The cookie that says who signed in here before.
+    pub device: Option<Secret>,
+    /// The user agent and address.
+    pub origin: Origin,
+    /// The address as limits count it.
+    pub address_key: String,
+}
+
+impl App {
+    /// The session that a browser's cookie proves, and whose it is.
+    pub async fn session(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
+        let Some(cookie) = &browser.session else { return Ok(None) };
+        let found = self.ask(WithUser(Some(&cookie.id))).await?;
+        Ok(self.prove(browser, found, self.clock.now()))
+    }
+
+    /// The session among `found` that a browser's cookie proves.
+    pub(crate) fn prove(
+        &self,
+        browser: &Browser,
+        found: Option<(Session, User)>,
+        now: Time,
+    ) -> Option<(Session, User)> {
+        let cookie = browser.session.as_ref()?;
+        let good = proved(cookie, found.as_ref(), &self.realm.settings, now).is_some();
+        found.filter(|_| good)
+    }
+
+    /// The token that a form of a session's owner has to carry.
+    pub fn csrf(&self, session: &Session) -> String {
+        let tag = mac(&*self.keyring.flow, &[b"csrf", session.id.as_str().as_bytes(), &session.handle.0]);
+        rules::secret::base64url(&tag)
+    }
+
+    /// Whether a form carries the token of its session.
+    pub fn csrf_holds(&self, session: &Session, token: &str) -> bool {
+        same(self.csrf(session).as_bytes(), token.as_bytes())
+    }
+
+    /// The cookie that remembers, after a sign-in, that this browser is known to `account`: a stranger's failures
+    /// elsewhere do not slow it down.
+    pub(crate) fn device_cookie(&self, account: &str, name: &[u8; 16]) -> Secret {
+        let tag = mac(&*self.keyring.device, &[account.as_bytes(), name]);
+        Secret::new(rules::secret::base64url(&[name.as_slice(), &tag[..16]].concat()))
+    }
+
+    /// The name of this browser, if it is known to `account`.
+    pub(crate) fn known_device(&self, browser: &Browser, account: &str) -> Option<String> {
+        let bytes = from_base64url(browser.device.as_ref()?.reveal()).filter(|bytes| bytes.len() == 32)?;
+        let name: &[u8; 16] = bytes.first_chunk()?;
+        let ours =
+            same(self.device_cookie(account, name).reveal().as_bytes(), browser.device.as_ref()?.reveal().as_bytes());
+        ours.then(|| rules::secret::base64url(name))
+    }
+}

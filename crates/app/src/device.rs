@@ -1,0 +1,110 @@
+//! The device grant: asking, and the person's answer. Polling is at the token endpoint.
+
+use crate::browser::Browser;
+use crate::{App, Fault};
+use rules::login::session::Session;
+use rules::login::throttle::{account_key, address_key};
+use rules::oauth::authorize;
+use rules::oauth::client::Client;
+use rules::oauth::device::{self, Asked, Device, user_code_handle};
+use rules::oauth::error::Error;
+use rules::oauth::params::Params;
+use rules::{Change, Decision, Span};
+use std::sync::Arc;
+use store::tables::{counters, devices};
+
+/// A device's request, as its approval page shows it.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The request.
+    pub device: Device,
+    /// Who asks.
+    pub client: Arc<Client>,
+}
+
+/// Why a user code was not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Nothing waits under that code.
+    Unknown,
+    /// Too many codes were tried: wait so long.
+    Wait(Span),
+}
+
+impl App {
+    /// RFC 8628 §3.1.
+    pub async fn device_ask(
+        &self,
+        client: &Client,
+        params: &Params,
+        address: &str,
+    ) -> Result<Result<Asked, Error>, Fault> {
+        let resources = match authorize::resources(params, client) {
+            Ok(resources) => resources,
+            Err(error) => return Ok(Err(error)),
+        };
+        let resources = &resources;
+        self.settle(|now, fresh| async move {
+            let asked = (params.get("scope"), resources.clone(), address);
+            Ok(device::ask(client, asked, &self.keyring.lookup, &self.realm, (now, &fresh)))
+        })
+        .await
+    }
+
+    /// Finds what waits under a code that a signed-in person typed. Guesses are counted per person and address.
+    pub async fn device_find(
+        &self,
+        typed: &str,
+        session: &Session,
+        browser: &Browser,
+    ) -> Result<Result<Waiting, Lookup>, Fault> {
+        let person = account_key(&self.keyring.lookup, &format!("user code:{}", session.user), None);
+        let address = address_key(&self.keyring.lookup, &format!("user code:{}", browser.address_key));
+        let (mine, theirs) = self.ask((counters::Of(person), counters::Of(address))).await?;
+        let (policy, now) = (&self.realm.settings.throttle, self.clock.now());
+        for seen in [mine, theirs] {
+            if let Err(wait) = policy.address_admits(seen, now) {
+                return Ok(Err(Lookup::Wait(wait)));
+            }
+        }
+        let handle = user_code_handle(&self.keyring.lookup, typed);
+        let found = match handle {
+            Some(handle) => self.ask(devices::ByUserCode(handle)).await?.filter(|found| device::is_open(found, now)),
+            None => None,
+        };
+        if let Some(device) = found
+            && let Some(client) = self.client(&device.client, self.epoch().await?).await?.filter(|c| c.is_enabled())
+        {
+            return Ok(Ok(Waiting { device, client }));
+        }
+        self.settle(|now, _| async move {
+            let mut miss = Decision::<(), ()>::accept(());
+            for (key, seen, free) in [(person, mine, policy.free), (address, theirs, policy.address_free)] {
+                let count = seen.map_or(0, |seen| seen.count) + 1;
+                let (until, expires) = (now + policy.wait(count, free), now + policy.forget);
+                miss = miss.and(Change::CountFailure { key, until, expires });
+            }
+            Ok(miss)
+        })
+        .await?
+        .ok();
+        Ok(Err(Lookup::Unknown))
+    }
+
+    /// The answer of somebody who was shown the request.
+    pub async fn device_answer(
+        &self,
+        device: &Device,
+        allow: bool,
+        session: &Session,
+    ) -> Result<Result<(), Error>, Fault> {
+        let user_code = device.user_code;
+        self.settle(|now, fresh| async move {
+            let Some(device) = self.ask(devices::ByUserCode(user_code)).await? else {
+                return Ok(Decision::refuse(Error::grant("the request is gone")));
+            };
+            Ok(device::answer(&device, allow, session, now, &fresh))
+        })
+        .await
+    }
+}

@@ -1,0 +1,57 @@
+//! What can go wrong between a rule and its effect.
+
+use rules::Span;
+use std::time::Duration;
+use store::engine::{CommitError, Unavailable};
+
+/// A use case could not be carried through. Nothing was answered that is not true.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Too much waits for the hashing threads: come back after so long.
+    Busy(Span),
+    /// The database cannot be reached or written at present, or its outcome is unknown.
+    Unavailable(String),
+    /// Something that cannot be, was.
+    Broken(String),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Fault::Busy(after) => write!(f, "busy; try again in {} s", after.whole_seconds()),
+            Fault::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Fault::Broken(why) => write!(f, "broken: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Unavailable> for Fault {
+    fn from(Unavailable(why): Unavailable) -> Self {
+        Fault::Unavailable(why)
+    }
+}
+
+impl From<CommitError> for Fault {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Unavailable(why) => Fault::Unavailable(why),
+            CommitError::Unknown(why) => Fault::Unavailable(format!("the outcome of a commit is unknown: {why}")),
+            CommitError::Conflict { at, why } => Fault::Unavailable(format!("statement {at} met {why:?} every time")),
+        }
+    }
+}
+
+impl From<hasher::Refusal> for Fault {
+    fn from(refusal: hasher::Refusal) -> Self {
+        match refusal {
+            hasher::Refusal::Busy { retry_after } => Fault::Busy(span(retry_after)),
+            other => Fault::Unavailable(format!("hashing: {other}")),
+        }
+    }
+}
+
+pub(crate) fn span(duration: Duration) -> Span {
+    Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}

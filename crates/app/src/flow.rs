@@ -1,0 +1,115 @@
+//! A login flow: what somebody is on the way to, carried through the pages in a sealed form field. Nothing is stored,
+//! so that nothing can pile up; the seal binds it to the browser that began it (CO-07, SE-01).
+
+use crate::browser::Browser;
+use crate::{App, Fault, entropy};
+use rules::Time;
+use rules::id::{SessionId, UserId};
+use rules::oauth::params::Params;
+use rules::oauth::step::Progress;
+use rules::secret::{Secret, base64url, from_base64url, mac, same};
+use serde::{Deserialize, Serialize};
+
+/// The longest sealed flow that is looked at, in bytes.
+const LONGEST: usize = 32 * 1024;
+
+/// What somebody is on the way to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Where to.
+    pub to: To,
+    /// When it began.
+    pub started: Time,
+    /// An account was chosen since.
+    #[serde(default)]
+    pub chosen: bool,
+    /// The session for which a page asks, once one is known: an answer in another session does not count.
+    #[serde(default)]
+    pub session: Option<SessionId>,
+    /// Whom the sign-in page expects: nobody else will do.
+    #[serde(default)]
+    pub expects: Option<UserId>,
+}
+
+/// Where a flow leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum To {
+    /// Back to an application: its authorization request, parameter by parameter.
+    Client(Vec<(String, String)>),
+    /// To a page of ours.
+    Place(Place),
+    /// Out: a sign-out request that waits for a confirmation.
+    Out(Vec<(String, String)>),
+}
+
+/// Pages of ours that need somebody to be signed in. No address comes from a request (OR-01).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// The account home.
+    Account,
+    /// The page on which a device's code is entered, with the code as far as it is known.
+    Device(String),
+}
+
+impl Flow {
+    /// A flow that begins now.
+    pub fn new(to: To, now: Time) -> Self {
+        Flow { to, started: now, chosen: false, session: None, expects: None }
+    }
+    /// How far it has come, as the rules count.
+    pub fn progress(&self, consented: bool) -> Progress {
+        Progress { started: self.started, chosen: self.chosen, consented }
+    }
+    /// The parameters of its authorization request.
+    pub fn params(&self) -> Option<Params> {
+        match &self.to {
+            To::Client(pairs) => Params::parse(pairs.clone()).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A flow with the cookie that it is bound to, where the browser has none yet.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// For the form.
+    pub text: String,
+    /// To be set.
+    pub cookie: Option<Secret>,
+}
+
+impl App {
+    /// Seals a flow for this browser, which gets a cookie if it has none.
+    pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
+        let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;
+        let (holder, cookie) = match &browser.flow {
+            Some(known) => (known.clone(), None),
+            None => {
+                let new = entropy::fresh()?.secret("flow");
+                (new.clone(), Some(new))
+            }
+        };
+        let tag = self.flow_tag(&body, &holder);
+        Ok(Sealed { text: format!("{}.{}", base64url(&body), base64url(&tag)), cookie })
+    }
+
+    /// Opens a flow that this browser began within the time that flows have.
+    pub fn open_flow(&self, text: &str, browser: &Browser) -> Option<Flow> {
+        if text.len() > LONGEST {
+            return None;
+        }
+        let (body, tag) = text.split_once('.')?;
+        let (body, tag) = (from_base64url(body)?, from_base64url(tag)?);
+        if !same(&self.flow_tag(&body, browser.flow.as_ref()?), &tag) {
+            return None;
+        }
+        let flow: Flow = serde_json::from_slice(&body).ok()?;
+        (!(flow.started + self.realm.settings.flow_ttl).has_come(self.clock.now())).then_some(flow)
+    }
+
+    fn flow_tag(&self, body: &[u8], holder: &Secret) -> [u8; 32] {
+        mac(&*self.keyring.flow, &[b"flow", self.realm.id.as_str().as_bytes(), holder.reveal().as_bytes(), body])
+    }
+}

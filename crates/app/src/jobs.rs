@@ -1,0 +1,58 @@
+//! What is done in idle moments: old rows go, keys grow old.
+
+use crate::{App, Fault};
+use rules::Span;
+use std::time::Duration;
+use store::tables::sweep::{Bounds, step};
+
+/// Rows of each kind that one batch takes out.
+const AT_ONCE: i64 = 200;
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(20);
+
+/// What an operator chose for the background.
+#[derive(Clone, Copy, Debug)]
+pub struct Upkeep {
+    /// How long the audit log is kept.
+    pub events: Span,
+    /// How old a signing key grows.
+    pub keys: Span,
+}
+
+impl App {
+    /// Takes out what has expired, in small batches, until there is little left. Gives how many rows went.
+    pub async fn sweep(&self, upkeep: &Upkeep) -> Result<u64, Fault> {
+        let settings = &self.realm.settings;
+        let mut gone = 0;
+        loop {
+            let now = self.clock.now();
+            let bounds = Bounds {
+                now,
+                sessions: now - settings.session_absolute - Span::days(1),
+                families: now - settings.refresh_absolute - Span::days(1),
+                events: now - upkeep.events,
+            };
+            let touched = self.engine.commit(step(&self.realm.id, &bounds, AT_ONCE)).await?;
+            gone += touched.iter().sum::<u64>();
+            if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
+                return Ok(gone);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Runs until it is dropped.
+    pub async fn keep_up(&self, upkeep: Upkeep) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            if let Err(fault) = self.sweep(&upkeep).await {
+                tracing::warn!(%fault, "expired rows could not be taken out");
+            }
+            match self.rotate_aged_keys(upkeep.keys).await {
+                Ok(made) if made.is_empty() => {}
+                Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
+                Err(fault) => tracing::warn!(%fault, "signing keys could not be looked after"),
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Secrets of the server: the master key, what is derived from it, and the signing keys that it seals.
+
+use crate::{App, Fault, entropy};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use rules::id::Kid;
+use rules::jose::{self, Alg, JwkSet, SigningKey, VerifyingKey};
+use rules::keys::{self, Key};
+use rules::oauth::family::Sealing;
+use rules::secret::mac;
+use rules::{Fresh, Time};
+use zeroize::Zeroizing;
+
+/// The algorithms that a realm has keys for from the start.
+pub const ALGS: [Alg; 3] = [Alg::RS256, Alg::ES256, Alg::EdDSA];
+
+/// Everything that is derived from the master key.
+pub struct Keyring {
+    seal: LessSafeKey,
+    /// Behind refresh tokens.
+    pub sealing: Sealing,
+    /// Behind login flows and CSRF tokens.
+    pub flow: Zeroizing<[u8; 32]>,
+    /// Behind counters of failures and user codes.
+    pub lookup: Zeroizing<[u8; 32]>,
+    /// Behind the salts of accounts that do not exist.
+    pub decoy: Zeroizing<[u8; 32]>,
+    /// Behind the names of known devices.
+    pub device: Zeroizing<[u8; 32]>,
+}
+
+impl Keyring {
+    /// Derives every key from the 32 bytes of the master key.
+    pub fn new(master: &[u8; 32]) -> Result<Self, Fault> {
+        let derive = |label: &str| mac(master, &[b"portiere", label.as_bytes()]);
+        let broken = |_| Fault::Broken("the master key cannot be used".into());
+        Ok(Keyring {
+            seal: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &derive("signing keys")).map_err(broken)?),
+            sealing: Sealing { tag: derive("refresh tag"), grace: derive("refresh grace") },
+            flow: Zeroizing::new(derive("flow")),
+            lookup: Zeroizing::new(derive("lookup")),
+            decoy: Zeroizing::new(derive("decoy")),
+            device: Zeroizing::new(derive("device")),
+        })
+    }
+
+    /// Encrypts a private key, bound to its `kid`.
+    fn seal(&self, kid: &Kid, private: &[u8], nonce: [u8; NONCE_LEN]) -> Result<Vec<u8>, Fault> {
+        let mut text = private.to_vec();
+        self.seal
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(kid.as_str()), &mut text)
+            .map_err(|_| Fault::Broken("a signing key could not be sealed".into()))?;
+        Ok([nonce.as_slice(), &text].concat())
+    }
+
+    fn unseal(&self, key: &Key) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let wrong = || Fault::Broken(format!("signing key {} does not open: the master key is another one", key.kid));
+        let (nonce, text) = key.sealed.split_first_chunk::<NONCE_LEN>().ok_or_else(wrong)?;
+        let mut text = Zeroizing::new(text.to_vec());
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let plain = self.seal.open_in_place(nonce, Aad::from(key.kid.as_str()), &mut text).map_err(|_| wrong())?.len();
+        text.truncate(plain);
+        Ok(text)
+    }
+
+    /// A new key, sealed.
+    pub fn make(&self, alg: Alg, now: Time, fresh: &Fresh) -> Result<Key, Fault> {
+        let broken = |why: &'static str| Fault::Broken(format!("no {} key could be made: {why}", alg.name()));
+        let private = jose::generate(alg).map_err(|error| broken(error.why()))?;
+        let kid = Kid(fresh.name(&format!("kid {}", alg.name())));
+        let signer = SigningKey::from_pkcs8(alg, kid.clone(), &private).map_err(|error| broken(error.why()))?;
+        let public = serde_json::to_string(&signer.public_jwk()).map_err(|_| broken("its JWK cannot be written"))?;
+        let nonce_source = fresh.bytes(&format!("nonce {}", alg.name()));
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&nonce_source[..NONCE_LEN]);
+        let sealed = self.seal(&kid, &private, nonce)?;
+        Ok(Key { kid, alg, public, sealed, created: now, active_from: now, publish_until: None, revoked_at: None })
+    }
+
+    /// Opens the keys of a realm.
+    pub fn open(&self, rows: Vec<Key>) -> Result<Keys, Fault> {
+        let mut ready = Vec::with_capacity(rows.len());
+        for key in &rows {
+            if key.revoked_at.is_some() {
+                continue;
+            }
+            let broken = |error: jose::KeyError| Fault::Broken(format!("signing key {}: {}", key.kid, error.why()));
+            let signer = SigningKey::from_pkcs8(key.alg, key.kid.clone(), &self.unseal(key)?).map_err(broken)?;
+            let verifier = signer.verifying_key().map_err(broken)?;
+            ready.push(Ready { kid: key.kid.clone(), signer, verifier });
+        }
+        Ok(Keys { rows, ready })
+    }
+}
+
+struct Ready {
+    kid: Kid,
+    signer: SigningKey,
+    verifier: VerifyingKey,
+}
+
+/// The signing keys of a realm, opened.
+pub struct Keys {
+    /// As the facts tell.
+    pub rows: Vec<Key>,
+    ready: Vec<Ready>,
+}
+
+impl Keys {
+    /// The key that signs with `alg` now.
+    pub fn signer(&self, alg: Alg, now: Time) -> Result<&SigningKey, Fault> {
+        keys::signer(&self.rows, alg, now)
+            .and_then(|key| self.ready.iter().find(|ready| ready.kid == key.kid))
+            .map(|ready| &ready.signer)
+            .ok_or_else(|| Fault::Unavailable(format!("there is no {} key to sign with", alg.name())))
+    }
+    /// The keys whose signatures are believed now.
+    pub fn verifiers(&self, now: Time) -> impl Iterator<Item = &VerifyingKey> {
+        let published = move |ready: &&Ready| self.rows.iter().any(|key| key.kid == ready.kid && key.is_published(now));
+        self.ready.iter().filter(published).map(|ready| &ready.verifier)
+    }
+    /// The public key set (RFC 7517 §5).
+    pub fn public(&self, now: Time) -> JwkSet {
+        let published =
+            self.ready.iter().filter(|ready| self.rows.iter().any(|key| key.kid == ready.kid && key.is_published(now)));
+        JwkSet { keys: published.map(|ready| ready.signer.public_jwk()).collect() }
+    }
+}
+
+impl App {
+    /// The realm's public key set, as JSON, with the epoch for caching.
+    pub async fn jwks(&self) -> Result<(i64, String), Fault> {
+        let epoch = self.epoch().await?;
+        let set = self.keys(epoch).await?.public(self.clock.now());
+        let json = serde_json::to_string(&set).map_err(|error| Fault::Broken(error.to_string()))?;
+        Ok((epoch, json))
+    }
+
+    /// Makes the realm and the keys that it lacks, and opens those that it has, so that a wrong master key shows at
+    /// the start.
+    pub async fn prepare(&self) -> Result<(), Fault> {
+        let ensure = store::tables::realms::ensure(&self.realm.id, &self.realm.issuer, self.clock.now());
+        self.engine.commit(vec![ensure]).await?;
+        let epoch = self.epoch().await?;
+        let keys = self.keys(epoch).await?;
+        for alg in ALGS {
+            if keys::signer(&keys.rows, alg, self.clock.now()).is_none() {
+                self.rotate(alg).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings in a new key of `alg`; see [`keys::rotate`].
+    pub async fn rotate(&self, alg: Alg) -> Result<Kid, Fault> {
+        let made = self.keyring.make(alg, self.clock.now(), &entropy::fresh()?)?;
+        let settings = &self.realm.settings;
+        let longest = settings.access_ttl.max(settings.id_ttl);
+        self.settle(|now, _| {
+            let made = made.clone();
+            async move {
+                let rows = self.ask(store::tables::keys::All).await?;
+                Ok(keys::rotate(&rows, made, longest, now))
+            }
+        })
+        .await?
+        .map_err(|why| Fault::Broken(why.into()))
+    }
+}

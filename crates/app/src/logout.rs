@@ -1,0 +1,130 @@
+//! RP-Initiated Logout.
+
+use crate::browser::Browser;
+use crate::flow::{Flow, Sealed, To};
+use crate::{App, Fault};
+use rules::login::session::{Session, leave};
+use rules::oauth::client::Client;
+use rules::oauth::logout::{Ask, Hint, Step, decide};
+use rules::oauth::params::Params;
+use rules::oauth::redirect::{Mode, Verified};
+use rules::people::User;
+use std::sync::Arc;
+use store::tables::sessions::WithUser;
+
+/// What to show or send.
+#[derive(Debug)]
+pub enum Leaving {
+    /// Ask first.
+    Confirm {
+        /// For the form.
+        flow: Sealed,
+        /// The application that asks, where it is known.
+        client: Option<String>,
+        /// Whose session it is.
+        user: Box<User>,
+        /// The session.
+        session: Box<Session>,
+    },
+    /// Nobody is signed in any more. Where to, when it is a registered address.
+    Left {
+        /// The application, where it is known.
+        client: Option<String>,
+        /// Where to, `state` included.
+        to: Option<String>,
+    },
+}
+
+impl App {
+    /// A sign-out request of an application, or of somebody who typed the address.
+    pub async fn logout(&self, params: &Params, browser: &Browser) -> Result<Leaving, Fault> {
+        let now = self.clock.now();
+        let epoch = self.epoch().await?;
+        let hint = match params.get("id_token_hint") {
+            Some(token) => self.hint(token, epoch).await?,
+            None => None,
+        };
+        let client = self.party(params, hint.as_ref(), epoch).await?;
+        let session = self.session(browser).await?;
+        let step = decide(&Ask {
+            hint: hint.as_ref(),
+            hint_sent: params.get("id_token_hint").is_some(),
+            client: client.as_deref(),
+            post_logout: params.get("post_logout_redirect_uri"),
+            session: session.as_ref().map(|(session, user)| (&session.id, &user.id)),
+        });
+        let name = client.map(|client| client.name.clone());
+        match (step, session) {
+            (Step::Confirm(_), Some((session, user))) => {
+                let mut flow = Flow::new(To::Out(params.pairs().to_vec()), now);
+                flow.session = Some(session.id.clone());
+                let flow = self.seal(&flow, browser)?;
+                Ok(Leaving::Confirm { flow, client: name, user: Box::new(user), session: Box::new(session) })
+            }
+            (Step::SignOut(to), Some((session, _))) => {
+                self.leave(&session, browser).await?;
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)) })
+            }
+            (Step::Confirm(to) | Step::SignOut(to) | Step::Done(to), _) => {
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)) })
+            }
+        }
+    }
+
+    /// The person said yes.
+    pub async fn logout_confirmed(&self, flow: &Flow, browser: &Browser) -> Result<Leaving, Fault> {
+        let To::Out(pairs) = &flow.to else { return Ok(Leaving::Left { client: None, to: None }) };
+        let Ok(params) = Params::parse(pairs.clone()) else { return Ok(Leaving::Left { client: None, to: None }) };
+        let epoch = self.epoch().await?;
+        let hint = match params.get("id_token_hint") {
+            Some(token) => self.hint(token, epoch).await?,
+            None => None,
+        };
+        let client = self.party(&params, hint.as_ref(), epoch).await?;
+        if let Some((session, _)) = self.session(browser).await? {
+            self.leave(&session, browser).await?;
+        }
+        let wanted = params.get("post_logout_redirect_uri");
+        let to = client.as_deref().zip(wanted).and_then(|(client, uri)| Verified::after_logout(client, uri));
+        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), to: to.map(|to| address(&to, &params)) })
+    }
+
+    /// The application that a sign-out request names: by `client_id`, which must not contradict the hint, or by the
+    /// hint alone.
+    async fn party(&self, params: &Params, hint: Option<&Hint>, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
+        let named = params.get("client_id").map(rules::id::ClientId::from);
+        let id = match (named, hint) {
+            (Some(named), Some(hint)) if named != hint.client => return Ok(None),
+            (Some(named), _) => named,
+            (None, Some(hint)) => hint.client.clone(),
+            (None, None) => return Ok(None),
+        };
+        Ok(self.client(&id, epoch).await?.filter(|client| client.is_enabled()))
+    }
+
+    /// Ends a session.
+    pub async fn leave(&self, session: &Session, browser: &Browser) -> Result<(), Fault> {
+        let reply = self.settle(|now, _| async move { Ok(leave(session, &browser.origin.address, now)) }).await?;
+        match reply {
+            Ok(()) => Ok(()),
+            Err(never) => match never {},
+        }
+    }
+
+    /// Ends a session of somebody by its id; `false` when they have no such session.
+    pub async fn leave_other(&self, owner: &User, id: &rules::id::SessionId, browser: &Browser) -> Result<bool, Fault> {
+        match self.ask(WithUser(Some(id))).await? {
+            Some((session, user)) if user.id == owner.id && session.ended_at.is_none() => {
+                self.leave(&session, browser).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+fn address(to: &Verified, params: &Params) -> String {
+    let state: Vec<(&'static str, String)> =
+        params.get("state").map(|state| ("state", state.to_owned())).into_iter().collect();
+    to.with(Mode::Query, &state)
+}

@@ -1,0 +1,45 @@
+//! The one retry loop: decide, commit, and where the facts had changed meanwhile, decide again.
+
+use crate::{App, Fault, entropy};
+use rules::{Change, Decision, Fresh, Time};
+use std::future::Future;
+use store::engine::CommitError;
+use store::tables::{Questions, ask, changes};
+
+/// How often a decision is taken again. Ten parallel rivals settle within ten tries, because one of them wins each.
+const TRIES: usize = 12;
+
+impl App {
+    /// Asks the store.
+    pub(crate) async fn ask<Q: Questions + Sync>(&self, questions: Q) -> Result<Q::Facts, Fault> {
+        Ok(ask(&*self.engine, &self.realm.id, questions).await?)
+    }
+
+    /// Decides with fresh facts until the changes of a decision could be committed, then gives its reply. Every try has
+    /// the same chance, so that what it makes is the same. An unknown outcome is never tried again.
+    pub(crate) async fn settle<T, E, D, F>(&self, decide: D) -> Result<Result<T, E>, Fault>
+    where
+        D: Fn(Time, Fresh) -> F,
+        F: Future<Output = Result<Decision<T, E>, Fault>>,
+    {
+        let fresh = entropy::fresh()?;
+        for tried in 1.. {
+            let now = self.clock.now();
+            let decision = decide(now, fresh.clone()).await?;
+            match self.commit(&decision.changes, now, &fresh).await {
+                Ok(()) => return Ok(decision.reply),
+                Err(CommitError::Conflict { .. }) if tried < TRIES => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Fault::Broken("the last try was not the last".into()))
+    }
+
+    async fn commit(&self, changes: &[Change], now: Time, fresh: &Fresh) -> Result<(), CommitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let writes = changes::batch(&self.realm.id, changes, now, fresh);
+        self.engine.commit(writes).await.map(drop)
+    }
+}

@@ -1,0 +1,102 @@
+//! The first account: a one-time link, and the owner that it makes.
+
+use crate::browser::Browser;
+use crate::sign_up::{NewPerson, Problem};
+use crate::{App, Fault, entropy};
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::login::session::{Entry, Method, Started, enter};
+use rules::people::Role;
+use rules::secret::{Handle, Secret};
+use rules::{Decision, Span};
+use store::tables::realms::SetupLink;
+use store::tables::users::Owner;
+
+/// How long a set-up link is good.
+pub const LINK_LIVES: Span = Span::minutes(30);
+
+/// Why no owner was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is one.
+    Done,
+    /// The link is unknown or too old.
+    Link,
+    /// Something that was typed will not do.
+    Problems(Vec<Problem>),
+}
+
+impl App {
+    /// Whether somebody owns this realm.
+    pub async fn has_owner(&self) -> Result<bool, Fault> {
+        Ok(self.ask(Owner).await?.is_some())
+    }
+
+    /// A new one-time link; the one before is void. `None` when there is an owner.
+    pub async fn offer_setup(&self) -> Result<Option<Secret>, Fault> {
+        if self.has_owner().await? {
+            return Ok(None);
+        }
+        let secret = entropy::fresh()?.secret("setup");
+        let link = secret.handle();
+        self.settle(|now, _| async move {
+            Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, expires: now + LINK_LIVES }))
+        })
+        .await?
+        .ok();
+        Ok(Some(secret))
+    }
+
+    /// Whether a link would be accepted now.
+    pub async fn setup_is_open(&self) -> Result<bool, Fault> {
+        let (owner, link) = self.ask((Owner, SetupLink)).await?;
+        Ok(owner.is_none() && link.is_some_and(|(_, expires)| !expires.has_come(self.clock.now())))
+    }
+
+    /// Makes the owner, who is signed in afterwards. The link is used up in the same batch.
+    pub async fn set_up(
+        &self,
+        link: &str,
+        typed: &NewPerson<'_>,
+        browser: &Browser,
+    ) -> Result<Result<Started, Refused>, Fault> {
+        let link = Handle::of(link);
+        if self.has_owner().await? {
+            return Ok(Err(Refused::Done));
+        }
+        let now = self.clock.now();
+        let open = self.ask(SetupLink).await?.is_some_and(|(known, expires)| known == link && !expires.has_come(now));
+        if !open {
+            return Ok(Err(Refused::Link));
+        }
+        let person = match self.new_person(typed, Role::Owner, browser).await? {
+            Ok(person) => person,
+            Err(problems) => return Ok(Err(Refused::Problems(problems))),
+        };
+        let person = &person;
+        self.settle(|now, fresh| async move {
+            let (owner, known, taken) = self.ask((Owner, SetupLink, person.by_name())).await?;
+            if owner.is_some() {
+                return Ok(Decision::refuse(Refused::Done));
+            }
+            if !known.is_some_and(|(known, expires)| known == link && !expires.has_come(now)) {
+                return Ok(Decision::refuse(Refused::Link));
+            }
+            if taken.is_some() {
+                return Ok(Decision::refuse(Refused::Problems(vec![Problem::NameTaken])));
+            }
+            let user = person.user(now, &fresh);
+            let entry = Entry { user: &user, method: Method::Setup, before: None, origin: &browser.origin };
+            let entered = enter(&entry, &self.realm.settings, now, &fresh);
+            let made = vec![
+                Change::UseSetup { link, now },
+                Change::ClaimOwner(user.id.clone()),
+                Change::AddUser(Box::new(user.clone())),
+                Change::Record(Event::new(Kind::SetUp, now).user(&user.id).address(&browser.origin.address)),
+            ];
+            let changes = made.into_iter().chain(entered.changes).collect();
+            Ok(Decision { changes, reply: entered.reply.map_err(|_| Refused::Link) })
+        })
+        .await
+    }
+}

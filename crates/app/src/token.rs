@@ -1,0 +1,222 @@
+//! The token endpoint: the phases that every grant shares, then what is its own.
+
+use crate::{App, Fault};
+use rules::Time;
+use rules::decision::Change;
+use rules::jose::{SigningKey, Typ, at_hash};
+use rules::oauth::client::{Client, Grant};
+use rules::oauth::client_auth::{self, Proof};
+use rules::oauth::code::{self, Redemption};
+use rules::oauth::error::{Code, Error};
+use rules::oauth::family::RefreshToken;
+use rules::oauth::params::Params;
+use rules::oauth::refresh::{self, Renewal};
+use rules::oauth::token::{Access, Context, IdToken, Tokens};
+use rules::oauth::{authorize, device, token};
+use rules::secret::Secret;
+use serde_json::json;
+use std::sync::Arc;
+use store::tables::realms::Epoch;
+use store::tables::{codes, devices, families, groups};
+
+/// Tokens on the wire (RFC 6749 §5.1).
+#[derive(Debug)]
+pub struct Handed {
+    /// The access token.
+    pub access_token: Secret,
+    /// Seconds.
+    pub expires_in: i64,
+    /// What it is good for.
+    pub scope: String,
+    /// The ID token.
+    pub id_token: Option<Secret>,
+    /// The refresh token.
+    pub refresh_token: Option<Secret>,
+}
+
+/// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
+pub(crate) struct Proved {
+    pub(crate) client: Arc<Client>,
+    pub(crate) epoch: i64,
+    used: Option<Proof>,
+}
+
+impl Proved {
+    /// What has to be committed with whatever the client was proved for: a client assertion is used once.
+    fn changes(&self, app: &App, now: Time) -> Vec<Change> {
+        match &self.used {
+            Some(proof) => client_auth::prove(proof, Some(&self.client), &app.realm, now).changes,
+            None => Vec::new(),
+        }
+    }
+}
+
+impl App {
+    /// Proves a client. With an assertion, `Err` of a later commit means that it was used before.
+    pub(crate) async fn prove_client(&self, proof: Proof) -> Result<Result<Proved, Error>, Fault> {
+        let epoch = self.epoch_of(self.ask(Epoch).await?)?;
+        let client = self.client(&proof.client, epoch).await?;
+        let decision = client_auth::prove(&proof, client.as_deref(), &self.realm, self.clock.now());
+        let (Ok(()), Some(client)) = (decision.reply, client) else {
+            return Ok(Err(Error::client("client authentication failed")));
+        };
+        let used = (!decision.changes.is_empty()).then_some(proof);
+        Ok(Ok(Proved { client, epoch, used }))
+    }
+
+    /// Proves a client for a request that commits nothing else: its assertion is used up at once.
+    pub async fn authenticate(&self, proof: Proof) -> Result<Result<(Arc<Client>, i64), Error>, Fault> {
+        let proved = match self.prove_client(proof).await? {
+            Ok(proved) => proved,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(self.use_up(&proved).await?.map(|()| (proved.client, proved.epoch)))
+    }
+
+    /// Writes down that an assertion was used; refused when it was before (RFC 7523 §3, `jti`).
+    async fn use_up(&self, proved: &Proved) -> Result<Result<(), Error>, Fault> {
+        if proved.used.is_none() {
+            return Ok(Ok(()));
+        }
+        let now = self.clock.now();
+        let writes =
+            store::tables::changes::batch(&self.realm.id, &proved.changes(self, now), now, &crate::entropy::fresh()?);
+        match self.engine.commit(writes).await {
+            Ok(_) => Ok(Ok(())),
+            Err(store::engine::CommitError::Conflict { .. }) => Ok(Err(Error::client("client authentication failed"))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A request to the token endpoint.
+    pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
+        let proved = match self.prove_client(proof).await? {
+            Ok(proved) => proved,
+            Err(error) => return Ok(Err(error)),
+        };
+        let grant = match params.get("grant_type") {
+            None => return Ok(Err(Error::request("grant_type is missing"))),
+            Some(name) => match Grant::parse(name) {
+                None => return Ok(Err(Error::new(Code::UnsupportedGrantType, "this grant_type is not supported"))),
+                Some(grant) => grant,
+            },
+        };
+        if let Err(error) = self.use_up(&proved).await? {
+            return Ok(Err(error));
+        }
+        let client = &proved.client;
+        let reply = match grant {
+            Grant::AuthorizationCode => self.redeem(client, params).await?,
+            Grant::RefreshToken => self.renew(client, params).await?,
+            Grant::ClientCredentials => self.own(client, params).await?,
+            Grant::DeviceCode => self.poll(client, params).await?,
+        };
+        match reply {
+            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { realm: &self.realm, sealing: &self.keyring.sealing }
+    }
+
+    async fn redeem(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+        let code = match params.need("code", "code is missing") {
+            Ok(code) => Secret::new(code),
+            Err(error) => return Ok(Err(error)),
+        };
+        let family = code::family_of(code.reveal());
+        let ask = Redemption {
+            client,
+            code: &code,
+            redirect_uri: params.get("redirect_uri"),
+            verifier: params.get("code_verifier"),
+        };
+        let (ask, family) = (&ask, family.as_ref());
+        self.settle(|now, fresh| async move {
+            let (found, names) = self.ask((codes::InContext(family), groups::OfCode(family))).await?;
+            let found = found.map(|found| code::Found { groups: names, ..found });
+            Ok(code::redeem(ask, found.as_ref(), &self.context(), (now, &fresh)))
+        })
+        .await
+    }
+
+    async fn renew(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+        let text = match params.need("refresh_token", "refresh_token is missing") {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(error)),
+        };
+        if !client.may(Grant::RefreshToken) {
+            return Ok(Err(Error::new(Code::UnauthorizedClient, "the client may not use refresh_token")));
+        }
+        let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
+            return Ok(Err(Error::grant("the refresh token is not valid")));
+        };
+        let resources = params.all("resource").map(str::to_owned).collect();
+        let ask = Renewal { client, token: &token, scope: params.get("scope"), resources };
+        let (ask, family) = (&ask, Some(&token.family));
+        self.settle(|now, fresh| async move {
+            let (found, names) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
+            let found = found.map(|found| rules::oauth::family::Found { groups: names, ..found });
+            Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
+        })
+        .await
+    }
+
+    async fn own(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+        let resources = match authorize::resources(params, client) {
+            Ok(resources) => resources,
+            Err(error) => return Ok(Err(error)),
+        };
+        let (scope, resources) = (params.get("scope"), &resources);
+        self.settle(|now, fresh| async move {
+            Ok(token::own(client, scope, resources.clone(), &self.context(), (now, &fresh)))
+        })
+        .await
+    }
+
+    async fn poll(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+        let handle = match params.need("device_code", "device_code is missing") {
+            Ok(code) => Secret::new(code).handle(),
+            Err(error) => return Ok(Err(error)),
+        };
+        self.settle(|now, fresh| async move {
+            let (found, names) = self.ask((devices::InContext(handle), groups::OfDevice(handle))).await?;
+            let found = found.map(|found| device::Found { groups: names, ..found });
+            Ok(device::poll(client, found.as_ref(), &self.context(), (now, &fresh)))
+        })
+        .await
+    }
+
+    /// Signs what was decided and committed.
+    pub(crate) async fn sign(&self, tokens: Tokens) -> Result<Handed, Fault> {
+        let now = self.clock.now();
+        let keys = self.keys(self.epoch().await?).await?;
+        let access_token = match tokens.access {
+            Access::Opaque(secret) => secret,
+            Access::Jwt { alg, plain_typ, claims } => {
+                let typ = if plain_typ { Typ::Jwt } else { Typ::AccessToken };
+                Secret::new(signed(keys.signer(alg, now)?, typ, &*claims)?)
+            }
+        };
+        let id_token = match tokens.id {
+            None => None,
+            Some(IdToken { alg, mut claims }) => {
+                claims.insert("at_hash".into(), json!(at_hash(alg, access_token.reveal())));
+                Some(Secret::new(signed(keys.signer(alg, now)?, Typ::Jwt, &claims)?))
+            }
+        };
+        Ok(Handed {
+            access_token,
+            expires_in: tokens.expires_in.whole_seconds(),
+            scope: tokens.scope.to_string(),
+            id_token,
+            refresh_token: tokens.refresh,
+        })
+    }
+}
+
+fn signed<C: serde::Serialize + ?Sized>(key: &SigningKey, typ: Typ, claims: &C) -> Result<String, Fault> {
+    key.sign(typ, claims).map_err(|error| Fault::Broken(format!("signing: {}", error.0)))
+}
