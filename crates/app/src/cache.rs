@@ -5,11 +5,13 @@ use crate::{App, Fault};
 use quick_cache::sync::Cache as Bounded;
 use rules::id::ClientId;
 use rules::oauth::client::Client;
+use rules::oauth::redirect::origin;
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
+use std::collections::HashSet;
 use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
-use store::tables::{Question, clients, keys};
+use store::tables::{clients, keys};
 
 /// Clients kept at the most; their key sets bound what each can weigh.
 const CLIENTS: usize = 2_000;
@@ -20,33 +22,21 @@ pub(crate) struct Cache {
     clients: Bounded<ClientId, (i64, Arc<Client>)>,
     tokens: Bounded<Handle, (i64, Arc<AccessClaims>)>,
     keys: RwLock<Option<(i64, Arc<Keys>)>>,
+    origins: RwLock<Option<(i64, Arc<HashSet<String>>)>>,
 }
 
 impl Cache {
     pub(crate) fn new() -> Self {
-        Cache { clients: Bounded::new(CLIENTS), tokens: Bounded::new(TOKENS), keys: RwLock::new(None) }
+        Cache {
+            clients: Bounded::new(CLIENTS),
+            tokens: Bounded::new(TOKENS),
+            keys: RwLock::new(None),
+            origins: RwLock::new(None),
+        }
     }
-}
-
-/// Facts that were read together with the realm's epoch.
-pub(crate) struct At<T> {
-    /// The configuration epoch.
-    pub epoch: i64,
-    /// What was asked for.
-    pub facts: T,
 }
 
 impl App {
-    /// Asks the store for facts and, in the same round trip, for the epoch at which cached configuration is valid.
-    pub(crate) async fn ask_at<A, B>(&self, a: A, b: B) -> Result<At<(A::Fact, B::Fact)>, Fault>
-    where
-        A: Question + Sync,
-        B: Question + Sync,
-    {
-        let (epoch, a, b) = self.ask((Epoch, a, b)).await?;
-        Ok(At { epoch: self.epoch_of(epoch)?, facts: (a, b) })
-    }
-
     /// The realm's epoch now.
     pub(crate) async fn epoch(&self) -> Result<i64, Fault> {
         self.epoch_of(self.ask(Epoch).await?)
@@ -95,5 +85,30 @@ impl App {
     /// Remembers that a token's signature was right at `epoch`.
     pub(crate) fn remember(&self, token: Handle, epoch: i64, claims: &Arc<AccessClaims>) {
         self.cache.tokens.insert(token, (epoch, Arc::clone(claims)));
+    }
+
+    /// Whether some application of this realm answers at `asked`: the origin of one of its redirect URIs.
+    pub async fn is_registered_origin(&self, asked: &str) -> Result<bool, Fault> {
+        let epoch = self.epoch().await?;
+        let held = self.cache.origins.read().ok().and_then(|held| held.clone());
+        if let Some((at, origins)) = held
+            && at == epoch
+        {
+            return Ok(origins.contains(asked));
+        }
+        let mut origins = HashSet::new();
+        let mut after = String::new();
+        loop {
+            let page = self.clients(&after).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id.0.clone();
+            let enabled = page.iter().filter(|client| client.is_enabled());
+            origins.extend(enabled.flat_map(|client| &client.redirect_uris).map(|uri| origin(uri).to_owned()));
+        }
+        let found = origins.contains(asked);
+        if let Ok(mut held) = self.cache.origins.write() {
+            *held = Some((epoch, Arc::new(origins)));
+        }
+        Ok(found)
     }
 }

@@ -1,8 +1,8 @@
 //! Signing in with a password.
 
-use crate::authorize::Scene;
+use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
-use crate::flow::{Flow, To};
+use crate::flow::{Flow, Sealed, To};
 use crate::{App, Fault};
 use hasher::{FairKey, Stored, Verified};
 use rules::decision::Change;
@@ -279,5 +279,25 @@ impl App {
         if let Err(fault) = written.await {
             tracing::debug!(%fault, "a password was not hashed again");
         }
+    }
+}
+
+impl App {
+    /// The sign-in page of a flow, on the way to an application or to a page of ours.
+    pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
+        let scene = self.scene_of(&flow).await?;
+        let login = scene.as_ref().and_then(|scene| scene.request.login_hint.clone()).unwrap_or_default();
+        Ok(SignIn {
+            flow: self.seal(&flow, browser)?,
+            client: scene.as_ref().map(|scene| scene.client.name.clone()),
+            login,
+            again: false,
+            destination: scene.map(|scene| scene.request.back.to.origin().to_owned()),
+        })
+    }
+
+    /// Seals a flow again, after its progress was written into it.
+    pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
+        self.seal(flow, browser)
     }
 }

@@ -31,7 +31,7 @@ impl std::fmt::Debug for Secret {
 }
 
 /// SHA-256 of a 256-bit random secret: all that is stored of codes, tokens, cookies and client secrets.
-#[derive(Clone, Copy, Hash, Eq)]
+#[derive(Clone, Copy, Eq)]
 pub struct Handle(pub [u8; 32]);
 
 impl Handle {
@@ -49,6 +49,12 @@ impl PartialEq for Handle {
     /// In constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl std::hash::Hash for Handle {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

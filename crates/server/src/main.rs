@@ -1,2 +1,14 @@
-//! Portiere.
-fn main() {}
+//! Portiere: an OpenID provider in one binary with one data folder.
+
+mod boot;
+mod cli;
+mod config;
+mod control;
+mod http;
+mod logs;
+mod net;
+mod pages;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

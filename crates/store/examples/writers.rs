@@ -38,12 +38,15 @@ fn main() -> Result<(), Failure> {
     let raw = Raw::open(&folder.path().join("raw.db"))?;
     let engine = runtime.block_on(engine(&folder.path().join("store.db")))?;
     let mut rates = [Vec::new(), Vec::new(), Vec::new()];
-    let (mut times, mut shares) = (Vec::new(), Vec::new());
+    let (mut times, mut shares, mut groups) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let base = round * 10_000_000;
         let plain = raw.write(base)?;
         let alone = runtime.block_on(store(&engine, base, 1))?;
+        let before = engine.stats();
         let many = runtime.block_on(store(&engine, base + 5_000_000, WRITERS))?;
+        let after = engine.stats();
+        groups.push((after.batches - before.batches) as f64 / (after.commits - before.commits) as f64);
         for (rates, rate) in rates.iter_mut().zip([plain, alone, many]) {
             rates.push(rate);
         }
@@ -63,8 +66,11 @@ fn main() -> Result<(), Failure> {
         let (low, middle, high) = spread(figures.into_iter());
         println!("64 writers / {name:14} {middle:8.2} ({low:.2} to {high:.2}) {least}");
     }
-    let stats = engine.stats();
-    println!("batches a commit            {:8.1}", stats.batches as f64 / stats.commits as f64);
+    let (low, middle, high) = spread(groups.into_iter());
+    println!(
+        "64 writers: batches a commit{middle:8.1} ({low:.1} to {high:.1}), {:.2} ms each",
+        engine.stats().commit_ms
+    );
     runtime.block_on(reads(&engine))
 }
 

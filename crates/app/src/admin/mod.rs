@@ -1,8 +1,10 @@
 //! What operators do: people, applications, groups and keys.
 
 pub mod clients;
+pub mod events;
 pub mod groups;
 pub mod keys;
+pub mod restore;
 pub mod users;
 
 /// Why a change was not made, in a sentence for the operator.

@@ -11,6 +11,7 @@ pub mod families;
 pub mod groups;
 pub mod keys;
 pub mod realms;
+pub mod restore;
 pub mod row;
 pub mod sessions;
 pub mod sweep;

@@ -1,0 +1,30 @@
+# `make` lists what there is to do.
+.DEFAULT_GOAL := help
+.PHONY: help run test test-full bench pages lint fmt
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
+
+run: ## build the release binary and start it with data in ./data; options of `serve` in ARGS="…"
+	@scripts/check-tools cc cargo
+	@cargo build --release --locked --package server --bin portiere
+	@exec target/release/portiere serve --data data $(ARGS)
+
+test: ## install what the tests need and lack, and run all of them
+	@scripts/test
+
+test-full: ## the same tests with release figures: hours, not minutes
+	@TEST_SCALE=full scripts/test
+
+bench: ## measure the release build, each figure beside its reference
+	@scripts/bench $(ARGS)
+
+pages: ## take the contact sheets of all pages in docs/pages
+	@scripts/pages
+
+lint: ## rustfmt and clippy, without changing anything
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets --locked -- -D warnings
+
+fmt: ## format the source
+	@cargo fmt --all

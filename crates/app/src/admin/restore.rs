@@ -1,0 +1,45 @@
+//! Making a copy of the database safe to use.
+
+use crate::{App, Fault};
+use store::tables::restore::revive_nothing;
+
+/// Rows of each kind that one batch takes out.
+const AT_ONCE: i64 = 5_000;
+
+/// How much of what had been issued was taken out of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Sessions.
+    pub sessions: u64,
+    /// Families of refresh and access tokens.
+    pub families: u64,
+    /// Authorization codes.
+    pub codes: u64,
+    /// Opaque access tokens.
+    pub opaque_tokens: u64,
+    /// Devices that waited for an answer or for their tokens.
+    pub devices: u64,
+}
+
+impl App {
+    /// Ends all that was issued before this copy of the database was made: what was signed out or revoked since then
+    /// must not live again, and the copy cannot know what that was. Runs in batches; to be finished before anybody
+    /// else uses the copy.
+    pub async fn revive_nothing(&self) -> Result<Ended, Fault> {
+        let mut ended = Ended::default();
+        loop {
+            let touched = self.engine.commit(revive_nothing(&self.realm.id, AT_ONCE)).await?;
+            let [sessions, families, codes, opaque_tokens, devices, _] = touched[..] else {
+                return Err(Fault::Broken("the batch answered for other statements than it has".into()));
+            };
+            ended.sessions += sessions;
+            ended.families += families;
+            ended.codes += codes;
+            ended.opaque_tokens += opaque_tokens;
+            ended.devices += devices;
+            if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
+                return Ok(ended);
+            }
+        }
+    }
+}

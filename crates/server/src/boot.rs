@@ -1,0 +1,284 @@
+//! From a configuration to a running server, and back down.
+
+use crate::config::{Config, PublicUrl, Synchronous, TryIt};
+use crate::http::{self, Site};
+use crate::net::{ListenError, Listeners, Proxies, Terms, TlsError, raise_nofile, serve};
+use app::clock::Clock;
+use app::jobs::Upkeep;
+use app::keyring::Keyring;
+use app::{App, Fault};
+use hasher::{Hasher, Policy};
+use rules::Span;
+use rules::login::throttle;
+use rules::realm::{Realm, Settings};
+use std::fs::{self, File, OpenOptions};
+use std::io::{IsTerminal, Read, Write};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::engine::Engine;
+use store::sqlite::{OpenError, Options, Sqlite};
+
+/// The realm that set-up makes.
+pub const FIRST_REALM: &str = "main";
+/// Where the set-up link is left when nobody looks at a terminal.
+const SETUP_FILE: &str = "setup-link";
+
+/// Why the server does not run.
+#[derive(Debug)]
+pub enum BootError {
+    /// The database is in use: a server runs on this data folder.
+    InUse,
+    /// Anything else, in a sentence for the operator.
+    Other(String),
+}
+
+impl std::fmt::Display for BootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BootError::InUse => f.write_str("another server runs on this data folder"),
+            BootError::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<Fault> for BootError {
+    fn from(fault: Fault) -> Self {
+        BootError::Other(fault.to_string())
+    }
+}
+impl From<ListenError> for BootError {
+    fn from(error: ListenError) -> Self {
+        BootError::Other(error.to_string())
+    }
+}
+impl From<TlsError> for BootError {
+    fn from(error: TlsError) -> Self {
+        BootError::Other(error.to_string())
+    }
+}
+
+/// A realm over its database, ready for use cases: what the server and the command line both work on.
+pub struct Instance {
+    /// The use cases.
+    pub app: App,
+    /// The database.
+    pub sqlite: Arc<Sqlite>,
+}
+
+impl Instance {
+    /// Opens the data folder: makes it, its master key and its database where they are missing.
+    pub async fn open(config: &Config, issuer: &PublicUrl) -> Result<Self, BootError> {
+        make_folder(&config.server.data)?;
+        let master = master_key(config)?;
+        let mut options = Options::at(config.database());
+        if let Some(readers) = config.store.readers {
+            options.readers = u32::try_from(readers).unwrap_or(u32::MAX);
+        }
+        options.synchronous = match config.store.synchronous {
+            Synchronous::Full => store::sqlite::Synchronous::Full,
+            Synchronous::Normal => store::sqlite::Synchronous::Normal,
+        };
+        let sqlite = match Sqlite::open(options, store::migrations::MIGRATIONS) {
+            Ok(sqlite) => Arc::new(sqlite),
+            Err(OpenError::InUse(_)) => return Err(BootError::InUse),
+            Err(error) => return Err(BootError::Other(error.to_string())),
+        };
+        sqlite.migrate().await.map_err(|error| BootError::Other(error.0))?;
+        let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
+        let hasher = Hasher::start(hashing(config)?).map_err(|error| BootError::Other(error.to_string()))?;
+        let engine: Arc<dyn Engine> = sqlite.clone();
+        let app = App::new(realm, engine, hasher, Keyring::new(&master)?, Clock::system());
+        app.prepare().await.map_err(|fault| explain(fault, config))?;
+        Ok(Instance { app, sqlite })
+    }
+
+    /// Commits what waits and lets go of the data folder.
+    pub async fn close(self) {
+        self.app.hasher.stop().await;
+        self.sqlite.close();
+    }
+}
+
+fn explain(fault: Fault, config: &Config) -> BootError {
+    match fault {
+        Fault::Broken(why) if why.contains("master key") => {
+            let file = config.master_key_file();
+            BootError::Other(format!("{why}; put back the key that belongs to this data ({})", file.display()))
+        }
+        other => other.into(),
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), BootError> {
+    let failed = |error| BootError::Other(format!("the data folder {}: {error}", folder.display()));
+    if !folder.exists() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    }
+    let mode = fs::metadata(folder).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The master key: from the environment, or from its file, which the first start makes. Once there is a database, a
+/// missing key is never replaced: everything that it sealed would be lost.
+fn master_key(config: &Config) -> Result<[u8; 32], BootError> {
+    if let Some(key) = config.master_key() {
+        return Ok(key);
+    }
+    let file = config.master_key_file();
+    let failed = |what: &str| BootError::Other(format!("the master key {}: {what}", file.display()));
+    match File::open(&file) {
+        Ok(mut open) => {
+            let mut bytes = Vec::new();
+            open.read_to_end(&mut bytes).map_err(|error| failed(&error.to_string()))?;
+            bytes.try_into().map_err(|_| failed("is not 32 bytes; put back the file that belongs to this data"))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !config.database().exists() => {
+            let key = app::entropy::bytes()?;
+            write_private(&file, &key).map_err(|error| failed(&error.to_string()))?;
+            Ok(key)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(failed("is missing, and the database needs the one that it was made with; put it back"))
+        }
+        Err(error) => Err(failed(&error.to_string())),
+    }
+}
+
+/// Writes a file that only its owner can read, durably.
+fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    open.write_all(bytes)?;
+    open.sync_all()?;
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    let throttle = &config.throttle;
+    Settings {
+        access_ttl: config.token.access_ttl,
+        id_ttl: config.token.id_ttl,
+        code_ttl: config.code.ttl,
+        refresh_idle: config.refresh.idle,
+        refresh_absolute: config.refresh.absolute,
+        refresh_grace: config.refresh.grace,
+        device_ttl: config.device.ttl,
+        session_idle: config.session.idle,
+        session_absolute: config.session.absolute,
+        pkce_optional: config.pkce.optional_for_confidential,
+        signup: config.signup.enabled,
+        password_min: config.password.min_length,
+        throttle: throttle::Policy {
+            free: throttle.free_failures.into(),
+            address_free: throttle.address_free_failures.into(),
+            base: throttle.base_delay,
+            max: throttle.max_delay,
+            ..throttle::Policy::default()
+        },
+        hash_wait: Span(i64::try_from(config.hash.max_wait.as_millis()).unwrap_or(i64::MAX)),
+        ..Settings::default()
+    }
+}
+
+fn hashing(config: &Config) -> Result<hasher::Settings, BootError> {
+    let argon2 = &config.argon2;
+    let policy = Policy::new(argon2.memory_kib, argon2.passes, argon2.lanes);
+    Ok(hasher::Settings {
+        threads: config.hash.threads.and_then(NonZeroUsize::new),
+        memory: config.hash.memory.map(|size| size.0),
+        max_wait: config.hash.max_wait,
+        policy: policy.map_err(|error| BootError::Other(format!("hash.argon2: {error}")))?,
+        ..hasher::Settings::default()
+    })
+}
+
+/// Runs the server until it is told to stop.
+pub async fn run(config: Config) -> Result<(), BootError> {
+    if let Err(error) = raise_nofile() {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+    let listeners = Listeners::of(&config)?;
+    let addresses = listeners.addresses();
+    let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
+    let terms = Terms::of(&config)?;
+    let instance = Instance::open(&config, &url).await?;
+    let try_it = match config.server.try_it {
+        TryIt::On => true,
+        TryIt::Off => false,
+        TryIt::Auto => url.is_localhost(),
+    };
+    if try_it {
+        http::try_it::ensure_client(&instance.app, &url).await?;
+    }
+    let announced = announce(&config, &url, &instance.app).await?;
+    let site =
+        Site::new(&config, url, instance.app.clone(), Arc::clone(&instance.sqlite), try_it, Proxies::of(&config));
+    let control = crate::control::listen(&config.server.data, &instance)?;
+    let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
+    tracing::info!(?addresses, "ready");
+    let stopped = tokio::select! {
+        stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
+        () = control.run() => return Err(BootError::Other("the control socket failed".into())),
+        () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
+    };
+    if stopped.cut > 0 {
+        tracing::warn!(connections = stopped.cut, "connections were cut");
+    }
+    if let Some(file) = announced {
+        drop(fs::remove_file(file));
+    }
+    instance.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// SIGTERM or SIGINT.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+/// Tells where the server is and, while nobody owns it, how to make the first account. Gives the file that holds the
+/// link, where it was left in one.
+async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<PathBuf>, BootError> {
+    let folder = config.server.data.canonicalize().unwrap_or_else(|_| config.server.data.clone());
+    let mut out = std::io::stdout().lock();
+    let mut say = |line: String| drop(writeln!(out, "{line}"));
+    say(format!("Portiere runs at {}", url.as_str()));
+    say(format!("  data in {}", folder.display()));
+    let file = config.server.data.join(SETUP_FILE);
+    let Some(link) = app.offer_setup().await? else {
+        drop(fs::remove_file(&file));
+        return Ok(None);
+    };
+    let address = format!("{}/setup#{}", url.as_str(), link.reveal());
+    if !std::io::stdout().is_terminal() {
+        write_private(&file, format!("{address}\n").as_bytes())
+            .map_err(|error| BootError::Other(format!("{}: {error}", file.display())))?;
+        say(format!("  no account yet: the link that makes the first one is in {}", file.display()));
+        return Ok(Some(file));
+    }
+    say("  no account yet: make the first one within 30 minutes at".into());
+    say(format!("  {address}"));
+    let over_ssh = crate::config::environment().iter().any(|(name, _)| name == "SSH_CONNECTION");
+    if over_ssh && url.is_localhost() {
+        let port = url.port();
+        say(format!("  from your own machine first: ssh -L {port}:localhost:{port} THIS-HOST"));
+    }
+    Ok(None)
+}

@@ -1,0 +1,165 @@
+//! What a command comes to: something to show, or one line and an exit code.
+
+use crate::boot::BootError;
+use app::Fault;
+use app::admin::Refused;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a command answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// For people.
+    pub text: String,
+    /// For programs; a list is an array.
+    pub json: Value,
+    /// Where the next page of a list begins, if there may be one.
+    pub next: Option<String>,
+}
+
+/// Why a command did not do what was asked: a line, or one for each problem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// The command makes no sense as given.
+    Use(String),
+    /// It was understood, but could not be done.
+    Failed(String),
+}
+
+/// What carrying out a command gives.
+pub type Reply = Result<Outcome, Failure>;
+
+impl Outcome {
+    /// The same thing for people and for programs.
+    pub fn new(text: impl Into<String>, json: Value) -> Self {
+        Outcome { text: text.into(), json, next: None }
+    }
+
+    /// A page of a list, after which there may be another one.
+    pub fn then(self, next: Option<String>) -> Self {
+        Outcome { next, ..self }
+    }
+}
+
+impl Failure {
+    /// 2 for wrong use, 1 for anything else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Use(_) => 2,
+            Failure::Failed(_) => 1,
+        }
+    }
+
+    /// Says it on standard error.
+    pub fn tell(&self) -> ExitCode {
+        let (Failure::Use(lines) | Failure::Failed(lines)) = self;
+        for line in lines.lines() {
+            eprintln!("portiere: {line}");
+        }
+        ExitCode::from(self.exit_code())
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        Failure::Failed(refused.0)
+    }
+}
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure::Failed(fault.to_string())
+    }
+}
+impl From<BootError> for Failure {
+    fn from(error: BootError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+impl From<load::Refusal> for Failure {
+    fn from(refusal: load::Refusal) -> Self {
+        match refusal {
+            load::Refusal::Use(line) => Failure::Use(line),
+            load::Refusal::Failure(line) => Failure::Failed(line),
+        }
+    }
+}
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+/// Writes outcomes. A list arrives in pages and is written as one: in JSON an array with an item on each line.
+pub struct Printer<W> {
+    out: W,
+    json: bool,
+    items: usize,
+    open: bool,
+}
+
+impl<W: Write> Printer<W> {
+    /// Writes to `out`, as JSON or as text.
+    pub fn new(out: W, json: bool) -> Self {
+        Printer { out, json, items: 0, open: false }
+    }
+
+    /// Writes an outcome, or the next page of one.
+    pub fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if !self.json {
+            let end = if outcome.text.is_empty() || outcome.text.ends_with('\n') { "" } else { "\n" };
+            return write!(self.out, "{}{end}", outcome.text);
+        }
+        let Value::Array(items) = &outcome.json else {
+            serde_json::to_writer_pretty(&mut self.out, &outcome.json)?;
+            return writeln!(self.out);
+        };
+        self.open = true;
+        for item in items {
+            self.out.write_all(if self.items == 0 { b"[\n" } else { b",\n" })?;
+            serde_json::to_writer(&mut self.out, item)?;
+            self.items += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends what was begun.
+    pub fn finish(mut self) -> io::Result<()> {
+        if self.open {
+            self.out.write_all(if self.items == 0 { b"[]\n" } else { b"\n]\n" })?;
+        }
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn printed(json: bool, outcomes: &[Outcome]) -> String {
+        let mut written = Vec::new();
+        let mut printer = Printer::new(&mut written, json);
+        outcomes.iter().for_each(|outcome| printer.show(outcome).unwrap());
+        printer.finish().unwrap();
+        String::from_utf8(written).unwrap()
+    }
+
+    #[test]
+    fn the_pages_of_a_list_are_one_array() {
+        let page = |items| Outcome::new("x", items);
+        let pages = [page(json!([{ "a": 1 }, 2])), page(json!([3]))];
+        assert_eq!(printed(true, &pages), "[\n{\"a\":1},\n2,\n3\n]\n");
+        assert_eq!(printed(true, &[page(json!([]))]), "[]\n");
+        assert_eq!(printed(false, &pages), "x\nx\n");
+        assert_eq!(printed(true, &[page(json!({ "a": 1 }))]), "{\n  \"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn wrong_use_ends_with_two_and_failure_with_one() {
+        assert_eq!(Failure::Use(String::new()).exit_code(), 2);
+        assert_eq!(Failure::from(Refused("no".into())).exit_code(), 1);
+        assert_eq!(Failure::from(load::Refusal::Use("no".into())).exit_code(), 2);
+    }
+}

@@ -1,0 +1,76 @@
+//! Cookies: read by name, written with every attribute that they need.
+
+use super::Site;
+use hyper::HeaderMap;
+use hyper::header::{COOKIE, HeaderValue};
+use rules::Span;
+use rules::login::session;
+use rules::secret::Secret;
+
+/// The cookies that we set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// Who is signed in.
+    Session,
+    /// What login flows are bound to.
+    Flow,
+    /// Who has signed in here before.
+    Device,
+}
+
+impl Name {
+    fn text(self) -> &'static str {
+        match self {
+            Name::Session => "sid",
+            Name::Flow => "flow",
+            Name::Device => "device",
+        }
+    }
+}
+
+impl Site {
+    /// `__Host-sid-REALM`; on a plain http localhost URL without the prefix, because libraries and one browser drop
+    /// Secure cookies there.
+    fn cookie_name(&self, name: Name) -> String {
+        let prefix = if self.url.is_https() { "__Host-" } else { "" };
+        format!("{prefix}{}-{}", name.text(), self.app.realm.id)
+    }
+
+    /// The cookie of that name; one that was sent twice is none.
+    pub fn cookie(&self, headers: &HeaderMap, name: Name) -> Option<Secret> {
+        let wanted = self.cookie_name(name);
+        let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut found = lines
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(name, _)| *name == wanted);
+        match (found.next(), found.next()) {
+            (Some((_, value)), None) if value.len() <= 512 => Some(Secret::new(value)),
+            _ => None,
+        }
+    }
+
+    /// A `Set-Cookie` value. `None` takes the cookie away.
+    pub fn set_cookie(&self, name: Name, value: Option<&str>) -> HeaderValue {
+        let settings = &self.app.realm.settings;
+        let age = match (value, name) {
+            (None, _) => Span::ZERO,
+            (_, Name::Session) => settings.session_absolute,
+            (_, Name::Flow) => settings.flow_ttl + settings.flow_ttl,
+            (_, Name::Device) => Span::days(365),
+        };
+        let secure = if self.url.is_https() { "; Secure" } else { "" };
+        let text = format!(
+            "{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}",
+            self.cookie_name(name),
+            value.unwrap_or(""),
+            age.whole_seconds()
+        );
+        HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// The session that the browser claims.
+    pub fn session_cookie(&self, headers: &HeaderMap) -> Option<session::Cookie> {
+        session::Cookie::read(self.cookie(headers, Name::Session)?.reveal())
+    }
+}

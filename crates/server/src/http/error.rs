@@ -1,0 +1,252 @@
+//! From errors to statuses: one exhaustive match, so that a new code does not compile until it has a status.
+
+use super::Site;
+use super::reply;
+use super::visit::Visit;
+use crate::net::BodyError;
+use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
+use app::Fault;
+use axum::response::Response;
+use hyper::header::{self, HeaderMap};
+use hyper::{Method, StatusCode};
+use rules::Span;
+use rules::oauth::redirect::{Mode, Response as Answer};
+use rules::oauth::{Error, ErrorCode};
+use serde_json::json;
+
+/// What kept a door from answering.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The protocol says no.
+    Protocol(Error),
+    /// Something of ours was not to be had.
+    Fault(Fault),
+    /// The body.
+    Body(BodyError),
+    /// The body is of a kind that this door does not read (RFC 9110 §15.5.16).
+    MediaType,
+    /// The form does not come from our page.
+    Forgery,
+    /// The form is too old, or of another browser.
+    Stale,
+    /// This caller has to wait.
+    Wait(Span),
+    /// There is no such thing.
+    NotFound,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Protocol(error)
+    }
+}
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Refusal::Fault(fault)
+    }
+}
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        Refusal::Body(error)
+    }
+}
+
+/// RFC 6749 §5.2, RFC 6750 §3.1.
+pub fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidClient | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
+        ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
+        ErrorCode::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::InvalidRequest
+        | ErrorCode::InvalidGrant
+        | ErrorCode::UnauthorizedClient
+        | ErrorCode::UnsupportedGrantType
+        | ErrorCode::InvalidScope
+        | ErrorCode::InvalidTarget
+        | ErrorCode::AccessDenied
+        | ErrorCode::UnsupportedResponseType
+        | ErrorCode::LoginRequired
+        | ErrorCode::ConsentRequired
+        | ErrorCode::InteractionRequired
+        | ErrorCode::AccountSelectionRequired
+        | ErrorCode::RequestNotSupported
+        | ErrorCode::RequestUriNotSupported
+        | ErrorCode::RegistrationNotSupported
+        | ErrorCode::UnmetAuthenticationRequirements
+        | ErrorCode::AuthorizationPending
+        | ErrorCode::SlowDown
+        | ErrorCode::ExpiredToken
+        | ErrorCode::UnsupportedTokenType => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// How each refusal shows outside: status, code, a sentence, and how long to wait.
+struct Outside {
+    status: StatusCode,
+    code: &'static str,
+    why: &'static str,
+    wait: Option<Span>,
+    reason: Reason,
+}
+
+impl Refusal {
+    fn outside(&self) -> Outside {
+        let new = |status, code, why, reason| Outside { status, code, why, wait: None, reason };
+        match self {
+            Refusal::Protocol(error) => {
+                let code = error.code.name();
+                new(status_of(error.code), code, error.why, reason_of(error))
+            }
+            Refusal::Fault(Fault::Busy(wait)) => Outside {
+                wait: Some(*wait),
+                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+            },
+            Refusal::Fault(Fault::Unavailable(_)) => Outside {
+                wait: Some(Span::seconds(2)),
+                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "unavailable", Reason::Unavailable)
+            },
+            Refusal::Fault(Fault::Broken(_)) => {
+                new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the server", Reason::Fault)
+            }
+            Refusal::Body(BodyError::TooLarge) => {
+                new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request", "the body is too large", Reason::TooLarge)
+            }
+            Refusal::Body(BodyError::TooSlow) => {
+                new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body came too slowly", Reason::BadRequest)
+            }
+            Refusal::Body(BodyError::Broken) => {
+                new(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off", Reason::BadRequest)
+            }
+            Refusal::MediaType => new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "invalid_request",
+                "the body must be application/x-www-form-urlencoded",
+                Reason::BadRequest,
+            ),
+            Refusal::Forgery => {
+                new(StatusCode::FORBIDDEN, "invalid_request", "the form does not come from our page", Reason::Forbidden)
+            }
+            Refusal::Stale => new(
+                StatusCode::FORBIDDEN,
+                "invalid_request",
+                "the form is too old or of another browser",
+                Reason::Stale,
+            ),
+            Refusal::Wait(wait) => Outside {
+                wait: Some(*wait),
+                ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many attempts", Reason::Denied)
+            },
+            Refusal::NotFound => new(StatusCode::NOT_FOUND, "not_found", "there is no such page", Reason::NotFound),
+        }
+    }
+
+    /// Faults of ours go to the log, once, here.
+    fn log(&self, visit: &Visit) {
+        match self {
+            Refusal::Fault(Fault::Broken(why)) => tracing::error!(request = %visit.request_id, why, "broken"),
+            Refusal::Fault(Fault::Unavailable(why)) => tracing::warn!(request = %visit.request_id, why, "unavailable"),
+            _ => {}
+        }
+    }
+
+    /// As a client library reads it (RFC 6749 §5.2).
+    pub fn to_json(&self, visit: &Visit) -> Response {
+        self.log(visit);
+        let outside = self.outside();
+        let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
+        let mut response = reply::json(outside.status, body);
+        if let Some(wait) = outside.wait {
+            reply::retry_after(&mut response, wait);
+        }
+        if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
+            reply::set(
+                response.headers_mut(),
+                header::WWW_AUTHENTICATE,
+                "Basic realm=\"token endpoint\", charset=\"UTF-8\"",
+            );
+        }
+        response
+    }
+
+    /// As a resource server says it (RFC 6750 §3).
+    pub fn to_bearer(&self, visit: &Visit) -> Response {
+        let mut response = self.to_json(visit);
+        if let Refusal::Protocol(Error {
+            code: ErrorCode::InvalidToken | ErrorCode::InsufficientScope | ErrorCode::InvalidRequest,
+            ..
+        }) = self
+        {
+            let outside = self.outside();
+            let challenge = format!("Bearer error=\"{}\", error_description=\"{}\"", outside.code, outside.why);
+            reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, &challenge);
+        }
+        response
+    }
+
+    /// As people read it. `back` tells the application, where it may be told.
+    pub fn to_page(&self, site: &Site, visit: &Visit, headers: &HeaderMap, back: Option<(&str, &Answer)>) -> Response {
+        self.log(visit);
+        let outside = self.outside();
+        let chrome = visit.chrome(site, headers, None);
+        let request_id = &*visit.request_id;
+        let html = match (outside.status, outside.wait) {
+            (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
+                ThrottledPage { seconds: wait.whole_seconds(), request_id }.render(&chrome)
+            }
+            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id }.render(&chrome),
+            _ => {
+                // What went to the browser as a form goes there as a link too: the error is in its query.
+                let url = back.map(|(_, answer)| answer.to.with(link_mode(answer.mode), &answer.fields));
+                let back = back.zip(url.as_deref()).map(|((name, _), url)| Back { name, url });
+                let status = outside.status.as_u16();
+                ErrorPage {
+                    status,
+                    reason: outside.reason,
+                    code: outside.code,
+                    detail: Some(outside.why),
+                    request_id,
+                    back,
+                }
+                .render(&chrome)
+            }
+        };
+        let mut response = reply::page(outside.status, visit, html, None);
+        if let Some(wait) = outside.wait {
+            reply::retry_after(&mut response, wait);
+        }
+        response
+    }
+}
+
+fn link_mode(mode: Mode) -> Mode {
+    match mode {
+        Mode::Fragment => Mode::Fragment,
+        Mode::Query | Mode::FormPost => Mode::Query,
+    }
+}
+
+fn reason_of(error: &Error) -> Reason {
+    match error.why {
+        "no such client" => Reason::UnknownClient,
+        why if why.starts_with("redirect_uri") => Reason::WrongRedirect,
+        _ => Reason::of_code(error.code.name()),
+    }
+}
+
+/// 405 with what would do (RFC 9110 §15.5.6).
+pub fn wrong_method(site: &Site, visit: &Visit, headers: &HeaderMap, allowed: &[Method]) -> Response {
+    let chrome = visit.chrome(site, headers, None);
+    let page = ErrorPage {
+        status: 405,
+        reason: Reason::WrongMethod,
+        code: "",
+        detail: None,
+        request_id: &visit.request_id,
+        back: None,
+    };
+    let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), None);
+    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+    reply::set(response.headers_mut(), header::ALLOW, &allowed.join(", "));
+    response
+}

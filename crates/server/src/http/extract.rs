@@ -1,0 +1,91 @@
+//! Parsing at the door: parameters, credentials, bearer tokens.
+
+use super::Site;
+use super::error::Refusal;
+use crate::net::read_body;
+use axum::body::Body;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use rules::oauth::Error;
+use rules::oauth::params::Params;
+use rules::secret::Secret;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The decoded pairs of a query or a form.
+pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    // One more than Params accepts, so that it can complain; not all of a flood.
+    form_urlencoded::parse(text).take(300).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+/// The parameters of a query.
+pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
+    Params::parse(pairs(uri.query().unwrap_or("").as_bytes()))
+}
+
+/// The parameters of a form.
+pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params, Refusal> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    let kind = kind.split(';').next().unwrap_or("").trim();
+    if !kind.eq_ignore_ascii_case(FORM) {
+        return Err(Refusal::MediaType);
+    }
+    let bytes = read_body(body, site.body_size, site.body_timeout).await?;
+    Ok(Params::parse(pairs(&bytes))?)
+}
+
+/// RFC 6749 §2.3.1: the credentials of a client in the Authorization header, both halves form-decoded.
+pub fn basic(headers: &HeaderMap) -> Result<Option<(String, Secret)>, Error> {
+    let bad = Error::client("the Authorization header is not Basic credentials");
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    if lines.next().is_some() {
+        return Err(Error::request("more than one Authorization header was sent"));
+    }
+    let line = line.to_str().map_err(|_| bad)?;
+    let (scheme, rest) = line.split_once(' ').ok_or(bad)?;
+    if !scheme.eq_ignore_ascii_case("basic") || rest.len() > 4096 {
+        return Err(bad);
+    }
+    let text = STANDARD.decode(rest.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(bad)?;
+    let (id, secret) = text.split_once(':').ok_or(bad)?;
+    let decode = |half: &str| {
+        let joined = format!("x={}", half.replace('&', "%26").replace('=', "%3D"));
+        form_urlencoded::parse(joined.as_bytes()).next().map(|(_, value)| value.into_owned())
+    };
+    let id = decode(id).ok_or(bad)?;
+    let secret = decode(secret).ok_or(bad)?;
+    if id.is_empty() || id.contains('\0') || secret.contains('\0') {
+        Err(bad)
+    } else {
+        Ok(Some((id, Secret::new(secret))))
+    }
+}
+
+/// RFC 6750 §2.1: the access token of the Authorization header.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Error> {
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    if lines.next().is_some() {
+        return Err(Error::request("more than one Authorization header was sent"));
+    }
+    let bad = Error::token("the Authorization header holds no bearer token");
+    let (scheme, token) = line.to_str().ok().and_then(|line| line.split_once(' ')).ok_or(bad)?;
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
+    match scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.bytes().all(legal) {
+        true => Ok(Some(Secret::new(token))),
+        false => Err(bad),
+    }
+}
+
+/// CS-01, CS-04: a form that changes something comes from a page of ours. Browsers name the origin of every POST; what
+/// names none must still carry a token that only our pages hold.
+pub fn own_form(site: &Site, headers: &HeaderMap) -> Result<(), Refusal> {
+    let foreign_fetch =
+        headers.get("sec-fetch-site").is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"));
+    let foreign_origin =
+        headers.get_all(ORIGIN).iter().any(|origin| !origin.to_str().is_ok_and(|origin| site.is_own_origin(origin)));
+    if foreign_fetch || foreign_origin { Err(Refusal::Forgery) } else { Ok(()) }
+}

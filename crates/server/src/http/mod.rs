@@ -1,0 +1,17 @@
+//! The doors: what HTTP says becomes a use case's argument, and its answer becomes HTTP again.
+
+mod cookies;
+mod cors;
+mod error;
+mod extract;
+mod front;
+mod oauth;
+mod pages;
+mod reply;
+mod routes;
+mod site;
+pub mod try_it;
+mod visit;
+
+pub use routes::router;
+pub use site::Site;

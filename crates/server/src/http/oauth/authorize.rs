@@ -1,0 +1,188 @@
+//! The authorization endpoint (RFC 6749 §3.1), and what its pages post.
+
+use crate::http::cookies::Name;
+use crate::http::error::Refusal;
+use crate::http::extract;
+use crate::http::reply;
+use crate::http::site::Site;
+use crate::http::visit::Visit;
+use crate::pages::{AccountChoicePage, ConsentPage, FormPostPage, LoginPage, SignUpPage};
+use app::authorize::{Asked, Outcome, SignIn};
+use app::flow::Flow;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use hyper::{HeaderMap, StatusCode, Uri};
+use rules::oauth::redirect::{Mode, Response as Answer, escape};
+use rules::oauth::scope::Scope;
+
+/// `GET /oauth2/authorize`.
+pub async fn get(
+    State(site): State<Site>,
+    Extension(visit): Extension<Visit>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let browser = visit.browser(&site, &headers);
+    let door = Door { site: &site, visit: &visit, headers: &headers };
+    let params = match extract::query(&uri) {
+        Ok(params) => params,
+        Err(error) => return door.refuse(error.into()),
+    };
+    let locales = params.get("ui_locales").map(str::to_owned);
+    match site.app.authorize(params, &browser).await {
+        Ok(outcome) => door.show(outcome, locales.as_deref()).await,
+        Err(fault) => door.refuse(fault.into()),
+    }
+}
+
+/// `POST /oauth2/authorize`: any site may send the browser here, and its cookies stay behind (SameSite=Lax). So it is
+/// the same request as GET, one 303 later (OpenID Connect Core §3.1.2.1).
+pub async fn post(
+    State(site): State<Site>,
+    Extension(visit): Extension<Visit>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let door = Door { site: &site, visit: &visit, headers: &headers };
+    if uri.query().is_some_and(|query| !query.is_empty()) {
+        // RU-08: what is half in the query and half in the body can be read in two ways.
+        return door.refuse(rules::oauth::Error::request("parameters belong into the body of a POST").into());
+    }
+    match extract::form(&site, &headers, body).await {
+        Err(refusal) => door.refuse(refusal),
+        Ok(params) => reply::see_other(&with_query(&site, "/oauth2/authorize", params.pairs())),
+    }
+}
+
+/// A path of ours with a query.
+pub fn with_query(site: &Site, path: &str, pairs: &[(String, String)]) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
+    format!("{}{path}?{}", site.url.path(), pairs.join("&"))
+}
+
+/// A door with a visitor before it.
+pub struct Door<'a> {
+    /// What every door knows.
+    pub site: &'a Site,
+    /// The request.
+    pub visit: &'a Visit,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+}
+
+impl Door<'_> {
+    /// A refusal as a page.
+    pub fn refuse(&self, refusal: Refusal) -> Response {
+        refusal.to_page(self.site, self.visit, self.headers, None)
+    }
+
+    /// Shows what comes next on the way to a code.
+    pub async fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
+        match outcome {
+            Outcome::Respond(answer) => self.respond(&answer, locales),
+            Outcome::SignIn(page) => self.sign_in(&page, None, locales),
+            Outcome::SignUp(page) => self.sign_up(&page, locales),
+            Outcome::Choose(asked) => self.choose(&asked, locales),
+            Outcome::Consent(asked, scope) => self.consent(&asked, &scope, locales),
+            Outcome::Refused(error, None) => self.refuse(error.into()),
+            Outcome::Refused(error, Some(back)) => {
+                let back = Some((back.client.as_str(), &back.response));
+                Refusal::from(error).to_page(self.site, self.visit, self.headers, back)
+            }
+        }
+    }
+
+    /// An authorization response: a redirect, or a form that the browser posts.
+    pub fn respond(&self, answer: &Answer, locales: Option<&str>) -> Response {
+        if answer.mode != Mode::FormPost {
+            return reply::see_other(&answer.to.with(answer.mode, &answer.fields));
+        }
+        let fields: Vec<(&str, &str)> = answer.fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let page = FormPostPage { action: answer.to.as_str(), client: answer.to.origin(), fields: &fields };
+        let html = page.render(&self.visit.chrome(self.site, self.headers, locales));
+        reply::page(StatusCode::OK, self.visit, html, Some(answer.to.origin()))
+    }
+
+    /// The sign-in page.
+    pub fn sign_in(
+        &self,
+        page: &SignIn,
+        problem: Option<crate::pages::LoginProblem>,
+        locales: Option<&str>,
+    ) -> Response {
+        let sign_up = self.site.app.realm.settings.signup.then(|| format!("/signup?flow={}", page.flow.text));
+        let view = LoginPage {
+            flow: &page.flow.text,
+            client: page.client.as_deref(),
+            login: &page.login,
+            again: page.again,
+            problem,
+            sign_up: sign_up.as_deref(),
+        };
+        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, self.visit, html, page.destination.as_deref());
+        reply::flow_cookie(&mut response, self.site, page.flow.cookie.as_ref());
+        response
+    }
+
+    /// The sign-up page.
+    pub fn sign_up(&self, page: &SignIn, locales: Option<&str>) -> Response {
+        let sign_in = format!("/login?flow={}", page.flow.text);
+        let view = SignUpPage {
+            flow: &page.flow.text,
+            client: page.client.as_deref(),
+            username: "",
+            email: "",
+            minimum_password: self.site.app.realm.settings.password_min,
+            problems: &[],
+            sign_in: Some(&sign_in),
+        };
+        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, self.visit, html, page.destination.as_deref());
+        reply::flow_cookie(&mut response, self.site, page.flow.cookie.as_ref());
+        response
+    }
+
+    fn choose(&self, asked: &Asked, locales: Option<&str>) -> Response {
+        let view = AccountChoicePage {
+            flow: &asked.flow.text,
+            client: Some(&asked.client),
+            username: &asked.user.username,
+            email: asked.user.email.as_deref(),
+        };
+        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, self.visit, html, Some(&asked.destination));
+        reply::flow_cookie(&mut response, self.site, asked.flow.cookie.as_ref());
+        response
+    }
+
+    fn consent(&self, asked: &Asked, scope: &Scope, locales: Option<&str>) -> Response {
+        let scopes: Vec<&str> = scope.tokens().iter().map(String::as_str).collect();
+        let csrf = self.site.app.csrf(&asked.session);
+        let view = ConsentPage {
+            flow: &asked.flow.text,
+            csrf: &csrf,
+            client: &asked.client,
+            destination: &asked.destination,
+            account: &asked.user.username,
+            scopes: &scopes,
+        };
+        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, self.visit, html, Some(&asked.destination));
+        reply::flow_cookie(&mut response, self.site, asked.flow.cookie.as_ref());
+        response
+    }
+
+    /// The languages that a flow's request asked for.
+    pub fn locales(flow: &Flow) -> Option<String> {
+        flow.params().and_then(|params| params.get("ui_locales").map(str::to_owned))
+    }
+
+    /// Takes the session cookie away.
+    pub fn forget_session(&self, response: &mut Response) {
+        reply::cookie(response, self.site, Name::Session, None);
+    }
+}

@@ -1,0 +1,48 @@
+//! Discovery and the key set: the same for everybody, made to be kept.
+
+use crate::http::error::Refusal;
+use crate::http::reply;
+use crate::http::site::{Jwks, Site};
+use crate::http::visit::Visit;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{self, HeaderValue};
+use rules::keys::JWKS_CACHE;
+
+/// How long a key set may be sent unchanged at the same epoch: keys come and go by the clock too.
+const REFRESH_MS: i64 = 5_000;
+
+/// OpenID Connect Discovery §4, RFC 8414 §3.
+pub async fn discovery(State(site): State<Site>) -> Response {
+    public(site.discovery.clone().into())
+}
+
+/// RFC 7517 §5.
+pub async fn jwks(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
+    let now = site.app.clock.now();
+    let held = site.jwks.read().ok().and_then(|held| held.clone());
+    if let Some(held) = held.filter(|held| held.until > now.0) {
+        return public(held.body);
+    }
+    match site.app.jwks().await {
+        Ok((epoch, json)) => {
+            let body = Bytes::from(json);
+            if let Ok(mut held) = site.jwks.write() {
+                *held = Some(Jwks { epoch, until: now.0 + REFRESH_MS, body: body.clone() });
+            }
+            public(body)
+        }
+        Err(fault) => Refusal::from(fault).to_json(&visit),
+    }
+}
+
+fn public(body: Bytes) -> Response {
+    let mut response = reply::plain(StatusCode::OK, "application/json", body);
+    let age = format!("public, max-age={}", JWKS_CACHE.whole_seconds());
+    reply::set(response.headers_mut(), header::CACHE_CONTROL, &age);
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
+    response
+}

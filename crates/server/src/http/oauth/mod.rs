@@ -1,0 +1,10 @@
+//! The protocol's endpoints.
+
+pub mod authorize;
+pub mod device;
+pub mod introspect;
+pub mod logout;
+pub mod metadata;
+pub mod revoke;
+pub mod token;
+pub mod userinfo;

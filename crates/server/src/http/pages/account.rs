@@ -1,0 +1,207 @@
+//! The account home, and its forms.
+
+use super::{OwnForm, weakness};
+use crate::http::error::Refusal;
+use crate::http::extract;
+use crate::http::oauth::authorize::Door;
+use crate::http::reply;
+use crate::http::site::Site;
+use crate::http::visit::Visit;
+use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, SignedOutPage};
+use app::account::{NotChanged, NotSaved, ProfileForm};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode, Uri};
+use rules::login::attempt::Refusal as Refused;
+use rules::login::session::Session;
+use rules::people::User;
+
+/// The claims that the profile form has.
+const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
+
+/// `GET /account`.
+pub async fn get(
+    State(site): State<Site>,
+    Extension(visit): Extension<Visit>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let door = Door { site: &site, visit: &visit, headers: &headers };
+    let browser = visit.browser(&site, &headers);
+    let notice = extract::query(&uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
+    match site.app.session(&browser).await {
+        Ok(Some((session, user))) => match door.account((&session, &user), notice, &[]).await {
+            Ok(response) => response,
+            Err(refusal) => door.refuse(refusal),
+        },
+        Ok(None) => reply::see_other(&format!("{}/login", site.url.path())),
+        Err(fault) => door.refuse(fault.into()),
+    }
+}
+
+impl Door<'_> {
+    async fn account(
+        &self,
+        (session, user): (&Session, &User),
+        notice: Option<Notice>,
+        problems: &[Problem],
+    ) -> Result<Response, Refusal> {
+        let app = &self.site.app;
+        let home = app.home(user).await?;
+        let text = |claim| user.profile.get(claim).unwrap_or_default();
+        let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
+        let sessions: Vec<SessionRow<'_>> = home
+            .sessions
+            .iter()
+            .map(|one| SessionRow {
+                id: one.id.as_str(),
+                agent: &one.agent,
+                address: &one.address,
+                signed_in: one.created,
+                last_seen: one.last_seen,
+                current: one.id == session.id,
+            })
+            .collect();
+        let scopes: Vec<Vec<&str>> = home
+            .applications
+            .iter()
+            .map(|(_, consent)| consent.scope.tokens().iter().map(String::as_str).collect())
+            .collect();
+        let applications: Vec<ApplicationRow<'_>> = home
+            .applications
+            .iter()
+            .zip(&scopes)
+            .map(|((client, consent), scopes)| ApplicationRow {
+                client_id: client.id.as_str(),
+                name: &client.name,
+                scopes,
+                since: consent.granted,
+            })
+            .collect();
+        let csrf = app.csrf(session);
+        let view = AccountPage {
+            csrf: &csrf,
+            notice,
+            problems,
+            profile: Profile {
+                username: &user.username,
+                name: &name,
+                given_name: &given_name,
+                family_name: &family_name,
+                email: user.email.as_deref().unwrap_or(""),
+                email_verified: user.email_verified,
+            },
+            minimum_password: app.realm.settings.password_min,
+            sessions: &sessions,
+            applications: &applications,
+            now: app.clock.now(),
+        };
+        let mut chrome = self.visit.chrome(self.site, self.headers, None);
+        chrome.signed_in = Some(&user.username);
+        let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+        let mut response = reply::page(status, self.visit, view.render(&chrome), None);
+        let coop = HeaderName::from_static("cross-origin-opener-policy");
+        response.headers_mut().insert(coop, HeaderValue::from_static("same-origin"));
+        Ok(response)
+    }
+
+    fn done(&self, notice: Notice) -> Response {
+        reply::see_other(&format!("{}/account?done={}", self.site.url.path(), notice.code()))
+    }
+}
+
+/// A form of the account home: what it does, given that it is in order.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident => $act:ident;)+) => {$(
+        $(#[$doc])*
+        pub async fn $name(
+            State(site): State<Site>,
+            Extension(visit): Extension<Visit>,
+            headers: HeaderMap,
+            body: Body,
+        ) -> Response {
+            let door = Door { site: &site, visit: &visit, headers: &headers };
+            let answer = match door.own_form(body).await {
+                Ok(Some(form)) => $act(&door, &form).await,
+                Ok(None) => Ok(reply::see_other(&format!("{}/login", site.url.path()))),
+                Err(refusal) => Err(refusal),
+            };
+            answer.unwrap_or_else(|refusal| door.refuse(refusal))
+        }
+    )+};
+}
+
+forms! {
+    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`.
+    profile => save_profile;
+    /// `POST /account/password`: `current`, `new`.
+    password => change_password;
+    /// `POST /account/sessions/revoke`: `id`.
+    end_session => end_one;
+    /// `POST /account/sessions/revoke-others`.
+    end_others => end_all_others;
+    /// `POST /account/applications/revoke`: `client_id`.
+    remove_access => revoke_access;
+    /// `POST /account/signout`.
+    sign_out => leave;
+}
+
+async fn save_profile(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    let value = |name| form.params.get(name).unwrap_or("");
+    let claims = CLAIMS.map(|claim| (claim, value(claim).trim()));
+    let saved = ProfileForm { claims: &claims, email: Some(value("email")) };
+    match door.site.app.save_profile(&form.user, &saved).await? {
+        Ok(()) => Ok(door.done(Notice::ProfileSaved)),
+        Err(NotSaved::Email(_)) => door.account((&form.session, &form.user), None, &[Problem::Email]).await,
+        Err(NotSaved::Claim(_)) => door.account((&form.session, &form.user), None, &[Problem::Name]).await,
+    }
+}
+
+async fn change_password(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    let bytes = |name| form.params.get(name).unwrap_or("").as_bytes();
+    let whose = (&form.session, &form.user);
+    let problem = match door.site.app.change_password(whose, bytes("current"), bytes("new"), &form.browser).await {
+        Ok(Ok(started)) => {
+            let mut response = door.done(Notice::PasswordChanged);
+            reply::session_cookie(&mut response, door.site, &started);
+            return Ok(response);
+        }
+        Ok(Err(NotChanged::New(weak))) => weakness(weak),
+        Ok(Err(NotChanged::Current(Refused::Wrong))) => Problem::CurrentPassword,
+        Ok(Err(NotChanged::Current(Refused::Wait(wait)))) => Problem::Throttled { seconds: wait.whole_seconds() },
+        Err(app::Fault::Busy(wait)) => Problem::Busy { seconds: wait.whole_seconds() },
+        Err(fault) => return Err(fault.into()),
+    };
+    door.account(whose, None, &[problem]).await
+}
+
+async fn end_one(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    let id = form.params.get("id").unwrap_or("").into();
+    match door.site.app.leave_other(&form.user, &id, &form.browser).await? {
+        true if id == form.session.id => leave(door, form).await,
+        true => Ok(door.done(Notice::SessionEnded)),
+        false => Err(Refusal::NotFound),
+    }
+}
+
+async fn end_all_others(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    door.site.app.leave_everywhere_else(&form.session, &form.user).await?;
+    Ok(door.done(Notice::OthersEnded))
+}
+
+async fn revoke_access(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    let client = form.params.get("client_id").unwrap_or("").into();
+    door.site.app.revoke_consent(&form.user, &client).await?;
+    Ok(door.done(Notice::AccessRemoved))
+}
+
+async fn leave(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+    door.site.app.leave(&form.session, &form.browser).await?;
+    let html = SignedOutPage { back: None }.render(&door.visit.chrome(door.site, door.headers, None));
+    let mut response = reply::page(StatusCode::OK, door.visit, html, None);
+    door.forget_session(&mut response);
+    Ok(response)
+}

@@ -1,0 +1,57 @@
+//! Whether the server lives, and whether it can serve.
+
+use crate::http::reply;
+use crate::http::site::Site;
+use axum::extract::State;
+use axum::response::Response;
+use hyper::StatusCode;
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use store::engine::{Durability, Engine};
+use store::sqlite::Check;
+
+/// `GET /healthz`: alive.
+pub async fn alive() -> Response {
+    reply::json(StatusCode::OK, "{\"status\":\"alive\"}")
+}
+
+/// `GET /readyz`: can serve; otherwise says why not. Warnings do not make it unready.
+pub async fn ready(State(site): State<Site>) -> Response {
+    let mut problems = Vec::new();
+    let mut warnings = Vec::new();
+    let mut durability = "unknown";
+    match site.sqlite.health().await {
+        Err(error) => problems.push(error.0),
+        Ok(health) => {
+            durability = match health.durability {
+                Durability::ZeroLoss => "nothing acknowledged is lost over failover",
+                Durability::DurableNode => "nothing acknowledged is lost while the disk survives",
+                Durability::Bounded => "power loss may undo the last writes (store.synchronous = normal)",
+            };
+            problems.extend(health.writable.err());
+        }
+    }
+    if let Err(fault) = site.app.jwks().await {
+        problems.push(fault.to_string());
+    }
+    if let Check::Damaged(what) = site.sqlite.check() {
+        problems.push(format!("the database is damaged: {what}"));
+    }
+    if site.forgotten_proxy.load(Ordering::Relaxed) {
+        warnings.push("forwarded headers come from a local address that proxy.trusted does not list: they are ignored");
+    }
+    let hashing = site.app.hasher.state();
+    let body = json!({
+        "status": if problems.is_empty() { "ready" } else { "not ready" },
+        "problems": problems,
+        "warnings": warnings,
+        "durability": durability,
+        "hashing": {
+            "waiting": hashing.waiting,
+            "running": hashing.running,
+            "expected_wait_ms": u64::try_from(hashing.expected_wait.as_millis()).unwrap_or(u64::MAX),
+        },
+    });
+    let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    reply::json(status, body.to_string())
+}

@@ -1,0 +1,67 @@
+//! The doors of our own pages.
+
+pub mod account;
+pub mod assets;
+pub mod device;
+pub mod health;
+pub mod home;
+pub mod login;
+pub mod setup;
+pub mod signup;
+
+use super::error::Refusal;
+use super::oauth::authorize::Door;
+use app::browser::Browser;
+use axum::body::Body;
+use rules::login::session::Session;
+use rules::oauth::params::Params;
+use rules::people::User;
+
+/// A form that the owner of a session posted from a page of ours.
+pub struct OwnForm {
+    /// What was sent.
+    pub params: Params,
+    /// The browser.
+    pub browser: Browser,
+    /// Its session.
+    pub session: Session,
+    /// Whose it is.
+    pub user: User,
+}
+
+impl Door<'_> {
+    /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
+    pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+        super::extract::own_form(self.site, self.headers)?;
+        let params = super::extract::form(self.site, self.headers, body).await?;
+        let browser = self.visit.browser(self.site, self.headers);
+        let Some((session, user)) = self.site.app.session(&browser).await? else { return Ok(None) };
+        if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
+            return Err(Refusal::Forgery);
+        }
+        Ok(Some(OwnForm { params, browser, session, user }))
+    }
+}
+
+/// What was wrong with a new person, in the words of the pages.
+pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
+    use app::sign_up::Problem;
+    match problem {
+        Problem::Username(_) => crate::pages::Problem::Username,
+        Problem::Email(_) => crate::pages::Problem::Email,
+        Problem::NameTaken => crate::pages::Problem::UsernameTaken,
+        Problem::Password(weak) => weakness(weak),
+    }
+}
+
+/// What was wrong with a password.
+pub fn weakness(weak: rules::login::password::Weak) -> crate::pages::Problem {
+    use crate::pages::Problem;
+    use rules::login::password::Weak;
+    match weak {
+        Weak::TooShort { min } => Problem::PasswordShort { minimum: min },
+        Weak::TooLong | Weak::NotText => Problem::PasswordLong,
+        Weak::Common => Problem::PasswordCommon,
+        Weak::Personal => Problem::PasswordPersonal,
+    }
+}

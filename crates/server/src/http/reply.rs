@@ -1,0 +1,92 @@
+//! Responses: the one place where headers are put together.
+
+use super::Site;
+use super::cookies::Name;
+use super::visit::Visit;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
+use rules::Span;
+use rules::login::session::Started;
+use rules::secret::Secret;
+
+/// A response with a body of that type. Text that is not fit for a header is left out.
+pub fn plain(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// JSON that nobody may keep (RFC 6749 §5.1).
+pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = plain(status, "application/json", body);
+    private(response.headers_mut());
+    response
+}
+
+/// Not to be kept by anybody.
+pub fn private(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+}
+
+/// A page. `form_to` is where its form may lead besides ourselves: browsers apply `form-action` to every redirect that
+/// follows.
+pub fn page(status: StatusCode, visit: &Visit, html: String, form_to: Option<&str>) -> Response {
+    let mut response = plain(status, "text/html; charset=utf-8", html);
+    let nonce = &visit.nonce;
+    let form_to = form_to.unwrap_or("");
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; \
+         form-action 'self' {form_to}; frame-ancestors 'none'; base-uri 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    let headers = response.headers_mut();
+    private(headers);
+    set(headers, header::CONTENT_SECURITY_POLICY, &policy);
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Language, Cookie"));
+    response
+}
+
+/// 303, never 307: a request that carried credentials must not be repeated elsewhere (RFC 9700 §4.12).
+pub fn see_other(location: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    set(response.headers_mut(), header::LOCATION, location);
+    private(response.headers_mut());
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// Sets a header; a value that cannot be one is left out.
+pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Says when to come back.
+pub fn retry_after(response: &mut Response, wait: Span) {
+    set(response.headers_mut(), header::RETRY_AFTER, &wait.whole_seconds().max(1).to_string());
+}
+
+/// Sets a cookie, or takes it away.
+pub fn cookie(response: &mut Response, site: &Site, name: Name, value: Option<&str>) {
+    response.headers_mut().append(header::SET_COOKIE, site.set_cookie(name, value));
+}
+
+/// Sets the cookie of a flow, where the browser had none.
+pub fn flow_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
+    if let Some(new) = new {
+        cookie(response, site, Name::Flow, Some(new.reveal()));
+    }
+}
+
+/// Sets the cookie of a session that was started or raised.
+pub fn session_cookie(response: &mut Response, site: &Site, started: &Started) {
+    cookie(response, site, Name::Session, Some(&started.cookie.write()));
+}

@@ -1,0 +1,94 @@
+//! Every route of the server.
+
+use super::error::wrong_method;
+use super::oauth::{authorize, device as device_endpoint, introspect, logout, metadata, revoke, token, userinfo};
+use super::pages::{account, assets, device, health, home, login, setup, signup};
+use super::site::Site;
+use super::visit::Visit;
+use super::{cors, front};
+use axum::extract::State;
+use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router, middleware};
+use hyper::{HeaderMap, Method};
+
+/// All doors of a site.
+pub fn router(site: Site) -> Router {
+    let base = site.url.path().to_owned();
+    let metadata = Router::new()
+        .route("/.well-known/openid-configuration", only_get(get(metadata::discovery)))
+        .route("/oauth2/jwks", only_get(get(metadata::jwks)));
+    let callable = Router::new()
+        .route("/oauth2/token", only_post(post(token::token)))
+        .route("/oauth2/revoke", only_post(post(revoke::revoke)))
+        .route("/oauth2/userinfo", both(get(userinfo::userinfo).post(userinfo::userinfo)))
+        .layer(middleware::from_fn_with_state(site.clone(), cors::registered));
+    let realm = Router::new()
+        .merge(metadata.layer(middleware::from_fn(cors::everybody)))
+        .merge(callable)
+        .merge(protocol())
+        .merge(own_pages());
+    // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 behind it.
+    let oauth_metadata = Router::new()
+        .route(&format!("/.well-known/oauth-authorization-server{base}"), only_get(get(metadata::discovery)))
+        .layer(middleware::from_fn(cors::everybody));
+    let realm = if base.is_empty() { realm } else { Router::new().nest(&base, realm) };
+    Router::new()
+        .merge(realm)
+        .merge(oauth_metadata)
+        .route("/healthz", only_get(get(health::alive)))
+        .route("/readyz", only_get(get(health::ready)))
+        .fallback(home::nothing)
+        .layer(middleware::from_fn_with_state(site.clone(), front::front))
+        .with_state(site)
+}
+
+fn protocol() -> Router<Site> {
+    Router::new()
+        .route("/oauth2/authorize", both(get(authorize::get).post(authorize::post)))
+        .route("/oauth2/introspect", only_post(post(introspect::introspect)))
+        .route("/oauth2/device", only_post(post(device_endpoint::device)))
+        .route("/oauth2/logout", both(get(logout::get).post(logout::post)))
+        .route("/oauth2/logout/confirm", only_post(post(logout::confirm)))
+}
+
+fn own_pages() -> Router<Site> {
+    Router::new()
+        .route("/", only_get(get(home::home)))
+        .route("/try", only_get(get(home::try_it)))
+        .route("/try/callback", only_get(get(home::try_it)))
+        .route("/assets/{name}", only_get(get(assets::asset)))
+        .route("/setup", both(get(setup::get).post(setup::post)))
+        .route("/login", both(get(login::get).post(login::post)))
+        .route("/login/choose", only_post(post(login::choose)))
+        .route("/continue", only_get(get(login::carry_on)))
+        .route("/consent", only_post(post(login::consent)))
+        .route("/signup", both(get(signup::get).post(signup::post)))
+        .route("/device", both(get(device::get).post(device::post)))
+        .route("/device/confirm", only_post(post(device::confirm)))
+        .route("/account", only_get(get(account::get)))
+        .route("/account/profile", only_post(post(account::profile)))
+        .route("/account/password", only_post(post(account::password)))
+        .route("/account/sessions/revoke", only_post(post(account::end_session)))
+        .route("/account/sessions/revoke-others", only_post(post(account::end_others)))
+        .route("/account/applications/revoke", only_post(post(account::remove_access)))
+        .route("/account/signout", only_post(post(account::sign_out)))
+}
+
+fn only_get(methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    allowing(methods, &[Method::GET, Method::HEAD])
+}
+
+fn only_post(methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    allowing(methods, &[Method::POST])
+}
+
+fn both(methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    allowing(methods, &[Method::GET, Method::HEAD, Method::POST])
+}
+
+/// Any other method is answered with those that would do.
+fn allowing(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
+    methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>, headers: HeaderMap| {
+        wrong_method(&site, &visit, &headers, allowed)
+    })
+}

@@ -1,0 +1,97 @@
+//! What every door knows: the use cases, the public URL, and the limits of a request.
+
+use crate::config::{Config, PublicUrl};
+use crate::net::Proxies;
+use app::App;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+use store::sqlite::Sqlite;
+
+/// Shared by all doors.
+#[derive(Clone)]
+pub struct Site(Arc<Inside>);
+
+/// The inside of a [`Site`].
+pub struct Inside {
+    /// The realm's use cases.
+    pub app: App,
+    /// The database, for its health.
+    pub sqlite: Arc<Sqlite>,
+    /// The issuer.
+    pub url: PublicUrl,
+    /// Values of `Host` that are served.
+    pub hosts: Vec<String>,
+    /// The name on every page.
+    pub brand: String,
+    /// Whether "Try it" is offered.
+    pub try_it: bool,
+    /// Whose forwarded headers are believed.
+    pub proxies: Proxies,
+    /// The largest body, in bytes.
+    pub body_size: usize,
+    /// The longest time for a body.
+    pub body_timeout: Duration,
+    /// Requests slower than this are logged.
+    pub slow: Duration,
+    /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
+    pub jwks: RwLock<Option<Jwks>>,
+    /// The discovery document.
+    pub discovery: String,
+    /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that was forgotten.
+    pub forgotten_proxy: std::sync::atomic::AtomicBool,
+}
+
+/// A key set, ready to be sent.
+#[derive(Clone)]
+pub struct Jwks {
+    /// At which epoch it was made.
+    pub epoch: i64,
+    /// Until when keys cannot have come or gone by themselves, in milliseconds since 1970.
+    pub until: i64,
+    /// The JSON.
+    pub body: bytes::Bytes,
+}
+
+impl Site {
+    /// The doors of one realm.
+    pub fn new(config: &Config, url: PublicUrl, app: App, sqlite: Arc<Sqlite>, try_it: bool, proxies: Proxies) -> Self {
+        let mut hosts = vec![url.authority()];
+        if url.is_localhost() {
+            hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
+        }
+        let discovery = rules::oauth::discovery::document(&app.realm).to_string();
+        Site(Arc::new(Inside {
+            app,
+            sqlite,
+            hosts,
+            brand: config.brand.name.clone(),
+            try_it,
+            proxies,
+            body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
+            body_timeout: config.limits.body_timeout,
+            slow: config.log.slow,
+            jwks: RwLock::new(None),
+            discovery,
+            forgotten_proxy: false.into(),
+            url,
+        }))
+    }
+
+    /// Whether a request names a host that is served: the public one, or for a localhost URL its other names.
+    pub fn serves(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    /// Whether `origin` is our own, under any name that is served.
+    pub fn is_own_origin(&self, origin: &str) -> bool {
+        let scheme = if self.url.is_https() { "https://" } else { "http://" };
+        origin.strip_prefix(scheme).is_some_and(|host| self.hosts.iter().any(|known| known == host))
+    }
+}
+
+impl std::ops::Deref for Site {
+    type Target = Inside;
+    fn deref(&self) -> &Inside {
+        &self.0
+    }
+}

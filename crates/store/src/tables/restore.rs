@@ -1,0 +1,51 @@
+//! What a restored copy must not bring back to life, and whether a file is a copy of ours at all.
+
+use super::row::{Columns, every};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Value, Write};
+use rules::id::RealmId;
+
+/// What the database itself finds wrong with its file; the one line `ok` when nothing is. Reads all of it.
+pub struct Soundness;
+
+impl Question for Soundness {
+    type Fact = Vec<String>;
+    fn read(&self, _realm: &RealmId) -> Read {
+        read("PRAGMA quick_check(1)", Vec::new())
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, Columns::text)
+    }
+}
+
+/// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
+/// tokens, devices that wait, at most `limit` rows of each, and the set-up link. To be run until it touches nothing.
+pub fn revive_nothing(realm: &RealmId, limit: i64) -> Vec<Write> {
+    let some = |sql: &'static str| {
+        let args: Vec<Value> = values![realm, realm, limit];
+        write(sql, args, Must::Any)
+    };
+    vec![
+        some(
+            "DELETE FROM sessions WHERE realm = ? AND id IN \
+             (SELECT id FROM sessions WHERE realm = ? ORDER BY id LIMIT ?)",
+        ),
+        some(
+            "DELETE FROM families WHERE realm = ? AND id IN \
+             (SELECT id FROM families WHERE realm = ? ORDER BY id LIMIT ?)",
+        ),
+        some(
+            "DELETE FROM codes WHERE realm = ? AND family IN \
+             (SELECT family FROM codes WHERE realm = ? ORDER BY family LIMIT ?)",
+        ),
+        some(
+            "DELETE FROM opaque_tokens WHERE realm = ? AND handle IN \
+             (SELECT handle FROM opaque_tokens WHERE realm = ? ORDER BY handle LIMIT ?)",
+        ),
+        some(
+            "DELETE FROM devices WHERE realm = ? AND handle IN \
+             (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
+        ),
+        write("DELETE FROM setup_links WHERE realm = ?", values![realm], Must::Any),
+    ]
+}

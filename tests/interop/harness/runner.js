@@ -1,0 +1,46 @@
+// Runs test programs against one server that is started before the first and must end well after the last.
+import { spawn } from "node:child_process";
+import { Portiere } from "./portiere.js";
+
+/** Runs a program with its output shown; answers exit code and output. */
+async function run([program, ...args], options) {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const [from, to] of [[child.stdout, process.stdout], [child.stderr, process.stderr]]) {
+    from.setEncoding("utf8").on("data", (text) => {
+      output += text;
+      to.write(text);
+    });
+  }
+  const code = await new Promise((done, failed) => child.once("error", failed).once("close", done));
+  return { code, output };
+}
+
+/** The last number before or after `word` in a summary: `5 passed` of pytest, `pass 5` of node's test runner. */
+function counted(output, ...patterns) {
+  for (const pattern of patterns) {
+    const found = [...output.matchAll(pattern)].at(-1);
+    if (found) return Number(found[1]);
+  }
+  return 0;
+}
+
+/** Runs each command (a list of words) in `folder`; exits with 1 when anything failed. The last line says how many tests did. */
+export async function runAll(folder, commands, settings = {}) {
+  const server = await Portiere.start(settings);
+  let [passed, failed, code] = [0, 0, 0];
+  for (const command of commands) {
+    const env = { ...process.env, NO_COLOR: "1", ...server.environment };
+    const done = await run(command, { cwd: folder, env });
+    passed += counted(done.output, /^ℹ pass (\d+)$/gm, /(\d+) passed/g);
+    failed += counted(done.output, /^ℹ fail (\d+)$/gm, /(\d+) (?:failed|errors?)/g);
+    code ||= done.code;
+  }
+  await server.stop().catch((error) => {
+    console.error(error.message);
+    [failed, code] = [failed + 1, 1];
+  });
+  if (code) console.error(`The server's log:\n${server.log}`);
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = code ? 1 : 0;
+}
