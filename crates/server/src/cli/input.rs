@@ -5,7 +5,7 @@ use super::outcome::Failure;
 use rules::Secret;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use serde::{Deserialize, Deserializer, Serializer};
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 
 /// The longest accepted secret, in bytes: far more than any password that is accepted.
 const LONGEST: u64 = 64 * 1024;
@@ -96,7 +96,7 @@ fn typed(prompt: &str) -> Result<Secret, Failure> {
     tcsetattr(&stdin, OptionalActions::Flush, &quiet).map_err(failed)?;
     eprint!("{prompt}");
     let mut line = Vec::new();
-    let read = read_line(BufReader::new(stdin.take(LONGEST)), &mut line);
+    let read = read_line(stdin.take(LONGEST), &mut line);
     eprintln!();
     tcsetattr(io::stdin(), OptionalActions::Now, &before).map_err(failed)?;
     let text = String::from_utf8(line);

@@ -1,0 +1,276 @@
+//! Applications. For programs they are shown with the field names of RFC 7591 and OpenID Connect Registration 1.0.
+
+use super::input::{self, Input, Wanted};
+use super::outcome::{Failure, Outcome, Reply};
+use super::registration::Add;
+use super::text::{Table, facts, iso, when, yes};
+use app::App;
+use app::admin::clients::PAGE;
+use clap::{Args, Subcommand};
+use rules::Secret;
+use rules::id::ClientId;
+use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be done about applications.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// Register an application
+    ///
+    /// A client is confidential unless --public is given: its secret is generated and printed once, or read with
+    /// --secret-stdin. Client secrets are kept under a fast hash, so one that is given must be 256 random bits.
+    #[command(after_long_help = "\
+Examples:
+  A web application:
+    portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
+
+  A single-page or native application:
+    portiere client add --id app --name App --public --redirect-uri http://127.0.0.1/callback
+
+  A service with scopes of its own:
+    portiere client add --id worker --name Worker --grant client_credentials --scope jobs:run
+
+  An API that introspects tokens issued for it:
+    portiere client add --id api --name API --resource-server --resource https://api.example.com
+
+  A television:
+    portiere client add --id tv --name TV --public --grant device_code --grant refresh_token")]
+    Add(Box<Add>),
+    /// List applications
+    List(List),
+    /// Show an application
+    Show(Named),
+    /// Disable an application
+    ///
+    /// Nobody can sign in to it, and its tokens are dead at once.
+    Disable(Named),
+    /// Enable an application again
+    Enable(Named),
+    /// Remove an application: what was issued to it is dead at once
+    Remove(Named),
+    /// Give an application a new secret
+    ///
+    /// It is generated and printed once, or read with --secret-stdin. The old one is dead at once.
+    RotateSecret(RotateSecret),
+}
+
+/// Which applications to list.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct List {
+    /// Begin after the client of this id
+    #[arg(long, value_name = "ID")]
+    pub after: Option<String>,
+    /// Whether the list was begun by a page before.
+    #[arg(skip)]
+    pub goes_on: bool,
+}
+
+/// An application.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Named {
+    /// The client's id
+    pub id: String,
+}
+
+/// A new secret.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct RotateSecret {
+    /// The client's id
+    pub id: String,
+    /// Read the new secret from standard input instead of generating it
+    #[arg(long)]
+    pub secret_stdin: bool,
+    /// The secret, once it was read.
+    #[arg(skip)]
+    #[serde(with = "input")]
+    pub secret: Option<Secret>,
+}
+
+impl Command {
+    /// Reads secret and keys where they were given.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        match self {
+            Command::Add(add) => add.complete(input),
+            Command::RotateSecret(rotate) if rotate.secret_stdin => {
+                let wanted = Wanted { what: "client secret", flag: "--secret-stdin", given: true };
+                rotate.secret = Some(input.secret(wanted)?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::Add(add) => add_client(app, *add).await,
+            Command::List(list) => list.execute(app).await,
+            Command::Show(named) => Ok(shown(&find(app, &named.id).await?)),
+            Command::Disable(named) => enable(app, &named.id, false).await,
+            Command::Enable(named) => enable(app, &named.id, true).await,
+            Command::Remove(named) => {
+                app.remove_client(&named.id.as_str().into()).await??;
+                let json = json!({ "client_id": named.id, "removed": true });
+                Ok(Outcome::new(format!("client {} removed", named.id), json))
+            }
+            Command::RotateSecret(rotate) => {
+                let id = ClientId(rotate.id);
+                let made = rotate.secret.is_none();
+                let secret = app.rotate_secret(&id, rotate.secret).await??;
+                let client = find(app, id.as_str()).await?;
+                let told = made.then_some(&secret);
+                let text = format!("client {id} has a new secret; the old one is dead\n{}", credentials(&client, told));
+                Ok(Outcome::new(text, metadata(&client, told)))
+            }
+        }
+    }
+}
+
+async fn add_client(app: &App, add: Add) -> Reply {
+    let (client, secret) = add.client();
+    let (client, made) = app.add_client(client, secret).await??;
+    let issuer = facts(&[("issuer", app.realm.issuer.clone())]);
+    let text = format!("client {} added\n{}{issuer}", client.id, credentials(&client, made.as_ref()));
+    Ok(Outcome::new(text, metadata(&client, made.as_ref())))
+}
+
+/// What the application has to be configured with.
+fn credentials(client: &Client, made: Option<&Secret>) -> String {
+    let id = ("client_id", client.id.0.clone());
+    match made {
+        None => facts(&[id]),
+        Some(secret) => {
+            let secret = ("client_secret", secret.reveal().to_owned());
+            format!("{}the secret is shown this once: keep it now\n", facts(&[id, secret]))
+        }
+    }
+}
+
+impl List {
+    async fn execute(self, app: &App) -> Reply {
+        let clients = app.clients(self.after.as_deref().unwrap_or("")).await?;
+        let next = clients.last().filter(|_| clients.len() as i64 >= PAGE).map(|last| last.id.0.clone());
+        if clients.is_empty() && !self.goes_on {
+            let hint = "no clients yet; add one with: portiere client add --id ID --name NAME --redirect-uri URI";
+            return Ok(Outcome::new(hint, json!([])));
+        }
+        let mut table = Table::new(["ID", "NAME", "KIND", "GRANTS", "STATE", "CREATED"], !self.goes_on);
+        for client in &clients {
+            let grants: Vec<_> = client.grants.iter().map(|grant| short(*grant)).collect();
+            let (id, name, kind) = (client.id.0.clone(), client.name.clone(), kind(client).to_owned());
+            table.row([id, name, kind, grants.join(" "), state(client).into(), when(client.created)]);
+        }
+        let json = clients.iter().map(|client| metadata(client, None)).collect();
+        Ok(Outcome::new(table.render(), json).then(next))
+    }
+}
+
+async fn find(app: &App, id: &str) -> Result<Client, Failure> {
+    let found = app.find_client(&id.into()).await?;
+    found.ok_or_else(|| Failure::Failed(format!("no client has the id {id}; see: portiere client list")))
+}
+
+async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
+    app.set_client_enabled(&id.into(), enabled).await??;
+    let client = find(app, id).await?;
+    Ok(Outcome::new(format!("client {id} {}", state(&client)), metadata(&client, None)))
+}
+
+fn shown(client: &Client) -> Outcome {
+    let grants: Vec<_> = client.grants.iter().map(|grant| short(*grant)).collect();
+    let methods: Vec<_> = client.auth_methods.iter().map(|method| method.name()).collect();
+    let keys = client.jwks.as_ref().map(|set| set.keys.len().to_string());
+    let typ = if client.access_typ_jwt { "JWT" } else { "at+jwt" };
+    let access = match client.access_format {
+        AccessFormat::Jwt => format!("jwt, {}, typ {typ}", client.access_alg),
+        AccessFormat::Opaque => "opaque".into(),
+    };
+    let lines = [
+        ("client_id", client.id.0.clone()),
+        ("name", client.name.clone()),
+        ("kind", kind(client).into()),
+        ("state", state(client).into()),
+        ("created", when(client.created)),
+        ("disabled", client.disabled_at.map(when).unwrap_or_default()),
+        ("redirect URIs", client.redirect_uris.join("  ")),
+        ("post-logout URIs", client.post_logout_redirect_uris.join("  ")),
+        ("grants", grants.join(" ")),
+        ("scope", client.scope.to_string()),
+        ("authentication", methods.join(" ")),
+        ("keys", keys.unwrap_or_default()),
+        ("PKCE", if client.pkce_optional { "optional".into() } else { String::new() }),
+        ("ID token", client.id_token_alg.name().into()),
+        ("access token", access),
+        ("resources", client.resources.join("  ")),
+        ("resource server", yes(client.resource_server)),
+        ("trusted", yes(client.trusted)),
+        ("first party", yes(client.first_party)),
+        ("claims in ID token", yes(client.claims_in_id_token)),
+        ("no ID token on refresh", yes(client.no_id_token_on_refresh)),
+        ("token endpoint as aud", yes(client.assertion_aud_endpoint)),
+    ];
+    Outcome::new(facts(&lines), metadata(client, None))
+}
+
+fn kind(client: &Client) -> &'static str {
+    match (client.is_public(), client.native) {
+        (true, true) => "public, native",
+        (true, false) => "public",
+        (false, true) => "confidential, native",
+        (false, false) => "confidential",
+    }
+}
+
+fn state(client: &Client) -> &'static str {
+    if client.is_enabled() { "enabled" } else { "disabled" }
+}
+
+/// A grant's name without the prefix of its URN.
+pub fn short(grant: Grant) -> &'static str {
+    grant.name().rsplit(':').next().unwrap_or_default()
+}
+
+/// RFC 7591 §2 and §3.2.1, OpenID Connect Registration §2; what these do not know has names of our own. A client may
+/// register several authentication methods: the first is told under the standard name, all of them under ours.
+pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
+    let methods: Vec<_> = client.auth_methods.iter().map(|method| method.name()).collect();
+    let by_code = client.may(Grant::AuthorizationCode);
+    let mut fields = json!({
+        "client_id": client.id,
+        "client_id_issued_at": client.created.seconds(),
+        "client_name": client.name,
+        "redirect_uris": client.redirect_uris,
+        "post_logout_redirect_uris": client.post_logout_redirect_uris,
+        "grant_types": client.grants,
+        "response_types": if by_code { vec!["code"] } else { vec![] },
+        "scope": client.scope,
+        "token_endpoint_auth_method": methods.first().copied().unwrap_or(AuthMethod::None.name()),
+        "token_endpoint_auth_methods": methods,
+        "application_type": if client.native { "native" } else { "web" },
+        "id_token_signed_response_alg": client.id_token_alg,
+        "access_token_format": client.access_format,
+        "access_token_signed_response_alg": client.access_alg,
+        "access_token_typ": if client.access_typ_jwt { "JWT" } else { "at+jwt" },
+        "require_pkce": !client.pkce_optional,
+        "resources": client.resources,
+        "resource_server": client.resource_server,
+        "trusted": client.trusted,
+        "first_party": client.first_party,
+        "claims_in_id_token": client.claims_in_id_token,
+        "id_token_on_refresh": !client.no_id_token_on_refresh,
+        "assertion_aud_endpoint": client.assertion_aud_endpoint,
+        "disabled": !client.is_enabled(),
+    });
+    if let Some(keys) = &client.jwks {
+        fields["jwks"] = json!(keys);
+    }
+    if let Some(at) = client.disabled_at {
+        fields["disabled_at"] = json!(iso(at));
+    }
+    if let Some(secret) = secret {
+        fields["client_secret"] = json!(secret.reveal());
+        fields["client_secret_expires_at"] = json!(0);
+    }
+    fields
+}

@@ -1,0 +1,91 @@
+//! Groups of people: their names are the `groups` claim.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::Table;
+use app::App;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What can be done about groups.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// Make a group
+    #[command(after_long_help = "\
+Examples:
+  portiere group add staff
+  portiere group member staff ada")]
+    Add(Named),
+    /// List groups
+    List,
+    /// Remove a group; its members stay
+    Remove(Named),
+    /// Put somebody into a group, or take them out
+    ///
+    /// To see somebody's groups: portiere user show USER.
+    #[command(after_long_help = "\
+Examples:
+  portiere group member staff ada
+  portiere group member staff ada --remove")]
+    Member(Member),
+}
+
+/// A group.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Named {
+    /// The group's name
+    pub name: String,
+}
+
+/// Somebody in a group.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Member {
+    /// The group's name
+    pub name: String,
+    /// Username, verified e-mail address or id
+    pub user: String,
+    /// Take them out
+    #[arg(long)]
+    pub remove: bool,
+}
+
+impl Command {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::Add(Named { name }) => {
+                app.add_group(&name).await??;
+                Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
+            }
+            Command::List => list(app).await,
+            Command::Remove(Named { name }) => {
+                app.remove_group(&name).await??;
+                Ok(Outcome::new(format!("group {name} removed"), json!({ "name": name, "removed": true })))
+            }
+            Command::Member(member) => member.execute(app).await,
+        }
+    }
+}
+
+async fn list(app: &App) -> Reply {
+    let groups = app.groups().await?;
+    if groups.is_empty() {
+        return Ok(Outcome::new("no groups yet; add one with: portiere group add NAME", json!([])));
+    }
+    let mut table = Table::new(["NAME", "ID"], true);
+    groups.iter().for_each(|group| table.row([group.name.clone(), group.id.0.clone()]));
+    let json = groups.iter().map(|group| json!({ "id": group.id, "name": group.name })).collect();
+    Ok(Outcome::new(table.render(), json))
+}
+
+impl Member {
+    async fn execute(self, app: &App) -> Reply {
+        let found = app.find_user(&self.user).await?;
+        let user = found.ok_or_else(|| Failure::Failed(format!("no user is called {}", self.user)))?;
+        app.set_member(&self.name, &user, !self.remove).await??;
+        let groups = app.groups_of(&user).await?;
+        let what = if self.remove { "is not in" } else { "is in" };
+        let text = format!("user {} {what} group {}", user.username, self.name);
+        Ok(Outcome::new(text, json!({ "id": user.id, "username": user.username, "groups": groups })))
+    }
+}

@@ -1,0 +1,109 @@
+//! Signing keys.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::{Table, iso, when};
+use app::App;
+use clap::{Args, Subcommand};
+use rules::id::Kid;
+use rules::keys::{Key, LEAD, Stage};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be done about signing keys.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// List signing keys and where each stands
+    ///
+    /// A key is next (published, does not sign yet), active (signs), retiring (published until what it signed has expired)
+    /// or retired.
+    List,
+    /// Bring in new signing keys
+    ///
+    /// Each algorithm gets a key that is published at once and signs after an hour, when no cache holds a key set without
+    /// it; the old one stays published until what it signed has expired. The server does this by itself when keys grow old
+    /// (keys.rotate_after). With --revoke, for a key that somebody else may have: only its algorithm gets a new key, which
+    /// signs at once, and nothing that the old one signed is believed any more.
+    #[command(after_long_help = "\
+Examples:
+  portiere keys rotate
+  portiere keys rotate --revoke 5WqGyVBQFkmVtXz1D2GYDw")]
+    Rotate(Rotate),
+}
+
+/// Whether a key has to go.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Rotate {
+    /// Throw this key out
+    #[arg(long, value_name = "KID")]
+    pub revoke: Option<String>,
+}
+
+impl Command {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::List => list(app).await,
+            Command::Rotate(Rotate { revoke: None }) => {
+                let made = app.rotate_keys().await?;
+                let text = format!("{} keys are published and sign in {} minutes", made.len(), LEAD.0 / 60_000);
+                told(app, text, &made, None).await
+            }
+            Command::Rotate(Rotate { revoke: Some(kid) }) => revoke(app, Kid(kid)).await,
+        }
+    }
+}
+
+async fn list(app: &App) -> Reply {
+    let keys = app.signing_keys().await?;
+    Ok(Outcome::new(table(&keys), keys.iter().map(shown).collect()))
+}
+
+async fn revoke(app: &App, kid: Kid) -> Reply {
+    let keys = app.signing_keys().await?;
+    let Some((key, stage)) = keys.iter().find(|(key, _)| key.kid == kid) else {
+        return Err(Failure::Failed(format!("no key has the id {kid}; see: portiere keys list")));
+    };
+    if key.revoked_at.is_some() {
+        return Err(Failure::Failed(format!("key {kid} is revoked already")));
+    }
+    // An heir that waits will do; without one there has to be one before the key can go.
+    let heir = keys.iter().any(|(other, stage)| other.alg == key.alg && *stage == Stage::Next);
+    let made = match (stage, heir) {
+        (Stage::Active, false) => vec![app.rotate(key.alg).await?],
+        _ => Vec::new(),
+    };
+    app.revoke_key(&kid).await??;
+    told(app, format!("key {kid} revoked: nothing that it signed is believed"), &made, Some(&kid)).await
+}
+
+async fn told(app: &App, text: String, made: &[Kid], revoked: Option<&Kid>) -> Reply {
+    let keys = app.signing_keys().await?;
+    let json = json!({ "made": made, "revoked": revoked, "keys": keys.iter().map(shown).collect::<Vec<_>>() });
+    Ok(Outcome::new(format!("{text}\n{}", table(&keys)), json))
+}
+
+fn table(keys: &[(Key, Stage)]) -> String {
+    let mut table = Table::new(["KID", "ALG", "STAGE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"], true);
+    for (key, stage) in keys {
+        let until = key.revoked_at.or(key.publish_until).map(when).unwrap_or_default();
+        let (kid, alg) = (key.kid.0.clone(), key.alg.name().to_owned());
+        table.row([kid, alg, name(key, *stage).into(), when(key.created), when(key.active_from), until]);
+    }
+    table.render()
+}
+
+fn name(key: &Key, stage: Stage) -> &'static str {
+    if key.revoked_at.is_some() { "revoked" } else { stage.name() }
+}
+
+fn shown((key, stage): &(Key, Stage)) -> Value {
+    json!({
+        "kid": key.kid,
+        "alg": key.alg,
+        "stage": name(key, *stage),
+        "created_at": iso(key.created),
+        "active_from": iso(key.active_from),
+        "publish_until": key.publish_until.map(iso),
+        "revoked_at": key.revoked_at.map(iso),
+    })
+}

@@ -1,0 +1,150 @@
+//! What is carried out on a realm: by the running server, to which it comes over the control socket, or right here.
+
+use super::input::Input;
+use super::outcome::{Failure, Outcome, Reply};
+use super::{client, events, group, keys, user};
+use app::App;
+use clap::{Args, Subcommand, ValueHint};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::engine::Engine as _;
+use store::migrations::MIGRATIONS;
+
+/// A command that works on a realm.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Request {
+    /// Manage people
+    #[command(subcommand)]
+    User(user::Command),
+    /// Manage applications
+    #[command(subcommand)]
+    Client(client::Command),
+    /// Manage groups
+    #[command(subcommand)]
+    Group(group::Command),
+    /// Manage signing keys
+    #[command(subcommand)]
+    Keys(keys::Command),
+    /// Read the audit log
+    #[command(subcommand)]
+    Events(events::Command),
+    /// Make a one-time link that makes the first account
+    ///
+    /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
+    SetupLink,
+    /// Copy the database into a new file, while the server runs or not
+    ///
+    /// The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
+    /// readable by its owner only, and one that is there already is not overwritten.
+    #[command(after_long_help = "\
+Examples:
+  portiere backup /var/backups/portiere-$(date +%F).db")]
+    Backup(Backup),
+    /// Bring the database to this program's schema
+    ///
+    /// The server does this by itself when it starts. Safe to interrupt and to repeat.
+    Migrate,
+}
+
+/// Where to copy to.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Backup {
+    /// The new file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+impl Request {
+    /// Completes what was typed with what comes from standard input and from files.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        match self {
+            Request::User(command) => command.complete(input),
+            Request::Client(command) => command.complete(input),
+            // The server's working directory is another one.
+            Request::Backup(backup) => {
+                let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
+                backup.file = std::path::absolute(&backup.file).map_err(failed)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has a meaning before there is a database, which it then makes.
+    pub fn begins(&self) -> bool {
+        matches!(
+            self,
+            Request::User(user::Command::Add(_))
+                | Request::Client(client::Command::Add(_))
+                | Request::Group(group::Command::Add(_))
+                | Request::SetupLink
+                | Request::Migrate
+        )
+    }
+
+    /// How long an answer may take. A copy takes as long as the disk needs.
+    pub fn patience(&self) -> Duration {
+        match self {
+            Request::Backup(_) => Duration::from_secs(24 * 60 * 60),
+            _ => Duration::from_secs(60),
+        }
+    }
+
+    /// The request for the next page of a list, which begins at `next`.
+    pub fn go_on(&mut self, next: String) {
+        match self {
+            Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
+            Request::Client(client::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
+            Request::Events(events::Command::List(list)) => list.go_on(next),
+            _ => {}
+        }
+    }
+
+    /// Carries it out.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Request::User(command) => command.execute(app).await,
+            Request::Client(command) => command.execute(app).await,
+            Request::Group(command) => command.execute(app).await,
+            Request::Keys(command) => command.execute(app).await,
+            Request::Events(command) => command.execute(app).await,
+            Request::SetupLink => setup_link(app).await,
+            Request::Backup(backup) => backup.execute(app).await,
+            Request::Migrate => migrate(app).await,
+        }
+    }
+}
+
+async fn setup_link(app: &App) -> Reply {
+    let Some(secret) = app.offer_setup().await? else {
+        return Err(Failure::Failed("there is an owner already, so no link can make one".into()));
+    };
+    let link = format!("{}/setup#{}", app.realm.issuer, secret.reveal());
+    let text = format!("{link}\ngood once, for 30 minutes, at the running server");
+    Ok(Outcome::new(text, json!({ "link": link, "expires_in": app::setup::LINK_LIVES.whole_seconds() })))
+}
+
+impl Backup {
+    async fn execute(self, app: &App) -> Reply {
+        let failed = |why: String| Failure::Failed(why);
+        if self.file.exists() {
+            return Err(failed(format!("{} is there already; a backup overwrites nothing", self.file.display())));
+        }
+        app.engine.backup(&self.file).await.map_err(|error| failed(error.0))?;
+        let bytes = std::fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0);
+        let text = format!(
+            "backup written to {} ({bytes} bytes)\nthe master key is not in it: keep a copy of that file (keys.master, else \
+             master.key in the data folder) in another place, or the backup cannot be used",
+            self.file.display()
+        );
+        Ok(Outcome::new(text, json!({ "file": self.file, "bytes": bytes, "contains_master_key": false })))
+    }
+}
+
+async fn migrate(app: &App) -> Reply {
+    app.engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
+    let version = MIGRATIONS.last().map_or(0, |newest| newest.version);
+    Ok(Outcome::new(format!("the database has schema version {version}"), json!({ "schema": version })))
+}

@@ -1,0 +1,252 @@
+//! People.
+
+use super::input::{self, Input, Wanted};
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::{Table, facts, iso, when};
+use app::App;
+use app::admin::users::PAGE;
+use app::sign_up::NewPerson;
+use clap::{Args, Subcommand};
+use rules::Secret;
+use rules::people::{Role, User};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be done about people.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// Make an account
+    ///
+    /// The e-mail address counts as verified, and the person may sign in with it. Without --password-stdin the password is
+    /// asked for at the terminal.
+    #[command(after_long_help = "\
+Examples:
+  portiere user add ada --email ada@example.com
+  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role admin --password-stdin")]
+    Add(Add),
+    /// List accounts
+    List(List),
+    /// Show an account, its claims and its groups
+    Show(Named),
+    /// Disable an account
+    ///
+    /// Its sessions and tokens are dead at once; it is kept with all that belongs to it.
+    Disable(Named),
+    /// Enable an account again
+    Enable(Named),
+    /// Remove an account and all that is its own
+    Remove(Named),
+    /// Set a password
+    ///
+    /// Ends every session of the account and revokes its tokens. Without --password-stdin the password is asked for at the
+    /// terminal.
+    SetPassword(SetPassword),
+    /// Set claims of an account
+    ///
+    /// Claims are those of OpenID Connect Core 5.1: name, given_name, family_name, middle_name, nickname, profile, picture,
+    /// website, gender, birthdate, zoneinfo, locale, phone_number, address; and email, which then counts as verified. An
+    /// empty value removes a claim.
+    #[command(after_long_help = "\
+Examples:
+  portiere user set ada name='Ada Lovelace' locale=en-GB
+  portiere user set ada phone_number=")]
+    Set(Set),
+}
+
+/// A new account.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Add {
+    /// The name to sign in with
+    pub name: String,
+    /// An e-mail address, with which the person may sign in too
+    #[arg(long)]
+    pub email: Option<String>,
+    /// What the account may do to this server: there is one owner
+    #[arg(long, value_name = "owner|admin|member", default_value = "member", value_parser = role)]
+    pub role: Role,
+    /// Read the password from standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+    /// The password, once it was read.
+    #[arg(skip)]
+    #[serde(with = "input")]
+    pub password: Option<Secret>,
+}
+
+/// Which accounts to list.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct List {
+    /// Begin after the account of this id
+    #[arg(long, value_name = "ID")]
+    pub after: Option<String>,
+    /// Whether the list was begun by a page before.
+    #[arg(skip)]
+    pub goes_on: bool,
+}
+
+/// Somebody.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Named {
+    /// Username, verified e-mail address or id
+    pub name: String,
+}
+
+/// A new password.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct SetPassword {
+    /// Username, verified e-mail address or id
+    pub name: String,
+    /// Read the password from standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+    /// The password, once it was read.
+    #[arg(skip)]
+    #[serde(with = "input")]
+    pub password: Option<Secret>,
+}
+
+/// New values of claims.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Set {
+    /// Username, verified e-mail address or id
+    pub name: String,
+    /// Claims and their values
+    #[arg(required = true, value_name = "CLAIM=VALUE", value_parser = claim)]
+    pub claims: Vec<(String, String)>,
+}
+
+fn role(name: &str) -> Result<Role, &'static str> {
+    Role::parse(name).ok_or("it is owner, admin or member")
+}
+
+fn claim(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("it is written CLAIM=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Command {
+    /// Reads the password where one is needed.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        let (given, password) = match self {
+            Command::Add(add) => (add.password_stdin, &mut add.password),
+            Command::SetPassword(set) => (set.password_stdin, &mut set.password),
+            _ => return Ok(()),
+        };
+        *password = Some(input.secret(Wanted { what: "password", flag: "--password-stdin", given })?);
+        Ok(())
+    }
+
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::Add(add) => add.execute(app).await,
+            Command::List(list) => list.execute(app).await,
+            Command::Show(named) => show(app, &find(app, &named.name).await?).await,
+            Command::Disable(named) => enable(app, &named.name, false).await,
+            Command::Enable(named) => enable(app, &named.name, true).await,
+            Command::Remove(named) => {
+                let user = find(app, &named.name).await?;
+                app.remove_user(&user).await??;
+                Ok(Outcome::new(format!("user {} removed", user.username), json!({ "id": user.id, "removed": true })))
+            }
+            Command::SetPassword(set) => {
+                let user = find(app, &set.name).await?;
+                app.set_password(&user, reveal(&set.password).as_bytes()).await??;
+                let text = format!("password of {} set; every session and token of the account was ended", user.username);
+                Ok(Outcome::new(text, account(&user)))
+            }
+            Command::Set(set) => {
+                let claims: Vec<(&str, &str)> = set.claims.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+                let user = app.set_claims(&find(app, &set.name).await?, &claims).await??;
+                show(app, &user).await
+            }
+        }
+    }
+}
+
+impl Add {
+    async fn execute(self, app: &App) -> Reply {
+        let email = self.email.unwrap_or_default();
+        let password = reveal(&self.password).as_bytes();
+        let user = app.add_user(&NewPerson { username: &self.name, email: &email, password }, self.role).await??;
+        Ok(Outcome::new(format!("user {} added with id {}", user.username, user.id), account(&user)))
+    }
+}
+
+impl List {
+    async fn execute(self, app: &App) -> Reply {
+        let users = app.users(self.after.as_deref().unwrap_or("")).await?;
+        let next = users.last().filter(|_| users.len() as i64 >= PAGE).map(|last| last.id.0.clone());
+        if users.is_empty() && !self.goes_on {
+            let hint = "no users yet; add one with: portiere user add NAME --email ADDRESS";
+            return Ok(Outcome::new(hint, json!([])));
+        }
+        let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED", "ID"], !self.goes_on);
+        for user in &users {
+            let (email, role) = (user.email.clone().unwrap_or_default(), user.role.name().to_owned());
+            table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
+        }
+        Ok(Outcome::new(table.render(), users.iter().map(account).collect()).then(next))
+    }
+}
+
+async fn find(app: &App, name: &str) -> Result<User, Failure> {
+    let found = app.find_user(name).await?;
+    found.ok_or_else(|| Failure::Failed(format!("no user is called {name}; see: portiere user list")))
+}
+
+async fn enable(app: &App, name: &str, enabled: bool) -> Reply {
+    app.set_user_enabled(&find(app, name).await?, enabled).await??;
+    let user = find(app, name).await?;
+    let text = match enabled {
+        true => format!("user {} enabled", user.username),
+        false => format!("user {} disabled; every session and token of the account was ended", user.username),
+    };
+    Ok(Outcome::new(text, account(&user)))
+}
+
+async fn show(app: &App, user: &User) -> Reply {
+    let groups = app.groups_of(user).await?;
+    let verified = if user.email_verified { "" } else { " (not verified)" };
+    let claims = user.profile.claims();
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut lines = vec![
+        ("username", user.username.clone()),
+        ("id", user.id.0.clone()),
+        ("email", user.email.as_ref().map(|email| format!("{email}{verified}")).unwrap_or_default()),
+        ("role", user.role.name().into()),
+        ("state", state(user).into()),
+        ("groups", groups.join(", ")),
+        ("created", when(user.created)),
+        ("updated", when(user.updated)),
+        ("disabled", user.disabled_at.map(when).unwrap_or_default()),
+    ];
+    lines.extend(claims.iter().map(|(name, value)| (name.as_str(), word(value))));
+    let mut shown = account(user);
+    shown["groups"] = json!(groups);
+    shown["claims"] = json!(claims);
+    Ok(Outcome::new(facts(&lines), shown))
+}
+
+fn state(user: &User) -> &'static str {
+    if user.is_enabled() { "enabled" } else { "disabled" }
+}
+
+/// An account for programs.
+pub fn account(user: &User) -> Value {
+    json!({
+        "id": user.id,
+        "username": user.username,
+        "email": user.email,
+        "email_verified": user.email_verified,
+        "role": user.role.name(),
+        "disabled": !user.is_enabled(),
+        "disabled_at": user.disabled_at.map(iso),
+        "created_at": iso(user.created),
+        "updated_at": iso(user.updated),
+    })
+}
+
+fn reveal(password: &Option<Secret>) -> &str {
+    password.as_ref().map_or("", Secret::reveal)
+}

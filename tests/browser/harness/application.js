@@ -1,0 +1,112 @@
+// A small application on an origin of its own, signing people in with openid-client as its documentation shows.
+import http from "node:http";
+import { randomUUID } from "node:crypto";
+import * as oidc from "openid-client";
+
+const escaped = (text) => text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+const html = (title, body) => `<!doctype html><html lang="en"><title>${title}</title><h1>${title}</h1>${body}</html>`;
+
+export class Application {
+  #pending = new Map();
+  #config;
+
+  /** Registers an application at `server` and starts it. `options` are those of `client add`; `id` and `name` are its own. */
+  static async start(server, { id, secretless = false, ...options }) {
+    const application = new Application();
+    await application.#listen();
+    application.id = id;
+    const { secret } = await server.addClient(id, {
+      redirectUri: application.callback,
+      postLogoutRedirectUri: `${application.origin}/signed-out`,
+      ...(secretless && { public: true }),
+      ...options,
+    });
+    const authentication = secretless ? oidc.None() : oidc.ClientSecretBasic(secret);
+    application.#config = await oidc.discovery(new URL(server.issuer), id, {}, authentication, { execute: [oidc.allowInsecureRequests] });
+    return application;
+  }
+
+  get callback() {
+    return `${this.origin}/callback`;
+  }
+
+  get config() {
+    return this.#config;
+  }
+
+  async #listen() {
+    this.http = http.createServer((request, response) => {
+      this.#answer(request, response).catch((error) => this.#show(response, "Failed", { error: error.error ?? error.message, code: error.code }));
+    });
+    await new Promise((done) => this.http.listen(0, "127.0.0.1", done));
+    this.origin = `http://127.0.0.1:${this.http.address().port}`;
+  }
+
+  stop() {
+    this.http.closeAllConnections();
+    return new Promise((done) => this.http.close(done));
+  }
+
+  /** Where a browser begins to sign in; `parameters` are added to the authorization request. */
+  signInUrl(parameters = {}) {
+    return `${this.origin}/sign-in?${new URLSearchParams(parameters)}`;
+  }
+
+  /** The authorization request, and what the response to it has to match. */
+  async authorization(parameters = {}) {
+    const checks = { pkceCodeVerifier: oidc.randomPKCECodeVerifier(), expectedState: randomUUID(), expectedNonce: oidc.randomNonce(), idTokenExpected: true };
+    this.#pending.set(checks.expectedState, checks);
+    const url = oidc.buildAuthorizationUrl(this.#config, {
+      redirect_uri: this.callback,
+      scope: "openid profile email",
+      code_challenge: await oidc.calculatePKCECodeChallenge(checks.pkceCodeVerifier),
+      code_challenge_method: "S256",
+      state: checks.expectedState,
+      nonce: checks.expectedNonce,
+      ...parameters,
+    });
+    return { url, checks };
+  }
+
+  async #answer(request, response) {
+    const url = new URL(request.url, this.origin);
+    if (url.pathname === "/sign-in") {
+      const { url: location } = await this.authorization(Object.fromEntries(url.searchParams));
+      response.writeHead(303, { location: location.href }).end();
+    } else if (url.pathname === "/callback") {
+      await this.#finish(request, response, url);
+    } else if (url.pathname === "/sign-out") {
+      const location = oidc.buildEndSessionUrl(this.#config, { id_token_hint: this.tokens.id_token, post_logout_redirect_uri: `${this.origin}/signed-out`, state: "bye" });
+      response.writeHead(303, { location: location.href }).end();
+    } else {
+      this.#show(response, url.pathname === "/signed-out" ? "Signed out" : "An application", Object.fromEntries(url.searchParams));
+    }
+  }
+
+  async #finish(request, response, url) {
+    let answer = url;
+    let fields = url.searchParams;
+    if (request.method === "POST") {
+      let body = "";
+      for await (const chunk of request) body += chunk;
+      fields = new URLSearchParams(body);
+      answer = new Request(url, { method: "POST", body: fields });
+    }
+    const checks = this.#pending.get(fields.get("state"));
+    this.#pending.delete(fields.get("state"));
+    if (!checks) throw new Error("this sign-in did not begin here");
+    this.tokens = await oidc.authorizationCodeGrant(this.#config, answer, checks);
+    const claims = this.tokens.claims();
+    this.#show(response, "Signed in", await oidc.fetchUserInfo(this.#config, this.tokens.access_token, claims.sub));
+  }
+
+  #show(response, title, value) {
+    response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+    response.end(html(title, `<pre>${escaped(JSON.stringify(value))}</pre>`));
+  }
+
+  /** What the application shows in `visitor`'s window: its title and the value below it. */
+  async shown({ page }) {
+    return { title: await page.locator("h1").innerText(), value: JSON.parse(await page.locator("pre").innerText()) };
+  }
+}

@@ -1,0 +1,137 @@
+// A real Chromium that watches what it is shown: whatever a page of ours does wrong on the way makes the test fail.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+import { chromium } from "playwright-core";
+
+const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const largestPage = 50 * 1024;
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const viewports = [{ width: 390, height: 844 }, { width: 1280, height: 800 }];
+export const themes = ["light", "dark"];
+
+/** Starts the browser. Chromium's sandbox needs an ordinary user. */
+export function launch() {
+  const args = process.getuid?.() === 0 ? [...quiet, "--no-sandbox"] : quiet;
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+}
+
+/** A browser window with cookies of its own. `origin` is the server whose pages are watched. */
+export class Visitor {
+  #problems = [];
+  #weights = new Map();
+  #pending = [];
+
+  static async arrive(browser, origin, options = {}) {
+    const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+    const page = await context.newPage();
+    return new Visitor(context, page, origin);
+  }
+
+  constructor(context, page, origin) {
+    Object.assign(this, { context, page, origin });
+    page.on("console", (message) => this.#heard(message));
+    page.on("pageerror", (error) => this.#blame(`script: ${error.message}`));
+    page.on("request", (request) => this.#asked(request));
+    page.on("response", (response) => this.#pending.push(this.#answered(response).catch(() => {})));
+    page.on("dialog", (dialog) => {
+      this.#blame(`dialog: ${dialog.message()}`);
+      return dialog.dismiss();
+    });
+  }
+
+  get #ours() {
+    return this.page.url().startsWith(`${this.origin}/`);
+  }
+
+  #blame(what) {
+    this.#problems.push(`${this.page.url()}: ${what}`);
+  }
+
+  /** Content-Security-Policy violations come as console errors. That a page is a 4xx is one too, and is no fault of the page. */
+  #heard(message) {
+    const status = /^Failed to load resource: the server responded with a status of/.test(message.text());
+    if (message.type() === "error" && !status && this.#ours) this.#blame(`console: ${message.text()}`);
+  }
+
+  #asked(request) {
+    const elsewhere = new URL(request.url()).origin !== this.origin;
+    if (this.#ours && elsewhere && !request.isNavigationRequest()) this.#blame(`request to another origin: ${request.url()}`);
+  }
+
+  /** Adds up what a page weighs, its styles and scripts included. */
+  async #answered(response) {
+    const request = response.request();
+    const kind = request.resourceType();
+    if (new URL(response.url()).origin !== this.origin || !["document", "stylesheet", "script", "image"].includes(kind)) return;
+    if (kind !== "document" && response.status() >= 400) this.#blame(`${response.status()} for ${response.url()}`);
+    const location = response.headers()["location"];
+    const weight = location ? 0 : (await response.body()).length;
+    const document = kind === "document" ? response.url() : request.frame().url();
+    const total = (kind === "document" ? 0 : this.#weights.get(document) ?? 0) + weight;
+    this.#weights.set(document, total);
+    if (total > largestPage) this.#blame(`${document} weighs ${total} bytes`);
+  }
+
+  /** Opens an address and answers its HTTP status. */
+  async open(url) {
+    const response = await this.page.goto(new URL(url, this.origin).href);
+    return response.status();
+  }
+
+  /** Presses a button and waits for the page that follows. Answers that page's HTTP status. */
+  async press(selector) {
+    const [response] = await Promise.all([
+      this.page.waitForNavigation({ waitUntil: "load" }),
+      this.page.locator(selector).first().click(),
+    ]);
+    return response?.status();
+  }
+
+  /** Fills fields by name. */
+  async fill(values) {
+    for (const [name, value] of Object.entries(values)) await this.page.fill(`main [name="${name}"]:not([type="hidden"])`, value);
+  }
+
+  /** Fills in the sign-in form and sends it. */
+  async signIn({ login, password }) {
+    await this.fill(await this.page.locator("#login").count() ? { login, password } : { password });
+    return this.press('form[action$="/login"] button.main');
+  }
+
+  allow = () => this.press('button[name="decision"][value="allow"]');
+  deny = () => this.press('button[name="decision"][value="deny"]');
+  text = (selector = "main") => this.page.locator(selector).first().innerText();
+
+  /** Checks the page that is shown with axe-core on a phone and on a desktop, light and dark, and for sideways scrolling. */
+  async inspect() {
+    for (const colorScheme of themes) {
+      await this.page.emulateMedia({ colorScheme });
+      for (const viewport of viewports) {
+        await this.page.setViewportSize(viewport);
+        const found = await violations(this.page);
+        for (const one of found) this.#blame(`axe (${viewport.width} px, ${colorScheme}): ${one}`);
+      }
+    }
+  }
+
+  /** Closes the window, and fails if anything was wrong in it. */
+  async leave() {
+    await Promise.all(this.#pending);
+    await this.context.close();
+    assert.deepEqual(this.#problems, []);
+  }
+}
+
+/** What is wrong with a page, one line each. */
+export async function violations(page) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { rules: { "target-size": { enabled: true } } });
+    const lines = violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} at ${target}: ${failureSummary}`));
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth > clientWidth) lines.push(`scrolls sideways: ${scrollWidth} in ${clientWidth} px`);
+    return lines;
+  });
+}

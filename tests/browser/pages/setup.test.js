@@ -1,0 +1,97 @@
+// The first minutes of a server: the set-up link, the first account, and "Try it".
+import test, { after, before } from "node:test";
+import assert from "node:assert/strict";
+import { Portiere } from "../../interop/harness/portiere.js";
+import { launch, Visitor } from "../harness/chromium.js";
+
+const owner = { username: "ada", email: "ada@example.test", password: "a number of engines" };
+let server;
+let browser;
+let guest;
+
+before(async () => {
+  [server, browser] = await Promise.all([Portiere.start(), launch()]);
+  guest = await Visitor.arrive(browser, server.issuer);
+});
+after(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+test("a fresh server's home page says what to do next", async () => {
+  await guest.open("/");
+  assert.match(await guest.text(), /portiere setup-link/);
+  await guest.inspect();
+});
+
+test("the set-up page refuses a wrong code, and keeps what was typed", async () => {
+  await guest.open("/setup#not-the-code");
+  await guest.inspect();
+  await guest.fill({ username: owner.username, email: owner.email, password: owner.password });
+  await guest.press("button.main");
+  assert.equal(await guest.page.inputValue("#username"), owner.username);
+  assert.equal(await guest.page.inputValue("#password"), "");
+  assert.ok(await guest.page.locator('[role="alert"]').count());
+  await guest.inspect();
+});
+
+test("a common password and one made of the person's own name are refused", async () => {
+  for (const password of ["password123", `${owner.username}${owner.username}${owner.username}`]) {
+    await guest.open("/");
+    await guest.open(await server.setupLink());
+    await guest.fill({ ...owner, password });
+    await guest.press("button.main");
+    assert.ok(await guest.page.locator("#password-wrong").count(), password);
+  }
+});
+
+test("the link's code is taken from the fragment and leaves the address bar", async () => {
+  await guest.open("/");
+  await guest.open(await server.setupLink());
+  assert.equal(new URL(guest.page.url()).hash, "");
+  assert.equal(await guest.page.isVisible("#token"), false);
+});
+
+test("the first account is made, and its owner is signed in", async () => {
+  await guest.fill(owner);
+  await guest.press("button.main");
+  assert.equal(new URL(guest.page.url()).pathname, "/account");
+  assert.ok(await guest.page.locator('[role="status"]').count());
+  assert.equal(await guest.page.inputValue("#email"), owner.email);
+  await guest.inspect();
+});
+
+test("the set-up page is closed from then on", async () => {
+  const other = await Visitor.arrive(browser, server.issuer);
+  const status = await other.open("/setup");
+  assert.ok([404, 410].includes(status), String(status));
+  assert.equal(await other.page.locator("#username").count(), 0);
+  await other.inspect();
+  await other.leave();
+});
+
+test("Try it walks through a whole sign-in and shows each step", async () => {
+  await guest.open("/");
+  await guest.inspect();
+  await guest.press('a[href$="/try"]');
+  await guest.page.locator("#try-go").waitFor();
+  await guest.inspect();
+  await guest.press("#try-go");
+  assert.ok(await guest.page.locator('button[value="allow"]').count(), "the built-in client asks for consent");
+  await guest.inspect();
+  await guest.allow();
+  await guest.page.locator("#step-userinfo figure").nth(1).waitFor();
+  assert.equal(new URL(guest.page.url()).search, "", "the code leaves the address bar");
+  const text = await guest.text();
+  for (const shown of ["curl", "id_token", "preferred_username", owner.email, server.issuer]) assert.ok(text.includes(shown), shown);
+  assert.equal(await guest.page.isVisible("#try-problem"), false);
+  assert.equal(await guest.text("#step-claims figcaption >> nth=1"), `${await guest.page.getAttribute("#try-labels", "data-claims")}: ${await guest.page.getAttribute("#try-steps", "data-verified")}`);
+  await guest.inspect();
+});
+
+test("Try it ends with signing out", async () => {
+  await guest.press("#step-end form button");
+  await guest.open("/account");
+  assert.ok(await guest.page.locator("#password").count());
+  await guest.leave();
+});

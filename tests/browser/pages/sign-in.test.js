@@ -1,0 +1,137 @@
+// Signing in at an application on another origin.
+import test from "node:test";
+import assert from "node:assert/strict";
+import { application, person, server, signInAt, visitor } from "../harness/fixture.js";
+
+test("a person signs in, consents, and is known to the application; the second time nothing is asked", async () => {
+  const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
+  await guest.page.goto(app.signInUrl());
+  assert.match(await guest.text(), new RegExp(app.id));
+  await guest.inspect();
+  await guest.signIn({ ...alice, password: "not the password" });
+  assert.ok(await guest.page.locator('[role="alert"]').count());
+  assert.equal(await guest.page.inputValue("#login"), alice.login);
+  await guest.inspect();
+  await guest.signIn(alice);
+  assert.match(await guest.text(), new RegExp(app.origin), "the consent page names where it leads");
+  await guest.inspect();
+  await guest.allow();
+  const { title, value } = await app.shown(guest);
+  assert.equal(title, "Signed in");
+  assert.equal(value.preferred_username, alice.login);
+  await guest.page.goto(app.signInUrl());
+  assert.equal((await app.shown(guest)).title, "Signed in", "consent is remembered");
+  await guest.page.goto(app.signInUrl({ prompt: "none" }));
+  assert.equal((await app.shown(guest)).title, "Signed in");
+  await guest.leave();
+});
+
+test("sign-in by e-mail address, in any case", async () => {
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  const info = await signInAt(app, guest, { ...alice, login: `${alice.login}@EXAMPLE.test`.toUpperCase() });
+  assert.equal(info.preferred_username, alice.login);
+  await guest.leave();
+});
+
+test("a person who says no is back at the application with access_denied", async () => {
+  const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
+  await guest.page.goto(app.signInUrl());
+  await guest.signIn(alice);
+  await guest.deny();
+  assert.deepEqual(await app.shown(guest), { title: "Failed", value: { error: "access_denied", code: "OAUTH_AUTHORIZATION_RESPONSE_ERROR" } });
+  await guest.leave();
+});
+
+for (const mode of ["fragment", "form_post"]) {
+  test(`response_mode=${mode}`, async () => {
+    const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
+    await guest.page.goto(app.signInUrl({ response_mode: mode }));
+    await guest.signIn(alice);
+    await Promise.all([guest.page.waitForURL((url) => url.href.startsWith(app.callback)), guest.page.click('button[value="allow"]')]);
+    if (mode === "fragment") assert.match(new URL(guest.page.url()).hash, /code=.*iss=|iss=.*code=/);
+    else assert.equal((await app.shown(guest)).title, "Signed in");
+    await guest.leave();
+  });
+}
+
+test("prompt=login names the person and offers another account", async () => {
+  const [app, alice, bob, guest] = await Promise.all([application({ trusted: true }), person(), person("bob"), visitor()]);
+  await signInAt(app, guest, alice);
+  await guest.page.goto(app.signInUrl({ prompt: "login" }));
+  assert.equal(await guest.page.locator("#login").count(), 0);
+  await guest.inspect();
+  await guest.press('button[value="other"]');
+  await guest.signIn(bob);
+  assert.equal((await app.shown(guest)).value.preferred_username, bob.login);
+  await guest.leave();
+});
+
+test("prompt=select_account", async () => {
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  await signInAt(app, guest, alice);
+  await guest.page.goto(app.signInUrl({ prompt: "select_account" }));
+  await guest.inspect();
+  await guest.press('button[value="continue"]');
+  assert.equal((await app.shown(guest)).title, "Signed in");
+  await guest.leave();
+});
+
+test("login and consent are complete without JavaScript", async () => {
+  const [app, alice, guest] = await Promise.all([application(), person(), visitor({ javaScriptEnabled: false })]);
+  const info = await signInAt(app, guest, alice);
+  assert.equal(info.preferred_username, alice.login);
+  const again = await visitor({ javaScriptEnabled: false });
+  await again.page.goto(app.signInUrl({ response_mode: "form_post" }));
+  await again.signIn(alice);
+  await again.press("#response button");
+  assert.equal((await app.shown(again)).title, "Signed in");
+  await Promise.all([guest.leave(), again.leave()]);
+});
+
+test("login and consent by keyboard alone, with the focus always to be seen", async () => {
+  const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
+  const { page } = guest;
+  const focused = () => page.evaluate(() => {
+    const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(document.activeElement);
+    return { id: document.activeElement.id, value: document.activeElement.value, seen: (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none" };
+  });
+  const tabTo = async (wanted) => {
+    for (let step = 0; step < 12; step++) {
+      const { seen, ...at } = await focused();
+      if (Object.entries(wanted).every(([name, value]) => at[name] === value)) return assert.ok(seen, `focus on ${JSON.stringify(at)}`);
+      await page.keyboard.press("Tab");
+    }
+    return assert.fail(`${JSON.stringify(wanted)} cannot be reached`);
+  };
+  await page.goto(app.signInUrl());
+  assert.equal((await focused()).id, "login", "the cursor is where typing begins");
+  await page.keyboard.type(alice.login);
+  await tabTo({ id: "password" });
+  await page.keyboard.type(alice.password);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  await tabTo({ value: "allow" });
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal((await app.shown(guest)).title, "Signed in");
+  await guest.leave();
+});
+
+test("pages speak the person's language", async () => {
+  for (const [locale, expected] of [["it-IT", "it"], ["de-CH", "de"], ["fr-FR", "en"]]) {
+    const [app, guest] = await Promise.all([application(), visitor({ locale })]);
+    await guest.page.goto(app.signInUrl());
+    assert.equal(await guest.page.getAttribute("html", "lang"), expected);
+    await guest.inspect();
+    await guest.leave();
+  }
+});
+
+test("the session cookie is HttpOnly and SameSite=Lax, and new at each sign-in", async () => {
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  const session = async () => (await guest.context.cookies(server.issuer)).find(({ name }) => name.startsWith("sid-"));
+  await signInAt(app, guest, alice);
+  const first = await session();
+  assert.deepEqual({ httpOnly: first.httpOnly, sameSite: first.sameSite, path: first.path }, { httpOnly: true, sameSite: "Lax", path: "/" });
+  await signInAt(app, guest, alice, { prompt: "login" });
+  assert.notEqual((await session()).value, first.value);
+  await guest.leave();
+});
