@@ -86,6 +86,13 @@ pub(crate) struct Scene {
     pub(crate) hint: Option<UserId>,
 }
 
+/// Whose turn it is: a flow, the session of its browser, and the browser.
+struct Turn<'a> {
+    flow: Flow,
+    session: Option<(Session, User)>,
+    browser: &'a Browser,
+}
+
 impl App {
     /// A request as it arrives.
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
@@ -101,7 +108,7 @@ impl App {
         let client = self.client(&client, epoch).await?;
         match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
             Err(outcome) => Ok(*outcome),
-            Ok(scene) => self.go_on(scene, flow, session, consent, browser).await,
+            Ok(scene) => self.go_on(scene, consent, Turn { flow, session, browser }).await,
         }
     }
 
@@ -117,7 +124,7 @@ impl App {
         let client = self.client(&client, epoch).await?;
         match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
             Err(outcome) => Ok(*outcome),
-            Ok(scene) => self.go_on(scene, flow, session, consent, browser).await,
+            Ok(scene) => self.go_on(scene, consent, Turn { flow, session, browser }).await,
         }
     }
 
@@ -180,31 +187,18 @@ impl App {
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
-    async fn go_on(
-        &self,
-        scene: Scene,
-        flow: Flow,
-        session: Option<(Session, User)>,
-        consent: Option<Consent>,
-        browser: &Browser,
-    ) -> Result<Outcome, Fault> {
-        let facts = scene.facts(session.as_ref(), consent.as_ref());
-        match step::next(&scene.request, &facts, flow.progress(false), &self.realm, self.clock.now()) {
-            Ok(Step::Issue) => self.issue(&scene, &flow, browser, false).await,
-            Ok(step) => self.show(&scene, step, flow, session, browser),
+    async fn go_on(&self, scene: Scene, consent: Option<Consent>, turn: Turn<'_>) -> Result<Outcome, Fault> {
+        let facts = scene.facts(turn.session.as_ref(), consent.as_ref());
+        match step::next(&scene.request, &facts, turn.flow.progress(false), &self.realm, self.clock.now()) {
+            Ok(Step::Issue) => self.issue(&scene, &turn.flow, turn.browser, false).await,
+            Ok(step) => self.show(&scene, step, turn),
             Err(error) => Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error))),
         }
     }
 
     /// The page that comes next.
-    pub(crate) fn show(
-        &self,
-        scene: &Scene,
-        step: Step,
-        mut flow: Flow,
-        session: Option<(Session, User)>,
-        browser: &Browser,
-    ) -> Result<Outcome, Fault> {
+    fn show(&self, scene: &Scene, step: Step, turn: Turn<'_>) -> Result<Outcome, Fault> {
+        let Turn { mut flow, session, browser } = turn;
         let destination = scene.request.back.to.origin().to_owned();
         let client = scene.client.name.clone();
         match (step, session) {
@@ -295,7 +289,7 @@ impl App {
         let epoch = self.epoch().await?;
         let client = self.client(&client, epoch).await?;
         match self.scene(&params, client.as_ref(), epoch, true).await? {
-            Ok(scene) => self.show(&scene, Step::SignIn, flow, None, browser),
+            Ok(scene) => self.show(&scene, Step::SignIn, Turn { flow, session: None, browser }),
             Err(outcome) => Ok(*outcome),
         }
     }
@@ -306,8 +300,7 @@ impl App {
         &self,
         scene: &Scene,
         progress: Progress,
-        started: &Started,
-        user: &User,
+        (started, user): (&Started, &User),
         (now, fresh): (Time, &Fresh),
     ) -> Result<Result<Decision<Response, Error>, Step>, Fault> {
         let consent = self.ask(Between(&user.id, &scene.client.id)).await?;

@@ -97,7 +97,7 @@ impl App {
                     origin: &attempt.browser.origin,
                 };
                 let judged = judge(&after, &self.realm.settings, now, &fresh);
-                self.follow(judged, user, scene.as_ref(), flow_ref, (now, &fresh)).await
+                self.follow((judged, user), scene.as_ref(), flow_ref, (now, &fresh)).await
             })
             .await?;
         Ok(match reply {
@@ -176,8 +176,7 @@ impl App {
     /// Continues a successful attempt to a code, in the same batch, where nothing more is to be asked.
     async fn follow(
         &self,
-        judged: Decision<Started, Refusal>,
-        user: Option<User>,
+        (judged, user): (Decision<Started, Refusal>, Option<User>),
         scene: Option<&Scene>,
         flow: &Flow,
         (now, fresh): (Time, &Fresh),
@@ -189,7 +188,7 @@ impl App {
             (Err(refusal), _) => return Ok(Decision { changes, reply: Err(refusal) }),
         };
         let Some(scene) = scene else { return Ok(Decision { changes, reply: Ok((started, user, None)) }) };
-        let respond = match self.complete(scene, flow.progress(false), &started, &user, (now, fresh)).await? {
+        let respond = match self.complete(scene, flow.progress(false), (&started, &user), (now, fresh)).await? {
             Err(_step) => None,
             Ok(issued) => {
                 changes.extend(issued.changes);

@@ -1,19 +1,191 @@
-//! The control socket.
+//! The control socket, through which commands reach the server that holds the database.
+//!
+//! `portiere.sock` in the data folder, mode 0600. One request and its answer a connection, as [`wire`] says. Whoever
+//! connects must be the server's own user, or root; whoever listens must own the data folder, or be the caller, or root:
+//! the kernel tells both sides who the other one is.
+
+mod wire;
+
+#[cfg(test)]
+mod tests;
 
 use crate::boot::{BootError, Instance};
-use std::path::Path;
+use crate::cli::{Failure, Reply, Request};
+use app::App;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-/// A socket on which commands arrive.
-pub struct Control;
+/// The socket's name in the data folder.
+const NAME: &str = "portiere.sock";
+/// The longest path that is used as it is: addresses of sockets hold 103 to 107 bytes, depending on the platform.
+const LONGEST_PATH: usize = 100;
+/// The longest request, in bytes.
+const LONGEST_REQUEST: u32 = 1 << 20;
+/// The longest answer, in bytes: a page of clients, each with a key set.
+const LONGEST_ANSWER: u32 = 64 << 20;
+/// In which time a request must have come, and an answer must have gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Callers at a time; more wait.
+const CALLERS: usize = 16;
 
-/// Listens in the data folder.
-pub fn listen(_data: &Path, _instance: &Instance) -> Result<Control, BootError> {
-    Ok(Control)
+/// A request, with the version of the program that sends it.
+#[derive(Serialize, Deserialize)]
+struct Asked<R> {
+    version: String,
+    request: R,
+}
+
+/// The socket on which commands arrive. Dropping it removes it.
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+    app: App,
+    owner: u32,
+}
+
+/// Listens in the data folder. A socket that a killed server left there is replaced: whoever holds the database, as
+/// `instance` proves, is the only server.
+pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
+    let failed = |error: io::Error| BootError::Other(format!("the control socket {}/{NAME}: {error}", data.display()));
+    let path = data.join(NAME);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = short(data).and_then(|short| UnixListener::bind(&short.path)).map_err(failed)?;
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(Control { listener, path, app: instance.app.clone(), owner: rustix::process::geteuid().as_raw() })
+}
+
+/// A path that fits into a socket's address.
+struct Short {
+    path: PathBuf,
+    /// Behind the path, where it goes through a file descriptor.
+    _folder: Option<File>,
+}
+
+/// The socket in `data`: by its path, or through the opened folder when that path is too long.
+fn short(data: &Path) -> io::Result<Short> {
+    let path = data.join(NAME);
+    if path.as_os_str().len() <= LONGEST_PATH {
+        return Ok(Short { path, _folder: None });
+    }
+    let folder = File::open(data)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}/{NAME}", folder.as_raw_fd()));
+    Ok(Short { path, _folder: Some(folder) })
 }
 
 impl Control {
-    /// Serves commands until it fails.
+    /// Answers requests until it is dropped, which ends those that run.
     pub async fn run(self) {
-        std::future::pending::<()>().await;
+        let mut callers = JoinSet::new();
+        loop {
+            while callers.len() >= CALLERS {
+                callers.join_next().await;
+            }
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    callers.spawn(answer(stream, self.app.clone(), self.owner));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the control socket cannot accept");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+            while callers.try_join_next().is_some() {}
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+async fn answer(mut stream: UnixStream, app: App, owner: u32) {
+    let reply = match listened_to(&stream, owner) {
+        Err(why) => {
+            tracing::warn!(%why, "a caller of the control socket was turned away");
+            Err(Failure::Failed(why))
+        }
+        Ok(()) => match timeout(PATIENCE, wire::receive::<Asked<Value>>(&mut stream, LONGEST_REQUEST)).await {
+            Err(_) => return,
+            Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
+            Ok(Ok(asked)) => match read(asked) {
+                Ok(request) => Box::pin(request.execute(&app)).await,
+                Err(why) => Err(why),
+            },
+        },
+    };
+    if let Ok(Err(error)) = timeout(PATIENCE, wire::send(&mut stream, &reply)).await {
+        tracing::warn!(%error, "a command went away before its answer");
+    }
+}
+
+fn listened_to(stream: &UnixStream, owner: u32) -> Result<(), String> {
+    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?.uid();
+    match caller == owner || caller == 0 {
+        true => Ok(()),
+        false => Err(format!("user {caller} may not command this server, only user {owner} and root")),
+    }
+}
+
+/// A request of this program's own version is always understood; one of another version usually is.
+fn read(asked: Asked<Value>) -> Result<Request, Failure> {
+    serde_json::from_value(asked.request).map_err(|error| {
+        let (theirs, ours) = (asked.version, env!("CARGO_PKG_VERSION"));
+        Failure::Failed(format!(
+            "the server (version {ours}) does not know this command of version {theirs}: restart the server ({error})"
+        ))
+    })
+}
+
+/// Has `request` carried out by the server that runs on `data`; `None` when none does.
+pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failure> {
+    let failed = |error: io::Error| Failure::Failed(format!("the control socket {}/{NAME}: {error}", data.display()));
+    let connected = match short(data) {
+        Ok(short) => timeout(PATIENCE, UnixStream::connect(&short.path)).await,
+        Err(error) => Ok(Err(error)),
+    };
+    let mut stream = match connected {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Ok(Err(error)) => return Err(failed(error)),
+        Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
+    };
+    trusted(&stream, data).map_err(failed)?;
+    let asked = Asked { version: env!("CARGO_PKG_VERSION").to_owned(), request };
+    // A server that turns the caller away answers without reading.
+    let sent = timeout(PATIENCE, wire::send(&mut stream, &asked)).await;
+    match timeout(request.patience(), wire::receive(&mut stream, LONGEST_ANSWER)).await {
+        Ok(Ok(reply)) => Ok(Some(reply)),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            sent.map_err(io::Error::from).flatten().map_err(failed)?;
+            Err(Failure::Failed("the server ended before it answered: it may have done it or not".into()))
+        }
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(Failure::Failed("the server did not answer in time: it may have done it or not".into())),
+    }
+}
+
+/// Secrets are told only to those who could read the database anyway.
+fn trusted(stream: &UnixStream, data: &Path) -> io::Result<()> {
+    let listener = stream.peer_cred()?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    match listener == own || listener == 0 || listener == fs::metadata(data)?.uid() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("user {listener} listens there"))),
     }
 }

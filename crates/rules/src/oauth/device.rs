@@ -57,7 +57,7 @@ pub enum Stage {
     /// Somebody said no.
     Denied,
     /// Somebody said yes.
-    Approved(Approval),
+    Approved(Box<Approval>),
     /// Tokens were handed out.
     Redeemed,
 }

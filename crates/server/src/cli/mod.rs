@@ -1,8 +1,146 @@
-//! The command line.
+//! The command line: one table of commands ([`table`]), and from it the parser, the help, the manual pages, the completions
+//! and `docs/guide/commands.md`.
+//!
+//! Owns words, flags, standard input and output, and exit codes. A [`Request`] is completed here with what comes from
+//! standard input and files, and carried out on an [`App`](app::App): in the running server, which it reaches over the
+//! [control socket](crate::control), or right here where no server runs. What it does is `app`'s to know.
 
+mod client;
+mod config;
+mod docs;
+mod events;
+mod group;
+mod input;
+mod keys;
+mod outcome;
+mod reach;
+mod registration;
+mod request;
+mod restore;
+mod serve;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod user;
+
+pub use outcome::{Failure, Outcome, Reply};
+pub use request::Request;
+
+use crate::config::{Config, LogFormat, Sources};
+use crate::logs::Logs;
+use input::Input;
+use outcome::Printer;
+use reach::Reach;
+use serde_json::json;
+use std::io::{self, Write};
 use std::process::ExitCode;
+use store::migrations::MIGRATIONS;
+use table::{Cli, Command, Global};
+use tracing::level_filters::LevelFilter;
 
-/// Runs the command line.
+/// Does what the command line says.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    match table::parse(std::env::args_os().collect()) {
+        Err(no_command) => no_command.tell(),
+        Ok(cli) => match run(cli) {
+            Ok(code) => code,
+            Err(failure) => failure.tell(),
+        },
+    }
+}
+
+fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Serve(serve) => {
+            serve::run(config::load(global.sources(serve.options()))?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Request(request) => carry_out(&global, request),
+        Command::Restore(restore) => {
+            let config = quiet(&global)?;
+            let outcome = runtime()?.block_on(Box::pin(restore.run(&config)))?;
+            Ok(show(&global, &outcome))
+        }
+        Command::Config(command) => Ok(show(&global, &command.run(global.sources(Vec::new()))?)),
+        Command::Version => Ok(show(&global, &version())),
+        Command::Completions { shell } => Ok(print(&docs::completions(shell))),
+        Command::Man(man) => Ok(print(&man.page()?)),
+        Command::Load(options) => {
+            load::cli::main(&options, &mut io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+impl Global {
+    /// Where the configuration comes from, with further `flags`.
+    fn sources(&self, mut flags: Vec<(&'static str, String)>) -> Sources {
+        flags.extend(self.data.iter().map(|data| ("data", data.to_string_lossy().into_owned())));
+        Sources::of_process(self.config.clone(), flags)
+    }
+}
+
+/// The configuration for everything but the server: only what is amiss is logged, for people.
+fn quiet(global: &Global) -> Result<Config, Failure> {
+    let mut config = config::load(global.sources(Vec::new()))?;
+    config.log.level = config.log.level.min(LevelFilter::WARN);
+    config.log.format = LogFormat::Text;
+    Ok(config)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Has a request carried out, page by page where it is a list.
+fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure> {
+    let config = quiet(global)?;
+    request.complete(&mut Input::of_process())?;
+    let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut printer = Printer::new(io::stdout().lock(), global.json);
+    runtime()?.block_on(async {
+        let mut reach = Reach::new(&config);
+        let shown = loop {
+            let outcome = match reach.ask(&request).await {
+                Ok(outcome) => outcome,
+                Err(failure) => break Err(failure),
+            };
+            if let Err(error) = printer.show(&outcome) {
+                break Ok(Err(error));
+            }
+            match outcome.next {
+                Some(next) => request.go_on(next),
+                None => break Ok(printer.finish()),
+            }
+        };
+        reach.close().await;
+        shown.map(written)
+    })
+}
+
+fn version() -> Outcome {
+    let schema = MIGRATIONS.last().map_or(0, |newest| newest.version);
+    let version = env!("CARGO_PKG_VERSION");
+    Outcome::new(format!("portiere {version}"), json!({ "version": version, "schema": schema }))
+}
+
+fn show(global: &Global, outcome: &Outcome) -> ExitCode {
+    let mut printer = Printer::new(io::stdout().lock(), global.json);
+    written(printer.show(outcome).and_then(|()| printer.finish()))
+}
+
+/// Writes a text as it is.
+fn print(text: impl AsRef<[u8]>) -> ExitCode {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+}
+
+/// Whoever reads may stop early (`| head`); anything else that keeps the answer from its reader is a failure.
+fn written(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => Failure::Failed(format!("standard output: {error}")).tell(),
+    }
 }

@@ -6,6 +6,7 @@ use super::outcome::Failure;
 use app::admin::clients::ClientSecret;
 use app::keyring::ALGS;
 use clap::{Args, ValueEnum, ValueHint};
+use rules::id::ClientId;
 use rules::jose::{Alg, JwkSet};
 use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::scope::{STANDARD, Scope};
@@ -185,7 +186,7 @@ impl Add {
             scope: self.scope(),
             native: self.native || (auth_methods == [AuthMethod::None] && self.redirect_uri.iter().any(|uri| is_native(uri))),
             auth_methods,
-            id: self.id.into(),
+            id: ClientId(self.id),
             redirect_uris: self.redirect_uri,
             post_logout_redirect_uris: self.post_logout_redirect_uri,
             jwks: self.keys,

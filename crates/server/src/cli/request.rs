@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
-use store::engine::Engine as _;
 use store::migrations::MIGRATIONS;
 
 /// A command that works on a realm.

@@ -17,7 +17,7 @@ pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result
         .collect::<rusqlite::Result<BTreeSet<(i64, i64)>>>()?;
     let steps = schema::remaining(migrations, &done).map_err(|error| Fault::Group(error.to_string()))?;
     for step in steps {
-        tracing::info!(version = step.version, step = step.step, name = step.name, "schema step");
+        tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
         execute(conn, "BEGIN IMMEDIATE")?;
         let ran = take(conn, &step).and_then(|()| execute(conn, "COMMIT"));
         if ran.is_err() && !conn.is_autocommit() {

@@ -66,7 +66,12 @@ pub(super) fn grant(realm: &RealmId, consent: &Consent) -> Vec<Write> {
     let (user, client) = (&consent.user, &consent.client);
     let insert = "INSERT INTO consents (realm, user_id, client_id, scope, granted) VALUES (?, ?, ?, ?, ?)";
     vec![
-        write(super::changes::FORGET_CONSENT, values![realm, user, client], Must::Any),
+        revoke(realm, user, client),
         write(insert, values![realm, user, client, consent.scope.to_string(), consent.granted], Must::Touch(1)),
     ]
+}
+
+pub(super) fn revoke(realm: &RealmId, user: &UserId, client: &ClientId) -> Write {
+    let sql = "DELETE FROM consents WHERE realm = ? AND user_id = ? AND client_id = ?";
+    write(sql, values![realm, user, client], Must::Any)
 }

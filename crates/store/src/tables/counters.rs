@@ -35,6 +35,10 @@ pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
+pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {
+    write("DELETE FROM counters WHERE realm = ? AND name = ?", values![realm, key], Must::Any)
+}
+
 /// One more failure, whoever else counts at the same time.
 pub(super) fn failure(realm: &RealmId, key: Handle, until: Time, expires: Time) -> Vec<Write> {
     let absent =

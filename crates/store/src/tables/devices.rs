@@ -81,12 +81,12 @@ fn stage(row: &mut Columns) -> Option<Stage> {
         "pending" => Stage::Pending,
         "denied" => Stage::Denied,
         "redeemed" => Stage::Redeemed,
-        "approved" => Stage::Approved(Approval {
+        "approved" => Stage::Approved(Box::new(Approval {
             user: UserId(user?),
             session: SessionId(session?),
             family: FamilyId(family?),
             granted: json(&granted?)?,
-        }),
+        })),
         _ => return None,
     })
 }
@@ -124,4 +124,22 @@ pub(super) fn answer(realm: &RealmId, device: Handle, approval: Option<&Approval
             write(sql, row, Must::Touch(1))
         }
     }
+}
+
+pub(super) fn polled(realm: &RealmId, device: Handle, at: Time, interval_s: i64) -> Write {
+    let sql = "UPDATE devices SET polled = ?, interval_s = ? WHERE realm = ? AND handle = ?";
+    write(sql, values![at, interval_s, realm, device], Must::Any)
+}
+
+/// Consumes an approval: of any number of parallel polls, one touches the row.
+pub(super) fn redeem(realm: &RealmId, device: Handle, at: Time) -> Write {
+    let sql =
+        "UPDATE devices SET stage = 'redeemed' WHERE realm = ? AND handle = ? AND stage = 'approved' AND expires > ?";
+    write(sql, values![realm, device, at], Must::Touch(1))
+}
+
+pub(super) fn drop_approvals(realm: &RealmId, user: &UserId, client: Option<&ClientId>) -> Write {
+    let sql =
+        "DELETE FROM devices WHERE realm = ? AND user_id = ? AND stage = 'approved' AND (? IS NULL OR client_id = ?)";
+    write(sql, values![realm, user, client, client], Must::Any)
 }

@@ -98,6 +98,11 @@ pub(super) fn rotate(realm: &RealmId, family: &FamilyId, rotation: &Rotation) ->
     write(sql, row, Must::Touch(1))
 }
 
+pub(super) fn revoke(realm: &RealmId, family: &FamilyId, at: Time) -> Write {
+    let sql = "UPDATE families SET revoked_at = ? WHERE realm = ? AND id = ? AND revoked_at IS NULL";
+    write(sql, values![at, realm, family], Must::Any)
+}
+
 pub(super) fn revoke_all(
     realm: &RealmId,
     user: &UserId,

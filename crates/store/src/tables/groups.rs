@@ -1,8 +1,8 @@
 //! Groups of people.
 
 use super::row::{Columns, every};
-use super::{Question, read, values};
-use crate::engine::{Read, Row, Value};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Value, Write};
 use rules::id::{FamilyId, GroupId, RealmId, UserId};
 
 /// A group, as lists show it.
@@ -77,4 +77,26 @@ impl Question for All {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, |row| Some(Group { id: GroupId(row.text()?), name: row.text()? }))
     }
+}
+
+pub(super) fn add(realm: &RealmId, group: &GroupId, name: &str) -> Write {
+    let sql = "INSERT INTO user_groups (realm, id, name) VALUES (?, ?, ?)";
+    write(sql, values![realm, group, name], Must::Touch(1))
+}
+
+pub(super) fn remove(realm: &RealmId, group: &GroupId) -> Vec<Write> {
+    vec![
+        write("DELETE FROM members WHERE realm = ? AND group_id = ?", values![realm, group], Must::Any),
+        write("DELETE FROM user_groups WHERE realm = ? AND id = ?", values![realm, group], Must::Touch(1)),
+    ]
+}
+
+pub(super) fn set_member(realm: &RealmId, group: &GroupId, user: &UserId, member: bool) -> Vec<Write> {
+    let out = "DELETE FROM members WHERE realm = ? AND user_id = ? AND group_id = ?";
+    let mut writes = vec![write(out, values![realm, user, group], Must::Any)];
+    if member {
+        let sql = "INSERT INTO members (realm, user_id, group_id) VALUES (?, ?, ?)";
+        writes.push(write(sql, values![realm, user, group], Must::Touch(1)));
+    }
+    writes
 }

@@ -6,6 +6,7 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::id::{Kid, RealmId};
 use rules::jose::Alg;
 use rules::keys::Key;
+use rules::time::Time;
 
 /// Every key of a realm.
 pub struct All;
@@ -50,4 +51,19 @@ pub(super) fn add(realm: &RealmId, key: &Key) -> Write {
         key.revoked_at
     ];
     write(sql, row, Must::Touch(1))
+}
+
+pub(super) fn retire(realm: &RealmId, kid: &Kid, until: Time) -> Write {
+    let sql = "UPDATE signing_keys SET publish_until = ? WHERE realm = ? AND kid = ?";
+    write(sql, values![until, realm, kid], Must::Touch(1))
+}
+
+pub(super) fn activate(realm: &RealmId, kid: &Kid, at: Time) -> Write {
+    let sql = "UPDATE signing_keys SET active_from = ? WHERE realm = ? AND kid = ?";
+    write(sql, values![at, realm, kid], Must::Touch(1))
+}
+
+pub(super) fn revoke(realm: &RealmId, kid: &Kid, at: Time) -> Write {
+    let sql = "UPDATE signing_keys SET revoked_at = ? WHERE realm = ? AND kid = ? AND revoked_at IS NULL";
+    write(sql, values![at, realm, kid], Must::Touch(1))
 }

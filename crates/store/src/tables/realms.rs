@@ -46,3 +46,13 @@ pub(super) fn offer_setup(realm: &RealmId, link: Handle, expires: Time) -> Vec<W
         write(insert, values![realm, link, expires], Must::Touch(1)),
     ]
 }
+
+pub(super) fn bump_epoch(realm: &RealmId) -> Write {
+    write("UPDATE realms SET epoch = epoch + 1 WHERE id = ?", values![realm], Must::Touch(1))
+}
+
+/// Uses a set-up link up.
+pub(super) fn use_setup(realm: &RealmId, link: Handle, now: Time) -> Write {
+    let sql = "DELETE FROM setup_links WHERE realm = ? AND link = ? AND expires > ?";
+    write(sql, values![realm, link, now], Must::Touch(1))
+}

@@ -8,6 +8,7 @@ use rules::id::{RealmId, SessionId, UserId};
 use rules::login::session::Session;
 use rules::people::User;
 use rules::secret::Handle;
+use rules::time::Time;
 
 /// Columns of a session, under the alias `s`.
 macro_rules! session_columns {
@@ -107,4 +108,19 @@ pub(super) fn raise(realm: &RealmId, session: &Session, was: Handle) -> Write {
     let amr = to_json(&session.amr);
     let row = values![session.handle, session.auth_time, amr, session.last_seen, realm, &session.id, was];
     write(sql, row, Must::Touch(1))
+}
+
+pub(super) fn touch(realm: &RealmId, session: &SessionId, at: Time) -> Write {
+    let sql = "UPDATE sessions SET last_seen = ? WHERE realm = ? AND id = ? AND last_seen < ?";
+    write(sql, values![at, realm, session, at], Must::Any)
+}
+
+pub(super) fn end(realm: &RealmId, session: &SessionId, at: Time) -> Write {
+    let sql = "UPDATE sessions SET ended_at = ? WHERE realm = ? AND id = ? AND ended_at IS NULL";
+    write(sql, values![at, realm, session], Must::Any)
+}
+
+pub(super) fn end_all(realm: &RealmId, user: &UserId, except: Option<&SessionId>, at: Time) -> Write {
+    let sql = "UPDATE sessions SET ended_at = ? WHERE realm = ? AND user_id = ? AND ended_at IS NULL AND id <> ?";
+    write(sql, values![at, realm, user, except.map_or("", SessionId::as_str)], Must::Any)
 }

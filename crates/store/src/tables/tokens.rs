@@ -4,8 +4,9 @@ use super::row::{json, one, to_json};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
-use rules::id::RealmId;
+use rules::id::{ClientId, RealmId};
 use rules::oauth::token::{AccessClaims, Opaque};
+use rules::time::Time;
 
 /// What an opaque access token stands for.
 pub struct ByHandle(pub Handle);
@@ -36,4 +37,19 @@ impl Question for IsRevoked<'_> {
 pub(super) fn issue(realm: &RealmId, token: &Opaque) -> Write {
     let sql = "INSERT INTO opaque_tokens (realm, handle, claims, expires) VALUES (?, ?, ?, ?)";
     write(sql, values![realm, token.handle, to_json(&token.claims), token.expires], Must::Touch(1))
+}
+
+pub(super) fn drop_opaque(realm: &RealmId, token: Handle) -> Write {
+    write("DELETE FROM opaque_tokens WHERE realm = ? AND handle = ?", values![realm, token], Must::Any)
+}
+
+pub(super) fn revoke(realm: &RealmId, jti: &str, expires: Time) -> Write {
+    let sql = "INSERT INTO revoked_tokens (realm, jti, expires) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+    write(sql, values![realm, jti, expires], Must::Any)
+}
+
+/// Uses an assertion up: its key is there from then on.
+pub(super) fn use_assertion(realm: &RealmId, client: &ClientId, jti: Handle, expires: Time) -> Write {
+    let sql = "INSERT INTO assertions (realm, client_id, jti, expires) VALUES (?, ?, ?, ?)";
+    write(sql, values![realm, client, jti, expires], Must::Touch(1))
 }

@@ -171,3 +171,23 @@ pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
     writes.push(write("DELETE FROM users WHERE realm = ? AND id = ?", values![realm, user], Must::Touch(1)));
     writes
 }
+
+pub(super) fn claim_owner(realm: &RealmId, user: &UserId) -> Write {
+    write("INSERT INTO owners (realm, user_id) VALUES (?, ?)", values![realm, user], Must::Touch(1))
+}
+
+/// Replaces a stored password, unless somebody else did since it was looked at.
+pub(super) fn set_password(realm: &RealmId, user: &UserId, (seen, password): (Option<&str>, &str), at: Time) -> Write {
+    let sql = "UPDATE users SET password = ?, updated = ? WHERE realm = ? AND id = ? AND COALESCE(password, '') = ?";
+    write(sql, values![password, at, realm, user, seen.unwrap_or("")], Must::Touch(1))
+}
+
+pub(super) fn set_profile(realm: &RealmId, user: &UserId, profile: &Profile, at: Time) -> Write {
+    let sql = "UPDATE users SET profile = ?, updated = ? WHERE realm = ? AND id = ?";
+    write(sql, values![profile.text(), at, realm, user], Must::Touch(1))
+}
+
+pub(super) fn set_disabled(realm: &RealmId, user: &UserId, disabled_at: Option<Time>, at: Time) -> Write {
+    let sql = "UPDATE users SET disabled_at = ?, updated = ? WHERE realm = ? AND id = ?";
+    write(sql, values![disabled_at, at, realm, user], Must::Touch(1))
+}

@@ -1,0 +1,86 @@
+//! The way to a realm: the running server, or, where none runs, the database itself.
+
+use super::outcome::{Failure, Reply};
+use super::request::Request;
+use crate::boot::{BootError, Instance};
+use crate::config::Config;
+use crate::control;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to start or to stop, and another command to end, before it is called stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Carries out requests wherever the database is held.
+pub struct Reach<'a> {
+    config: &'a Config,
+    here: Option<Instance>,
+}
+
+impl<'a> Reach<'a> {
+    /// Nothing is opened yet.
+    pub fn new(config: &'a Config) -> Self {
+        Reach { config, here: None }
+    }
+
+    /// Has a request carried out: by the server if one listens, else on the database, which this process then holds.
+    /// While the database is held by somebody who does not listen, a server starts or stops or another command runs.
+    pub async fn ask(&mut self, request: &Request) -> Reply {
+        let began = Instant::now();
+        loop {
+            if let Some(instance) = &self.here {
+                return Box::pin(request.clone().execute(&instance.app)).await;
+            }
+            if let Some(reply) = control::ask(&self.config.server.data, request).await? {
+                return reply;
+            }
+            match self.open(request).await? {
+                Some(instance) => self.here = Some(instance),
+                None if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+                None => {
+                    let data = self.config.server.data.display();
+                    return Err(Failure::Failed(format!("{data} is held by a process that does not answer")));
+                }
+            }
+        }
+    }
+
+    async fn open(&self, request: &Request) -> Result<Option<Instance>, Failure> {
+        let data = &self.config.server.data;
+        if !request.begins() && !self.config.database().exists() {
+            let why = format!("there is no database in {}; is --data right?", data.display());
+            return Err(Failure::Failed(why));
+        }
+        own(data)?;
+        let port = self.config.server.listen.first().map_or(0, |address| address.port());
+        match Box::pin(Instance::open(self.config, &self.config.public_url(port))).await {
+            Ok(instance) => Ok(Some(instance)),
+            Err(BootError::InUse) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets go of the database, if this process holds it.
+    pub async fn close(self) {
+        if let Some(instance) = self.here {
+            instance.close().await;
+        }
+    }
+}
+
+/// Files that root makes in the data folder of somebody else would keep their server from starting.
+pub fn own(data: &Path) -> Result<(), Failure> {
+    let Ok(folder) = fs::metadata(data) else { return Ok(()) };
+    let (owner, user) = (folder.uid(), rustix::process::geteuid().as_raw());
+    match owner == user {
+        true => Ok(()),
+        false => {
+            let data = data.display();
+            Err(Failure::Failed(format!("{data} belongs to user {owner}: run this as that user, or start the server")))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `serve`.
+
+use super::outcome::Failure;
+use crate::boot;
+use crate::config::Config;
+use crate::logs::Logs;
+use clap::Args;
+use std::time::Duration;
+
+/// What `serve` takes.
+#[derive(Clone, Debug, Args)]
+pub struct Serve {
+    /// An address to listen on; several are given by repeating the flag [default: 127.0.0.1:8080 and [::1]:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<String>,
+    /// The URL under which people and applications reach the server: the issuer [default: http://localhost with the port of
+    /// --listen]
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+}
+
+impl Serve {
+    /// Its flags as options of the configuration.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let listen = self.listen.iter().map(|address| ("listen", address.clone()));
+        listen.chain(self.public_url.iter().map(|url| ("public_url", url.clone()))).collect()
+    }
+}
+
+/// Runs the server until it is told to stop.
+pub fn run(config: Config) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("portiere")
+        .enable_all()
+        .build()
+        .map_err(|error| failed(&error))?;
+    let ended = runtime.block_on(Box::pin(boot::run(config)));
+    // What still runs on other threads, such as a copy of the database, has had its time.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(ended?)
+}

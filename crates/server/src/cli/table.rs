@@ -1,0 +1,150 @@
+//! The table of commands.
+
+use super::config;
+use super::docs::Man;
+use super::outcome::Failure;
+use super::request::Request;
+use super::restore::Restore;
+use super::serve::Serve;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// An OpenID provider in one binary with one data folder
+///
+/// Commands that work on people, applications, groups and keys may be run whether or not the server runs: while it does,
+/// they go through the control socket in the data folder.
+#[derive(Debug, Parser)]
+#[command(name = "portiere", version, max_term_width = 100, subcommand_required = true, after_help = "\
+Exit codes: 0 done, 1 failed, 2 wrong use.", after_long_help = "\
+Examples:
+  portiere serve
+  portiere user add ada --email ada@example.com --role admin
+  portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
+  portiere client list --json
+
+Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong use (the same).")]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What holds for every command.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// The data folder [default: ./data]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data: Option<PathBuf>,
+    /// The configuration file [default: what PORTIERE_CONFIG names, else none]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server
+    ///
+    /// Without any configuration it listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It prints where it
+    /// is and, while there is no account, a one-time link that makes the first one. SIGTERM and Ctrl-C stop it after what
+    /// runs is finished.
+    #[command(after_long_help = "\
+Examples:
+  portiere serve
+  portiere serve --listen 0.0.0.0:443 --public-url https://login.example.com --config portiere.toml")]
+    Serve(Serve),
+    /// What is carried out on a realm.
+    #[command(flatten)]
+    Request(Request),
+    /// Put a backup in the place of the database, while no server runs
+    ///
+    /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code and token in it
+    /// is ended, since it cannot know what was signed out or revoked after it was made. Accounts, applications, groups,
+    /// consents and keys are as they were.
+    #[command(after_long_help = "\
+Examples:
+  portiere restore /var/backups/portiere-2030-01-31.db
+  portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db")]
+    Restore(Restore),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print the version
+    Version,
+    /// Print a shell's completions
+    #[command(after_long_help = "\
+Examples:
+  portiere completions bash > /etc/bash_completion.d/portiere
+  portiere completions zsh > /usr/local/share/zsh/site-functions/_portiere
+  portiere completions fish > ~/.config/fish/completions/portiere.fish")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or that of one command
+    #[command(after_long_help = "\
+Examples:
+  portiere man | man -l -
+  portiere man client add | man -l -
+  portiere man --dir /usr/local/share/man/man1")]
+    Man(Man),
+    /// Put load on a provider on this machine, and measure it
+    Load(Box<load::cli::Options>),
+}
+
+/// Why there is no command to carry out.
+pub enum NoCommand {
+    /// Help or a version was asked for.
+    Text(String),
+    /// It makes no sense.
+    Wrong(Failure),
+}
+
+/// Reads the command line.
+pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
+    Cli::try_parse_from(&words).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => NoCommand::Text(error.render().to_string()),
+        _ => NoCommand::Wrong(Failure::Use(one_line(&error.render().to_string(), &words))),
+    })
+}
+
+/// The parser's report, without the usage that follows it, on one line, and where to read more.
+fn one_line(report: &str, words: &[OsString]) -> String {
+    let paragraphs = report.split("\n\n").take_while(|paragraph| !paragraph.starts_with("Usage:"));
+    let told = paragraphs.filter(|paragraph| !paragraph.starts_with("For more information"));
+    let text: Vec<String> = told.map(|told| told.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let text = text.join("; ");
+    format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), path(words))
+}
+
+/// The longest beginning of `words` that names a command, without flags.
+fn path(words: &[OsString]) -> String {
+    let mut command = Cli::command();
+    let mut path = vec!["portiere".to_owned()];
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        let Some(next) = command.find_subcommand(word) else { continue };
+        command = next.clone();
+        path.push(word.to_owned());
+    }
+    path.join(" ")
+}
+
+impl NoCommand {
+    /// Says it.
+    pub fn tell(self) -> ExitCode {
+        match self {
+            NoCommand::Text(text) => super::print(&text),
+            NoCommand::Wrong(failure) => failure.tell(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Black-box tests of the real binary over HTTP: one module per specification, one per class of attacks, races, crashes
+//! and durability. Servers start once per configuration and are shared; every test brings its own people and
+//! applications, so tests may run side by side.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "these are tests")]
+
+mod attacks;
+mod crash;
+mod durability;
+mod races;
+mod rfc;
+mod scale;
+mod support;

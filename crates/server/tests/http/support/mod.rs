@@ -1,0 +1,39 @@
+//! What every test uses: servers, browsers, applications, tokens.
+
+mod app;
+mod browser;
+mod jwt;
+mod server;
+mod wire;
+
+pub use app::{App, Authorization, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
+pub use browser::{Browser, Form, Person};
+pub use jwt::{EcKey, Jwt, encode, jwt, now};
+pub use server::{Output, Server, default_server, short_server, sign_up_server, strict_server};
+pub use wire::{Answer, Call, pairs_of};
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A name that no other test of this run has.
+pub fn unique(prefix: &str) -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Does `act` on `count` threads that start together; the results in no order.
+pub fn at_once<T: Send>(count: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = Barrier::new(count);
+    std::thread::scope(|scope| {
+        let racers: Vec<_> = (0..count)
+            .map(|at| {
+                let (start, act) = (&start, &act);
+                scope.spawn(move || {
+                    start.wait();
+                    act(at)
+                })
+            })
+            .collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    })
+}

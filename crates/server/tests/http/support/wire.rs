@@ -1,0 +1,174 @@
+//! HTTP/1.1 as a test speaks it: one request a connection, every byte as given.
+
+use load::wire::Jar;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Call {
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+}
+
+impl Call {
+    /// Any method, without a body.
+    pub fn new(method: &str, target: &str) -> Self {
+        Call { method: method.into(), target: target.into(), headers: Vec::new(), body: None }
+    }
+
+    pub fn get(target: &str) -> Self {
+        Call::new("GET", target)
+    }
+
+    /// A POST of a form.
+    pub fn post(target: &str, fields: &[(&str, &str)]) -> Self {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        Call::new("POST", target).body("application/x-www-form-urlencoded", body)
+    }
+
+    pub fn body(mut self, kind: &str, body: impl Into<Vec<u8>>) -> Self {
+        self.body = Some(body.into());
+        self.header("content-type", kind)
+    }
+
+    /// One more header field.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub fn cookies(self, jar: &Jar) -> Self {
+        let line: Vec<String> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if line.is_empty() { self } else { self.header("cookie", &line.join("; ")) }
+    }
+
+    fn bytes(&self, host: &str) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", self.method, self.target);
+        if !self.headers.iter().any(|(name, _)| name == "host") {
+            head.push_str(&format!("host: {host}\r\n"));
+        }
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = &self.body {
+            head.push_str(&format!("content-length: {}\r\n", body.len()));
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(self.body.as_deref().unwrap_or(b""));
+        bytes
+    }
+
+    /// Sends it; `None` when the connection breaks before a whole answer came.
+    pub fn try_send(&self, port: u16) -> Option<Answer> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        stream.set_nodelay(true).ok()?;
+        // A server that refuses a long request may close before all of it was written.
+        let written = stream.write_all(&self.bytes(&format!("localhost:{port}")));
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes);
+        Answer::parse(&bytes).filter(|_| (written.is_ok() && read.is_ok()) || !bytes.is_empty())
+    }
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Option<Answer> {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let answer = Answer { status, headers, body: bytes[end + 4..].to_vec() };
+        let length = answer.header("content-length").map(|length| length.parse::<usize>());
+        match length {
+            Some(Ok(length)) if length != answer.body.len() => None,
+            _ => Some(answer),
+        }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
+    }
+
+    pub fn location(&self) -> Option<&str> {
+        self.header("location")
+    }
+
+    /// The parameters that a redirect carries, in query or fragment.
+    #[track_caller]
+    pub fn landed(&self) -> HashMap<String, String> {
+        let to = self.location().unwrap_or_else(|| panic!("no redirect: {} {}", self.status, self.text()));
+        let carried = to.split_once(['?', '#']).map_or("", |(_, carried)| carried);
+        pairs_of(carried).into_iter().collect()
+    }
+
+    /// The error code of JSON.
+    pub fn error(&self) -> String {
+        serde_json::from_slice::<Value>(&self.body)
+            .ok()
+            .and_then(|json| json["error"].as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub fn must_be(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{:?} {}", self.headers, self.text());
+        self
+    }
+
+    /// A JSON error.
+    #[track_caller]
+    pub fn must_fail(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status, self.error().as_str()), (status, code), "{}", self.text());
+        self
+    }
+
+    /// EPAGE: a local page that says no, and leads nowhere.
+    #[track_caller]
+    pub fn must_stay_here(self) -> Self {
+        assert_eq!(self.status, 400, "{}", self.text());
+        assert_eq!(self.location(), None);
+        assert!(self.header("refresh").is_none() && !self.text().contains("http-equiv=\"refresh\""));
+        self
+    }
+}
+
+/// Decoded pairs of a query or form.
+pub fn pairs_of(text: &str) -> Vec<(String, String)> {
+    form_urlencoded::parse(text.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
