@@ -1,7 +1,7 @@
 //! From an authorization request to a code, page by page.
 
 use crate::browser::Browser;
-use crate::flow::{Flow, Sealed, To};
+use crate::flow::{Flow, Question, Sealed, To};
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::UserId;
@@ -203,12 +203,12 @@ impl App {
         let client = scene.client.name.clone();
         match (step, session) {
             (Step::Consent(scope), Some((session, user))) => {
-                flow.session = Some(session.id.clone());
+                flow.asks = Some(Question::Consent(session.id.clone()));
                 let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Consent(Box::new(asked), scope))
             }
             (Step::Choose, Some((session, user))) => {
-                flow.session = Some(session.id.clone());
+                flow.asks = Some(Question::Choice(session.id.clone()));
                 let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Choose(Box::new(asked)))
             }
@@ -216,6 +216,8 @@ impl App {
                 // Somebody who only has to prove again who they are cannot become somebody else on the way.
                 let again = scene.request.prompt.login || scene.request.max_age.is_some();
                 let known = session.filter(|_| again && !scene.request.prompt.select_account);
+                flow.asks = None;
+                flow.expects = known.as_ref().map(|(_, user)| user.id.clone());
                 let login = known.as_ref().map(|(_, user)| user.username.clone());
                 let login = login.or_else(|| scene.request.login_hint.clone()).unwrap_or_default();
                 let page = SignIn {
@@ -277,6 +279,7 @@ impl App {
     /// The choice of the account that is signed in already, or of another.
     pub async fn choose(&self, mut flow: Flow, go_on: bool, browser: &Browser) -> Result<Outcome, Fault> {
         flow.chosen = go_on;
+        flow.expects = None;
         if go_on {
             return self.resume(flow, browser).await;
         }

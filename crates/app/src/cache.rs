@@ -38,7 +38,7 @@ impl Cache {
 
 impl App {
     /// The realm's epoch now.
-    pub(crate) async fn epoch(&self) -> Result<i64, Fault> {
+    pub async fn epoch(&self) -> Result<i64, Fault> {
         self.epoch_of(self.ask(Epoch).await?)
     }
 

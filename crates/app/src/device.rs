@@ -62,8 +62,8 @@ impl App {
         let address = address_key(&self.keyring.lookup, &format!("user code:{}", browser.address_key));
         let (mine, theirs) = self.ask((counters::Of(person), counters::Of(address))).await?;
         let (policy, now) = (&self.realm.settings.throttle, self.clock.now());
-        for seen in [mine, theirs] {
-            if let Err(wait) = policy.address_admits(seen, now) {
+        for (seen, free) in [(mine, policy.free), (theirs, policy.address_free)] {
+            if let Err(wait) = policy.leaky_admits(seen, free, now) {
                 return Ok(Err(Lookup::Wait(wait)));
             }
         }
@@ -78,13 +78,8 @@ impl App {
             return Ok(Ok(Waiting { device, client }));
         }
         self.settle(|now, _| async move {
-            let mut miss = Decision::<(), ()>::accept(());
-            for (key, seen, free) in [(person, mine, policy.free), (address, theirs, policy.address_free)] {
-                let count = seen.map_or(0, |seen| seen.count) + 1;
-                let (until, expires) = (now + policy.wait(count, free), now + policy.forget);
-                miss = miss.and(Change::CountFailure { key, until, expires });
-            }
-            Ok(miss)
+            let miss = [person, address].map(|key| Change::CountFailure { key, at: now, leak: policy.leak });
+            Ok(Decision::<(), ()>::accept(()).with(miss))
         })
         .await?
         .ok();

@@ -23,12 +23,25 @@ pub struct Flow {
     /// An account was chosen since.
     #[serde(default)]
     pub chosen: bool,
-    /// The session for which a page asks, once one is known: an answer in another session does not count.
+    /// What a page asks of the owner of a session: an answer to another question, or in another session, does not
+    /// count (MF-02).
     #[serde(default)]
-    pub session: Option<SessionId>,
+    pub asks: Option<Question>,
     /// Whom the sign-in page expects: nobody else will do.
     #[serde(default)]
     pub expects: Option<UserId>,
+}
+
+/// What a page asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Question {
+    /// Whether to go on with this account.
+    Choice(SessionId),
+    /// Whether an application may have what it asks for.
+    Consent(SessionId),
+    /// Whether to sign out.
+    SignOut(SessionId),
 }
 
 /// Where a flow leads.
@@ -56,7 +69,7 @@ pub enum Place {
 impl Flow {
     /// A flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
-        Flow { to, started: now, chosen: false, session: None, expects: None }
+        Flow { to, started: now, chosen: false, asks: None, expects: None }
     }
     /// How far it has come, as the rules count.
     pub fn progress(&self, consented: bool) -> Progress {

@@ -1,7 +1,7 @@
 //! RP-Initiated Logout.
 
 use crate::browser::Browser;
-use crate::flow::{Flow, Sealed, To};
+use crate::flow::{Flow, Question, Sealed, To};
 use crate::{App, Fault};
 use rules::login::session::{Session, leave};
 use rules::oauth::client::Client;
@@ -25,6 +25,8 @@ pub enum Leaving {
         user: Box<User>,
         /// The session.
         session: Box<Session>,
+        /// Where the browser goes afterwards: the page's `form-action`.
+        destination: Option<String>,
     },
     /// Nobody is signed in any more. Where to, when it is a registered address.
     Left {
@@ -55,11 +57,13 @@ impl App {
         });
         let name = client.map(|client| client.name.clone());
         match (step, session) {
-            (Step::Confirm(_), Some((session, user))) => {
+            (Step::Confirm(to), Some((session, user))) => {
                 let mut flow = Flow::new(To::Out(params.pairs().to_vec()), now);
-                flow.session = Some(session.id.clone());
+                flow.asks = Some(Question::SignOut(session.id.clone()));
                 let flow = self.seal(&flow, browser)?;
-                Ok(Leaving::Confirm { flow, client: name, user: Box::new(user), session: Box::new(session) })
+                let destination = to.map(|to| to.origin().to_owned());
+                let (user, session) = (Box::new(user), Box::new(session));
+                Ok(Leaving::Confirm { flow, client: name, user, session, destination })
             }
             (Step::SignOut(to), Some((session, _))) => {
                 self.leave(&session, browser).await?;

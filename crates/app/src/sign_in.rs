@@ -58,6 +58,8 @@ struct Attempt<'a> {
     /// The account that the attempt counts for: its id, or the name of nobody.
     counters: Counters,
     user: Option<User>,
+    /// Whether this browser has signed in to the account before.
+    known: bool,
     typed: &'a Typed<'a>,
     browser: &'a Browser,
 }
@@ -82,9 +84,7 @@ impl App {
         let (attempt, flow_ref, scene) = (&attempt, &flow, &scene);
         let reply = self
             .settle(|now, fresh| async move {
-                let (user, before, address) = self
-                    .ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid), counters::Of(attempt.counters.address)))
-                    .await?;
+                let (user, before) = self.ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid))).await?;
                 // What was proved was the password of the account as it stood before the hash.
                 let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
                 let before = self.prove(attempt.browser, before, now);
@@ -92,7 +92,6 @@ impl App {
                     user: user.as_ref(),
                     matches: proof.ok && expected && same,
                     counters: attempt.counters,
-                    address,
                     before: before.as_ref().map(|(session, _)| session),
                     origin: &attempt.browser.origin,
                 };
@@ -127,7 +126,7 @@ impl App {
             account: account_key(&self.keyring.lookup, &account, device.as_deref()),
             address: address_key(&self.keyring.lookup, &browser.address_key),
         };
-        Ok(Attempt { key, counters, user, typed, browser })
+        Ok(Attempt { key, counters, user, known: device.is_some(), typed, browser })
     }
 
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
@@ -140,6 +139,7 @@ impl App {
                 let (account, address) =
                     self.ask((counters::Of(counters.account), counters::Of(counters.address))).await?;
                 let policy = &self.realm.settings.throttle;
+                let address = address.filter(|_| !attempt.known);
                 Ok(begin(&Before { counters, account, address, policy }, now))
             })
             .await?;
@@ -285,12 +285,18 @@ impl App {
     /// The sign-in page of a flow, on the way to an application or to a page of ours.
     pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
         let scene = self.scene_of(&flow).await?;
-        let login = scene.as_ref().and_then(|scene| scene.request.login_hint.clone()).unwrap_or_default();
+        let expected = match &flow.expects {
+            Some(who) => self.ask(users::ById(who)).await?.map(|user| user.username),
+            None => None,
+        };
+        let again = expected.is_some();
+        let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
+        let login = expected.or_else(hinted).unwrap_or_default();
         Ok(SignIn {
             flow: self.seal(&flow, browser)?,
             client: scene.as_ref().map(|scene| scene.client.name.clone()),
             login,
-            again: false,
+            again,
             destination: scene.map(|scene| scene.request.back.to.origin().to_owned()),
         })
     }

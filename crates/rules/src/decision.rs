@@ -14,7 +14,7 @@ use crate::oauth::token::Opaque;
 use crate::people::User;
 use crate::people::user::Profile;
 use crate::secret::Handle;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A reply and its changes. A refusal may carry changes too: the replay of a code is refused *and* revokes the family.
 #[must_use]
@@ -146,7 +146,7 @@ pub enum Change {
     /// An attempt turned out well.
     ForgetAttempts { key: Handle },
     /// A failure counts, whoever else counts at the same time.
-    CountFailure { key: Handle, until: Time, expires: Time },
+    CountFailure { key: Handle, at: Time, leak: Span },
     /// A sign-in to an unknown name failed: one row per address and minute.
     CountStranger { address: String, at: Time },
 

@@ -34,7 +34,7 @@ pub struct Before<'a> {
     pub counters: Counters,
     /// Earlier failures of the account.
     pub account: Option<Counter>,
-    /// Earlier failures of the address.
+    /// Earlier failures of the address; `None` too where this browser is known to the account.
     pub address: Option<Counter>,
     /// How guessers are slowed.
     pub policy: &'a Policy,
@@ -42,7 +42,7 @@ pub struct Before<'a> {
 
 /// Admits an attempt and counts it as failed before anything is hashed. Known and unknown names alike.
 pub fn begin(before: &Before<'_>, now: Time) -> Decision<Counted, Refusal> {
-    if let Err(wait) = before.policy.address_admits(before.address, now) {
+    if let Err(wait) = before.policy.leaky_admits(before.address, before.policy.address_free, now) {
         return Decision::refuse(Refusal::Wait(wait));
     }
     match before.policy.admit(before.counters.account, before.account, before.policy.free, now) {
@@ -59,8 +59,6 @@ pub struct After<'a> {
     pub matches: bool,
     /// Where the attempt is counted.
     pub counters: Counters,
-    /// Earlier failures of the address.
-    pub address: Option<Counter>,
     /// The live session of this browser.
     pub before: Option<&'a Session>,
     /// From where.
@@ -77,9 +75,8 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
             return Decision { changes: entered.changes, reply: Ok(started) }.and(forget);
         }
     }
-    let (until, expires) = settings.throttle.address_failed(after.address, now);
-    let failed =
-        Decision::refuse(Refusal::Wrong).and(Change::CountFailure { key: after.counters.address, until, expires });
+    let count = Change::CountFailure { key: after.counters.address, at: now, leak: settings.throttle.leak };
+    let failed = Decision::refuse(Refusal::Wrong).and(count);
     match after.user {
         Some(user) => {
             let event = Event::new(Kind::SignInFailed, now).user(&user.id).address(&after.origin.address);

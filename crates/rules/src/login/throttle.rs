@@ -1,7 +1,8 @@
 //! Slowing a guesser without locking anybody out for good.
 //!
 //! Failures are counted per account (or per account and known device) and per address. A few are free; after that each
-//! further attempt has to wait, twice as long each time up to a limit. Success clears the account's count.
+//! further attempt on an account has to wait, twice as long each time up to a limit, and success clears the count. An
+//! address, which many may share, is held to a steady rate of failures instead.
 
 use crate::secret::{Handle, mac};
 use crate::time::{Span, Time};
@@ -19,11 +20,20 @@ pub struct Policy {
     pub max: Span,
     /// After so long without a failure the count is forgotten.
     pub forget: Span,
+    /// How long it takes until one failure of an address is forgiven.
+    pub leak: Span,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Policy { free: 5, address_free: 50, base: Span::seconds(1), max: Span::minutes(15), forget: Span::hours(24) }
+        Policy {
+            free: 5,
+            address_free: 50,
+            base: Span::seconds(1),
+            max: Span::minutes(15),
+            forget: Span::hours(24),
+            leak: Span::seconds(30),
+        }
     }
 }
 
@@ -72,18 +82,13 @@ impl Policy {
         Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
     }
 
-    /// Whether an address may try at all; if not, how long to wait.
-    pub fn address_admits(&self, seen: Option<Counter>, now: Time) -> Result<(), Span> {
-        match seen {
-            Some(seen) if seen.until > now.0 && !Time(seen.expires).has_come(now) => Err(Time(seen.until).since(now)),
-            _ => Ok(()),
-        }
-    }
-
-    /// What an address's counter says after one more failure: `(until, expires)`.
-    pub fn address_failed(&self, seen: Option<Counter>, now: Time) -> (Time, Time) {
-        let count = seen.filter(|seen| !Time(seen.expires).has_come(now)).map_or(0, |seen| seen.count) + 1;
-        (now + self.wait(count, self.address_free), now + self.forget)
+    /// Whether somebody who shares a counter with many others (an address, or guesses of user codes) may try; if not,
+    /// how long to wait. Failures drain one after another, so that an office behind one address is never shut out for
+    /// long: a generic cell rate, whose only state is when the last failure will have drained.
+    pub fn leaky_admits(&self, seen: Option<Counter>, free: i64, now: Time) -> Result<(), Span> {
+        let backlog = Time(seen.map_or(0, |seen| seen.expires)).since(now);
+        let allowance = Span(self.leak.0.saturating_mul(free));
+        if backlog <= allowance { Ok(()) } else { Err(Span(backlog.0 - allowance.0)) }
     }
 }
 
@@ -132,6 +137,16 @@ mod tests {
             }
         }
         assert!(guesses < 25, "{guesses} guesses in an hour");
+    }
+
+    #[test]
+    fn an_address_is_held_to_a_steady_rate_of_failures() {
+        let policy = Policy::default();
+        let after = |failures: i64| Some(Counter { expires: failures * policy.leak.0, ..Counter::default() });
+        assert!(policy.leaky_admits(None, 50, Time(0)).is_ok());
+        assert!(policy.leaky_admits(after(50), 50, Time(0)).is_ok());
+        assert_eq!(policy.leaky_admits(after(51), 50, Time(0)), Err(policy.leak));
+        assert!(policy.leaky_admits(after(51), 50, Time(policy.leak.0)).is_ok());
     }
 
     #[test]

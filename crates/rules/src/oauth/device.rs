@@ -13,7 +13,7 @@ use crate::login::session::Session;
 use crate::people::User;
 use crate::realm::Realm;
 use crate::secret::{Handle, Secret, mac};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// RFC 8628 §3.2: how long a device waits between two polls, in seconds, unless told otherwise.
 pub const INTERVAL_S: i64 = 5;
@@ -171,6 +171,15 @@ fn user_code(chance: &[u8; 32]) -> String {
     letters
 }
 
+/// How long ago somebody may have proved who they are to answer a request: a stranger's link must not be enough
+/// (DV-04).
+pub const FRESH: Span = Span::minutes(10);
+
+/// Whether the owner of a session may answer a request without signing in again.
+pub fn may_answer(session: &Session, now: Time) -> bool {
+    now.since(session.auth_time) < FRESH
+}
+
 /// Whether a request can still be answered.
 pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !device.expires.has_come(now)
@@ -178,6 +187,9 @@ pub fn is_open(device: &Device, now: Time) -> bool {
 
 /// Somebody answers, after they were shown who asks and from where.
 pub fn answer(device: &Device, allow: bool, session: &Session, now: Time, fresh: &Fresh) -> Decision<(), Error> {
+    if !may_answer(session, now) {
+        return Decision::refuse(Error::new(ErrorCode::LoginRequired, "sign in again first"));
+    }
     if !is_open(device, now) {
         return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the request was answered or has expired"));
     }
@@ -236,7 +248,7 @@ pub fn poll(
 
 /// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on.
 fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
-    let early = device.polled.is_some_and(|polled| now.since(polled) < crate::time::Span::seconds(device.interval_s));
+    let early = device.polled.is_some_and(|polled| now.since(polled) < Span::seconds(device.interval_s));
     let interval_s = if early { device.interval_s + 5 } else { device.interval_s };
     let error = match early {
         true => Error::new(ErrorCode::SlowDown, "poll less often"),

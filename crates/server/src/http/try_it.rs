@@ -13,14 +13,18 @@ pub const CLIENT_ID: &str = "portiere-try";
 
 /// Registers the built-in client unless it is there.
 pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
-    if app.find_client(&CLIENT_ID.into()).await?.is_some() {
-        return Ok(());
+    let redirect = format!("{}/try/callback", url.as_str());
+    match app.find_client(&CLIENT_ID.into()).await? {
+        Some(known) if known.redirect_uris.contains(&redirect) => return Ok(()),
+        // The public URL is another one since.
+        Some(known) => app.remove_client(&known.id).await?.map_err(|refused| Fault::Broken(refused.to_string()))?,
+        None => {}
     }
     let client = Client {
         id: CLIENT_ID.into(),
         name: "Try it".into(),
         secret: None,
-        redirect_uris: vec![format!("{}/try/callback", url.as_str())],
+        redirect_uris: vec![redirect],
         post_logout_redirect_uris: vec![format!("{}/try", url.as_str())],
         grants: vec![Grant::AuthorizationCode],
         scope: Scope::parse("openid profile email").unwrap_or_default(),

@@ -70,7 +70,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
 
         Change::CountAttempt(counted) => vec![counters::count(r, counted)],
         Change::ForgetAttempts { key } => vec![counters::forget(r, *key)],
-        Change::CountFailure { key, until, expires } => counters::failure(r, *key, *until, *expires),
+        Change::CountFailure { key, at, leak } => counters::failure(r, *key, *at, *leak),
         Change::CountStranger { address, at } => counters::stranger(r, address, *at),
 
         Change::AddClient(client) => vec![clients::add(r, client)],

@@ -6,7 +6,7 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
 use rules::id::RealmId;
 use rules::login::throttle::{Counted, Counter};
-use rules::time::Time;
+use rules::time::{Span, Time};
 
 /// What is known of earlier failures.
 pub struct Of(pub Handle);
@@ -39,15 +39,13 @@ pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {
     write("DELETE FROM counters WHERE realm = ? AND name = ?", values![realm, key], Must::Any)
 }
 
-/// One more failure, whoever else counts at the same time.
-pub(super) fn failure(realm: &RealmId, key: Handle, until: Time, expires: Time) -> Vec<Write> {
+/// One more failure, whoever else counts at the same time: it drains `leak` after those before it.
+pub(super) fn failure(realm: &RealmId, key: Handle, at: Time, leak: Span) -> Vec<Write> {
     let absent =
         "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, 0, 0, 0) ON CONFLICT DO NOTHING";
-    let sql = "UPDATE counters SET count = count + 1, until = CASE WHEN until > ? THEN until ELSE ? END, expires = ? WHERE realm = ? AND name = ?";
-    vec![
-        write(absent, values![realm, key], Must::Any),
-        write(sql, values![until, until, expires, realm, key], Must::Touch(1)),
-    ]
+    let sql = "UPDATE counters SET count = count + 1, expires = CASE WHEN expires > ? THEN expires ELSE ? END + ? \
+               WHERE realm = ? AND name = ?";
+    vec![write(absent, values![realm, key], Must::Any), write(sql, values![at, at, leak.0, realm, key], Must::Touch(1))]
 }
 
 /// One more failure of an unknown name from this address in this minute.

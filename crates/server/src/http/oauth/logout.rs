@@ -7,6 +7,7 @@ use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
 use crate::pages::{Back, SignOutPage, SignedOutPage};
+use app::flow::Question;
 use app::logout::Leaving;
 use axum::Extension;
 use axum::body::Body;
@@ -67,10 +68,13 @@ async fn confirmed(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     let browser = door.visit.browser(door.site, door.headers);
     let app = &door.site.app;
     let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
-    if let Some((session, _)) = app.session(&browser).await?
-        && !app.csrf_holds(&session, params.get("csrf").unwrap_or(""))
-    {
-        return Err(Refusal::Forgery);
+    if let Some((session, _)) = app.session(&browser).await? {
+        if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
+            return Err(Refusal::Forgery);
+        }
+        if flow.asks != Some(Question::SignOut(session.id)) {
+            return Err(Refusal::Stale);
+        }
     }
     if params.get("decision") != Some("sign_out") {
         return Ok(reply::see_other(&format!("{}/account", door.site.url.path())));
@@ -83,11 +87,12 @@ impl Door<'_> {
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
         let chrome = self.visit.chrome(self.site, self.headers, locales);
         match leaving {
-            Leaving::Confirm { flow, client, user, session } => {
+            Leaving::Confirm { flow, client, user, session, destination } => {
                 let csrf = self.site.app.csrf(session);
                 let view =
                     SignOutPage { flow: &flow.text, csrf: &csrf, client: client.as_deref(), account: &user.username };
-                let mut response = reply::page(StatusCode::OK, self.visit, view.render(&chrome), None);
+                let html = view.render(&chrome);
+                let mut response = reply::page(StatusCode::OK, self.visit, html, destination.as_deref());
                 reply::flow_cookie(&mut response, self.site, flow.cookie.as_ref());
                 response
             }

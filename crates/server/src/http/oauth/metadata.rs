@@ -4,6 +4,7 @@ use crate::http::error::Refusal;
 use crate::http::reply;
 use crate::http::site::{Jwks, Site};
 use crate::http::visit::Visit;
+use app::Fault;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
@@ -22,21 +23,24 @@ pub async fn discovery(State(site): State<Site>) -> Response {
 
 /// RFC 7517 §5.
 pub async fn jwks(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
-    let now = site.app.clock.now();
-    let held = site.jwks.read().ok().and_then(|held| held.clone());
-    if let Some(held) = held.filter(|held| held.until > now.0) {
-        return public(held.body);
-    }
-    match site.app.jwks().await {
-        Ok((epoch, json)) => {
-            let body = Bytes::from(json);
-            if let Ok(mut held) = site.jwks.write() {
-                *held = Some(Jwks { epoch, until: now.0 + REFRESH_MS, body: body.clone() });
-            }
-            public(body)
-        }
+    match key_set(&site).await {
+        Ok(body) => public(body),
         Err(fault) => Refusal::from(fault).to_json(&visit),
     }
+}
+
+async fn key_set(site: &Site) -> Result<Bytes, Fault> {
+    let (now, epoch) = (site.app.clock.now(), site.app.epoch().await?);
+    let held = site.jwks.read().ok().and_then(|held| held.clone());
+    if let Some(held) = held.filter(|held| held.epoch == epoch && held.until > now.0) {
+        return Ok(held.body);
+    }
+    let (epoch, json) = site.app.jwks().await?;
+    let body = Bytes::from(json);
+    if let Ok(mut held) = site.jwks.write() {
+        *held = Some(Jwks { epoch, until: now.0 + REFRESH_MS, body: body.clone() });
+    }
+    Ok(body)
 }
 
 fn public(body: Bytes) -> Response {

@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::{HeaderMap, StatusCode, Uri};
 use rules::login::session::Session;
+use rules::oauth::device::may_answer;
 use rules::people::User;
 
 /// `GET /device[?user_code=…]`: whoever is not signed in signs in first. A code in the link still has to be confirmed.
@@ -29,10 +30,12 @@ pub async fn get(
     let browser = visit.browser(&site, &headers);
     let code = extract::query(&uri).ok().and_then(|params| params.get("user_code").map(str::to_owned));
     let code = code.filter(|code| code.len() <= 32).unwrap_or_default();
+    let now = site.app.clock.now();
     match site.app.session(&browser).await {
-        Ok(Some((session, user))) => door.enter(&session, &user, &code, None),
-        Ok(None) => {
-            let flow = Flow::new(To::Place(Place::Device(code)), site.app.clock.now());
+        Ok(Some((session, user))) if may_answer(&session, now) => door.enter(&session, &user, &code, None),
+        Ok(known) => {
+            let mut flow = Flow::new(To::Place(Place::Device(code)), now);
+            flow.expects = known.map(|(_, user)| user.id);
             match site.app.sign_in_page(flow, &browser).await {
                 Ok(page) => door.sign_in(&page, None, None),
                 Err(fault) => door.refuse(fault.into()),
@@ -51,8 +54,8 @@ pub async fn post(
 ) -> Response {
     let door = Door { site: &site, visit: &visit, headers: &headers };
     let answer = match door.own_form(body).await {
-        Ok(Some(form)) => door.find(&form).await,
-        Ok(None) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
+        Ok(Some(form)) if may_answer(&form.session, site.app.clock.now()) => door.find(&form).await,
+        Ok(_) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
         Err(refusal) => Err(refusal),
     };
     answer.unwrap_or_else(|refusal| door.refuse(refusal))
@@ -67,8 +70,8 @@ pub async fn confirm(
 ) -> Response {
     let door = Door { site: &site, visit: &visit, headers: &headers };
     let answer = match door.own_form(body).await {
-        Ok(Some(form)) => door.answer(&form).await,
-        Ok(None) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
+        Ok(Some(form)) if may_answer(&form.session, site.app.clock.now()) => door.answer(&form).await,
+        Ok(_) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
         Err(refusal) => Err(refusal),
     };
     answer.unwrap_or_else(|refusal| door.refuse(refusal))

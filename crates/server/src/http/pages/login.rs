@@ -10,7 +10,7 @@ use crate::http::visit::Visit;
 use crate::pages::{LoginPage, LoginProblem};
 use app::Fault;
 use app::browser::Browser;
-use app::flow::{Flow, Place, To};
+use app::flow::{Flow, Place, Question, To};
 use app::sign_in::{Next, SignedIn, Typed};
 use axum::Extension;
 use axum::body::Body;
@@ -182,7 +182,7 @@ async fn chosen(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     if go_on {
         // The choice is about the session that the page named.
         let session = app.session(&browser).await?;
-        if !session.is_some_and(|(session, _)| flow.session.as_ref() == Some(&session.id)) {
+        if !session.is_some_and(|(session, _)| flow.asks == Some(Question::Choice(session.id))) {
             return Err(Refusal::Stale);
         }
     }
@@ -212,8 +212,8 @@ async fn consented(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     let form = door.own_form(body).await?.ok_or(Refusal::Stale)?;
     let app = &door.site.app;
     let flow = app.open_flow(form.params.get("flow").unwrap_or(""), &form.browser).ok_or(Refusal::Stale)?;
-    // Only the consent page names a session; the flow of a sign-in page cannot stand in for it (MF-02).
-    if flow.session.as_ref() != Some(&form.session.id) {
+    // The flow of another page cannot stand in for the consent page (MF-02).
+    if flow.asks != Some(Question::Consent(form.session.id.clone())) {
         return Err(Refusal::Stale);
     }
     let allow = match form.params.get("decision") {

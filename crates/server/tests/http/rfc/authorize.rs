@@ -1,0 +1,293 @@
+//! RFC 6749 §4.1, OpenID Connect Core §3.1.2, RFC 9207: the authorization endpoint.
+
+use crate::support::*;
+
+#[test]
+fn rfc6749_3_1_get_and_post_do_the_same() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let by_get = browser.get(&app.ask().target()).must_be(303).landed();
+    let posted = browser.send(Call::post("/oauth2/authorize", &app.ask().pairs())).must_be(303);
+    let by_post = browser.follow(posted).landed();
+    assert!(by_get.contains_key("code") && by_post.contains_key("code"));
+    assert_eq!(by_get["state"], by_post["state"]);
+}
+
+#[test]
+fn rfc6749_3_1_unknown_parameters_are_ignored_and_empty_ones_omitted() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let ask = app.ask().with("unheard_of", "x").with("nonce", "").with("display", "wap");
+    let landed = browser.get(&ask.target()).landed();
+    let id = Tokens::of(&app.redeem(&landed["code"])).id;
+    assert_eq!(jwt(&id).claims.get("nonce"), None);
+}
+
+#[test]
+fn rfc6749_4_1_2_state_and_rfc9207_2_iss_come_back_byte_for_byte() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let state = "a b+c&d=é\"<%2F>";
+    let landed = browser.get(&app.ask().with("state", state).target()).landed();
+    assert_eq!(landed["state"], state);
+    assert_eq!(landed["iss"], server.issuer);
+}
+
+#[test]
+fn rfc9207_2_errors_carry_iss_too() {
+    let server = default_server();
+    let app = App::web(server);
+    let landed = server.get(&app.ask().with("prompt", "none").target()).must_be(303).landed();
+    assert_eq!((landed["error"].as_str(), &landed["iss"]), ("login_required", &server.issuer));
+    assert_eq!(landed["state"], "s-te");
+}
+
+#[test]
+fn rfc6749_4_1_2_1_each_wrong_request_has_its_own_code() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for (name, value, code) in [
+        ("response_type", "token", "unsupported_response_type"),
+        ("response_type", "", "invalid_request"),
+        ("scope", "bogus", "invalid_scope"),
+        ("scope", "", "invalid_scope"),
+        ("prompt", "none login", "invalid_request"),
+        ("max_age", "-1", "invalid_request"),
+        ("request", "e30.e30.", "request_not_supported"),
+        ("request_uri", "https://x.test/r", "request_uri_not_supported"),
+        ("registration", "{}", "registration_not_supported"),
+        ("resource", "https://other.test", "invalid_target"),
+        ("claims", "[]", "invalid_request"),
+        ("claims", "{", "invalid_request"),
+        ("response_mode", "web_message", "invalid_request"),
+    ] {
+        let landed = browser.get(&app.ask().with(name, value).target()).must_be(303).landed();
+        assert_eq!(landed["error"], code, "{name}={value}");
+        assert_eq!(landed["state"], "s-te");
+        assert!(!landed.contains_key("code"));
+    }
+}
+
+#[test]
+fn rfc6749_4_1_2_1_an_unknown_client_or_redirect_uri_stays_here() {
+    let server = default_server();
+    let app = App::web(server);
+    let other = App::web(server);
+    for ask in [
+        app.ask().with("client_id", "nobody"),
+        app.ask().without("client_id"),
+        app.ask().without("redirect_uri"),
+        app.ask().with("redirect_uri", &other.redirect),
+    ] {
+        server.get(&ask.target()).must_stay_here();
+        server.get(&ask.with("prompt", "none").target()).must_stay_here();
+    }
+}
+
+#[test]
+fn rfc6749_4_1_2_1_a_disabled_client_stays_here_too() {
+    let server = default_server();
+    let app = App::web(server);
+    app.change("disable");
+    server.get(&app.ask().with("prompt", "none").target()).must_stay_here();
+}
+
+#[test]
+fn response_modes_query_fragment_and_form_post() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let query = browser.get(&app.ask().with("response_mode", "query").target());
+    assert!(query.location().unwrap().starts_with(&format!("{}?code=", app.redirect)));
+    let fragment = browser.get(&app.ask().with("response_mode", "fragment").target());
+    assert!(fragment.location().unwrap().starts_with(&format!("{}#code=", app.redirect)));
+    let page = browser.get(&app.ask().with("response_mode", "form_post").target()).must_be(200);
+    let form = Form::find(&page.text(), &app.redirect).unwrap();
+    assert_eq!((form.value("state"), form.value("iss")), ("s-te", server.issuer.as_str()));
+    Tokens::of(&app.redeem(form.value("code")));
+}
+
+#[test]
+fn rfc8252_7_3_any_port_of_a_loopback_address_is_taken_for_a_native_client() {
+    let server = default_server();
+    let person = Person::add(server);
+    let app = App::public(server, "http://127.0.0.1/cb", &["--native"]);
+    let mut browser = Browser::new(server);
+    let ask = app.ask().with("redirect_uri", "http://127.0.0.1:51004/cb");
+    let code = app.code(&mut browser, &person, &ask);
+    let fields = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", "http://127.0.0.1:51004/cb"),
+        ("code_verifier", VERIFIER),
+    ];
+    Tokens::of(&app.post("/oauth2/token", &fields));
+}
+
+#[test]
+fn rfc8252_8_6_a_native_client_is_not_authorized_again_in_silence() {
+    let server = default_server();
+    let person = Person::add(server);
+    let app = App::public(server, "http://127.0.0.1/cb", &["--native"]);
+    let mut browser = Browser::new(server);
+    app.code(&mut browser, &person, &app.ask());
+    let landed = browser.get(&app.ask().with("prompt", "none").target()).landed();
+    assert_eq!(landed["error"], "consent_required");
+}
+
+#[test]
+fn oidc_core_3_1_2_1_prompt_none_never_shows_a_page() {
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let silent = app.ask().with("prompt", "none").target();
+    assert_eq!(server.get(&silent).landed()["error"], "login_required");
+    let mut browser = Browser::of(server, &person);
+    assert_eq!(browser.get(&silent).landed()["error"], "consent_required");
+    app.code(&mut browser, &person, &app.ask());
+    assert!(browser.get(&silent).landed().contains_key("code"));
+    let wider = app.ask().with("prompt", "none").with("scope", "openid groups");
+    assert_eq!(browser.get(&wider.target()).landed()["error"], "consent_required");
+}
+
+#[test]
+fn oidc_core_3_1_2_1_prompt_login_asks_again_and_moves_auth_time() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let before = jwt(&app.tokens(&mut browser, &person).id).claims["auth_time"].as_i64().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let page = browser.get(&app.ask().with("prompt", "login").target()).must_be(200);
+    assert!(Form::find(&page.text(), "/login").is_some());
+    let landed = browser.go_through(page, &person).landed();
+    let after = jwt(&Tokens::of(&app.redeem(&landed["code"])).id).claims["auth_time"].as_i64().unwrap();
+    assert!(after > before, "{after} > {before}");
+}
+
+#[test]
+fn oidc_core_3_1_2_1_prompt_consent_asks_although_it_was_given() {
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    app.code(&mut browser, &person, &app.ask());
+    assert!(browser.get(&app.ask().target()).landed().contains_key("code"));
+    let page = browser.get(&app.ask().with("prompt", "consent").target()).must_be(200);
+    assert!(Form::find(&page.text(), "/consent").is_some());
+}
+
+#[test]
+fn oidc_core_3_1_2_1_prompt_select_account_offers_a_choice() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let ask = app.ask().with("prompt", "select_account");
+    let page = browser.get(&ask.target()).must_be(200);
+    let choice = Form::find(&page.text(), "/login/choose").unwrap();
+    let answer = browser.submit(&choice.clone().fill("choice", "continue"));
+    assert!(browser.follow(answer).landed().contains_key("code"));
+    let answer = browser.submit(&choice.fill("choice", "other"));
+    assert!(Form::find(&browser.follow(answer).text(), "/login").is_some());
+}
+
+#[test]
+fn oidc_core_3_1_2_1_max_age_zero_asks_again_and_a_long_one_does_not() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    assert!(browser.get(&app.ask().with("max_age", "3600").target()).landed().contains_key("code"));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let page = browser.get(&app.ask().with("max_age", "0").target()).must_be(200);
+    let landed = browser.go_through(page, &person).landed();
+    assert!(jwt(&Tokens::of(&app.redeem(&landed["code"])).id).claims["auth_time"].is_i64());
+    let silent = app.ask().with("max_age", "0").with("prompt", "none");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(browser.get(&silent.target()).landed()["error"], "login_required");
+}
+
+#[test]
+fn oidc_core_3_1_2_1_id_token_hint_of_somebody_else_is_never_silent() {
+    let server = default_server();
+    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let hint = app.tokens(&mut Browser::new(server), &one).id;
+    let mut browser = Browser::of(server, &two);
+    let ask = app.ask().with("id_token_hint", &hint);
+    let landed = browser.get(&ask.clone().with("prompt", "none").target()).landed();
+    assert_eq!(landed["error"], "login_required");
+    let page = browser.get(&ask.target()).must_be(200);
+    let landed = browser.go_through(page, &two).landed();
+    assert_eq!(landed["error"], "login_required", "two signed in where one was expected");
+    let mut right = Browser::of(server, &one);
+    assert!(right.get(&ask.with("prompt", "none").target()).landed().contains_key("code"));
+}
+
+#[test]
+fn oidc_core_5_5_1_claims_sub_of_somebody_else_is_login_required() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let claims = r#"{"id_token":{"sub":{"value":"somebody"}}}"#;
+    let landed = browser.get(&app.ask().with("claims", claims).with("prompt", "none").target()).landed();
+    assert_eq!(landed["error"], "login_required");
+}
+
+#[test]
+fn oidc_core_5_5_1_1_an_essential_acr_that_nobody_reaches_is_an_error() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let claims = r#"{"id_token":{"acr":{"essential":true,"values":["urn:gold"]}}}"#;
+    let landed = browser.get(&app.ask().with("claims", claims).target()).landed();
+    assert_eq!(landed["error"], "unmet_authentication_requirements");
+}
+
+#[test]
+fn oidc_core_5_5_single_claims_go_where_they_were_asked_for() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let claims = r#"{"id_token":{"email":null},"userinfo":{"preferred_username":null}}"#;
+    let ask = app.ask().with("scope", "openid").with("claims", claims);
+    let tokens = app.tokens_for(&mut Browser::new(server), &person, &ask);
+    assert_eq!(jwt(&tokens.id).claims["email"], person.email);
+    let told = server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200).json();
+    assert_eq!(told["preferred_username"], person.name);
+    assert_eq!(told.get("email"), None);
+}
+
+#[test]
+fn oidc_core_3_1_2_4_saying_no_is_access_denied() {
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let page = browser.get(&app.ask().target()).must_be(200);
+    let consent = Form::find(&page.text(), "/consent").unwrap();
+    let landed = browser.submit(&consent.fill("decision", "deny")).landed();
+    assert_eq!(landed["error"], "access_denied");
+    assert!(browser.get(&app.ask().with("prompt", "none").target()).landed().contains_key("error"));
+}
+
+#[test]
+fn initiating_user_registration_1_prompt_create_shows_the_sign_up_page() {
+    let server = sign_up_server();
+    let app = App::trusted(server);
+    let mut browser = Browser::new(server);
+    let page = browser.get(&app.ask().with("prompt", "create").target()).must_be(200);
+    let name = unique("newcomer");
+    let form = Form::find(&page.text(), "/signup").unwrap();
+    let answer =
+        browser.submit(&form.fill("username", &name).fill("email", "").fill("password", "gorse violet anvil 41"));
+    let landed = browser.follow(answer).landed();
+    let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&landed["code"])).access);
+    assert_eq!(server.send(&told).json()["preferred_username"], name);
+}
+
+#[test]
+fn oidc_core_3_1_2_1_login_hint_and_ui_locales_shape_the_page() {
+    let server = default_server();
+    let app = App::web(server);
+    let page = server.get(&app.ask().with("login_hint", "ann@x.test").with("ui_locales", "de").target()).must_be(200);
+    assert_eq!(Form::find(&page.text(), "/login").unwrap().value("login"), "ann@x.test");
+    assert!(page.text().contains("lang=\"de\""));
+}

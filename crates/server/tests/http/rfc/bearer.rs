@@ -1,0 +1,90 @@
+//! RFC 6750 and OpenID Connect Core §5.3: userinfo, and how a token is shown there.
+
+use crate::support::*;
+
+fn fresh() -> (Person, Tokens) {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens(&mut Browser::new(server), &person);
+    (person, tokens)
+}
+
+#[test]
+fn oidc_core_5_3_2_sub_is_that_of_the_id_token() {
+    let (person, tokens) = fresh();
+    let answer = default_server().send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let told = answer.json();
+    assert_eq!(told["sub"], jwt(&tokens.id).claims["sub"]);
+    assert_eq!(told["email"], person.email);
+    assert_eq!(told["preferred_username"], person.name);
+    assert_eq!(told.get("groups"), None);
+}
+
+#[test]
+fn rfc6750_2_header_or_form_but_not_both_and_never_the_query() {
+    let server = default_server();
+    let (_, tokens) = fresh();
+    let form = [("access_token", tokens.access.as_str())];
+    server.send(&Call::new("POST", "/oauth2/userinfo").bearer(&tokens.access)).must_be(200);
+    server.send(&Call::post("/oauth2/userinfo", &form)).must_be(200);
+    let both = Call::post("/oauth2/userinfo", &form).bearer(&tokens.access);
+    server.send(&both).must_fail(400, "invalid_request");
+    let query = format!("/oauth2/userinfo?access_token={}", tokens.access);
+    server.get(&query).must_fail(400, "invalid_request");
+    let twice = Call::get("/oauth2/userinfo").bearer(&tokens.access).bearer(&tokens.access);
+    server.send(&twice).must_fail(400, "invalid_request");
+}
+
+#[test]
+fn rfc6750_3_1_no_token_is_a_bare_challenge() {
+    let answer = default_server().get("/oauth2/userinfo").must_be(401);
+    let challenge = answer.header("www-authenticate").unwrap();
+    assert!(challenge.starts_with("Bearer") && !challenge.contains("error="), "{challenge}");
+}
+
+#[test]
+fn rfc6750_3_1_a_bad_token_is_named_as_such() {
+    for call in [
+        Call::get("/oauth2/userinfo").bearer("nothing"),
+        Call::get("/oauth2/userinfo").header("authorization", "Basic YTpi"),
+        Call::get("/oauth2/userinfo").header("authorization", "Bearer"),
+        Call::get("/oauth2/userinfo").header("authorization", "Bearer a b"),
+    ] {
+        let answer = default_server().send(&call).must_fail(401, "invalid_token");
+        assert!(answer.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
+    }
+}
+
+#[test]
+fn rfc6750_3_1_without_openid_it_is_insufficient_scope() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens_for(&mut Browser::new(server), &person, &app.ask().with("scope", "profile"));
+    assert!(tokens.id.is_empty(), "OIDC-2: no openid, no ID token");
+    let answer = server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access));
+    let answer = answer.must_fail(403, "insufficient_scope");
+    assert!(answer.header("www-authenticate").unwrap().contains("insufficient_scope"));
+}
+
+#[test]
+fn oidc_core_5_3_1_an_access_token_without_a_person_has_no_userinfo() {
+    let server = default_server();
+    let app = App::trusted(server);
+    let own = Tokens::of(&app.post("/oauth2/token", &[("grant_type", "client_credentials"), ("scope", "api")]));
+    let answer = server.send(&Call::get("/oauth2/userinfo").bearer(&own.access));
+    assert!([401, 403].contains(&answer.status), "{}", answer.text());
+}
+
+#[test]
+fn rfc6750_5_an_expired_access_token_is_dead_everywhere() {
+    let server = short_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens(&mut Browser::new(server), &person);
+    assert!(app.is_active(&tokens.access));
+    let left = jwt(&tokens.access).claims["exp"].as_i64().unwrap() - now();
+    assert!(left <= 10);
+    std::thread::sleep(std::time::Duration::from_secs(u64::try_from(left + 1).unwrap()));
+    server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_fail(401, "invalid_token");
+    assert!(!app.is_active(&tokens.access));
+}

@@ -1,0 +1,112 @@
+//! RFC 7662 and RFC 7009: introspection and revocation.
+
+use crate::support::*;
+
+fn fresh() -> (App, Tokens) {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens(&mut Browser::new(server), &person);
+    (app, tokens)
+}
+
+#[test]
+fn rfc7662_2_1_only_clients_that_authenticate_may_ask() {
+    let server = default_server();
+    let (_, tokens) = fresh();
+    server.post("/oauth2/introspect", &[("token", &tokens.access)]).must_fail(401, "invalid_client");
+    let public = App::public(server, "https://spa.test/cb", &[]);
+    public.post("/oauth2/introspect", &[("token", &tokens.access)]).must_fail(401, "invalid_client");
+    server.send(&Call::get("/oauth2/introspect")).must_be(405);
+}
+
+#[test]
+fn rfc7662_2_2_an_active_token_is_described() {
+    let (app, tokens) = fresh();
+    let told = app.introspect(&tokens.access);
+    assert_eq!((&told["active"], &told["client_id"]), (&true.into(), &app.id.clone().into()));
+    assert_eq!(told["scope"], "openid profile email");
+    assert_eq!(told["token_type"], "Bearer");
+    assert_eq!(told["iss"], app.server.issuer);
+    assert_eq!(told["sub"], jwt(&tokens.id).claims["sub"]);
+    let told = app.introspect(&tokens.refresh);
+    assert_eq!((&told["active"], &told["client_id"]), (&true.into(), &app.id.clone().into()));
+}
+
+#[test]
+fn rfc7662_2_2_inactive_is_all_that_is_said() {
+    let (app, tokens) = fresh();
+    app.revoke(&tokens.refresh).must_be(200);
+    for token in ["nothing", "a.b.c", &tokens.id, &tokens.access, &tokens.refresh] {
+        let told = app.introspect(token);
+        assert_eq!(told, serde_json::json!({ "active": false }), "{token}");
+    }
+}
+
+#[test]
+fn rfc7662_2_1_a_resource_server_sees_the_tokens_of_its_audience_only() {
+    let server = default_server();
+    let person = Person::add(server);
+    let uri = format!("https://{}.test/api", unique("rs"));
+    let app = App::add(server, Grants::Usual, &["--trusted", "--resource", &uri]);
+    let other = App::trusted(server);
+    let resource_server = App::add(server, Grants::Usual, &["--resource", &uri, "--resource-server"]);
+    let same_audience = App::add(server, Grants::Usual, &["--resource", &uri]);
+    let token = app.tokens(&mut Browser::new(server), &person).access;
+    let foreign = other.tokens(&mut Browser::new(server), &person).access;
+    assert!(resource_server.is_active(&token));
+    assert!(!resource_server.is_active(&foreign));
+    assert!(!same_audience.is_active(&token), "only a resource server sees what is not its own");
+}
+
+#[test]
+fn rfc7009_2_2_revoking_answers_200_whatever_it_was() {
+    let (app, tokens) = fresh();
+    for token in ["nothing", &tokens.access, &tokens.access, &tokens.refresh, &tokens.refresh] {
+        app.revoke(token).must_be(200);
+    }
+    app.post("/oauth2/revoke", &[]).must_fail(400, "invalid_request");
+    let hinted = [("token", tokens.access.as_str()), ("token_type_hint", "nonsense")];
+    app.post("/oauth2/revoke", &hinted).must_be(200);
+}
+
+#[test]
+fn rfc7009_2_1_revoking_a_refresh_token_revokes_all_that_came_of_it() {
+    let (app, first) = fresh();
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    app.revoke(&second.refresh).must_be(200);
+    for token in [&first.access, &second.access, &second.refresh] {
+        assert!(!app.is_active(token));
+    }
+    app.refresh(&second.refresh).must_fail(400, "invalid_grant");
+    app.server.send(&Call::get("/oauth2/userinfo").bearer(&first.access)).must_fail(401, "invalid_token");
+}
+
+#[test]
+fn rfc7009_2_1_revoking_an_access_token_leaves_the_others() {
+    let (app, first) = fresh();
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    app.revoke(&second.access).must_be(200);
+    assert!(!app.is_active(&second.access));
+    app.server.send(&Call::get("/oauth2/userinfo").bearer(&second.access)).must_fail(401, "invalid_token");
+    Tokens::of(&app.refresh(&second.refresh));
+}
+
+#[test]
+fn rfc7009_2_1_nobody_revokes_the_tokens_of_another_client() {
+    let (app, tokens) = fresh();
+    let (other, _) = fresh();
+    other.revoke(&tokens.access).must_be(200);
+    other.revoke(&tokens.refresh).must_be(200);
+    assert!(app.is_active(&tokens.access) && app.is_active(&tokens.refresh));
+    app.server.post("/oauth2/revoke", &[("token", &tokens.refresh)]).must_fail(401, "invalid_client");
+    assert!(app.is_active(&tokens.refresh));
+}
+
+#[test]
+fn rfc7009_2_a_public_client_revokes_its_own() {
+    let server = default_server();
+    let (app, person) = (App::public(server, "https://spa.test/cb", &[]), Person::add(server));
+    let tokens = app.tokens(&mut Browser::new(server), &person);
+    app.revoke(&tokens.refresh).must_be(200);
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+}

@@ -1,0 +1,11 @@
+//! One module per specification; each test is named after its paragraph.
+
+mod authorize;
+mod bearer;
+mod client_auth;
+mod device;
+mod introspect;
+mod login;
+mod logout;
+mod metadata;
+mod token;
