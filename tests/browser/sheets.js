@@ -20,7 +20,7 @@ async function takePictures(browser, pages, colorScheme) {
     const page = await context.newPage();
     for (const name of pages) {
       await page.goto(`${origin}/en/${name}.html`, { waitUntil: "networkidle" });
-      const height = await page.locator("main").evaluate((main) => Math.ceil(main.getBoundingClientRect().bottom) + 48);
+      const height = await page.locator("main").evaluate((main) => Math.ceil(main.getBoundingClientRect().bottom + scrollY) + 48);
       const data = await page.screenshot({ fullPage: true, clip: { x: 0, y: 0, width: viewport.width, height } });
       pictures.get(name).push({ width: viewport.width, data: data.toString("base64") });
     }

@@ -127,7 +127,9 @@ impl App {
         }
         let password = &self.hash_new(&new, browser).await?;
         self.settle(|now, fresh| async move {
-            let entry = Entry { user, method: Method::Password, before: Some(session), origin: &browser.origin };
+            let changed_user = User { password: Some(password.clone()), ..user.clone() };
+            let entry =
+                Entry { user: &changed_user, method: Method::Password, before: Some(session), origin: &browser.origin };
             let entered = enter(&entry, &self.realm.settings, now, &fresh);
             let changed = Change::SetPassword {
                 user: user.id.clone(),

@@ -8,7 +8,7 @@ use rules::oauth::client::Client;
 use rules::oauth::redirect::origin;
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
 use store::tables::{clients, keys};
@@ -18,11 +18,14 @@ const CLIENTS: usize = 2_000;
 /// Checked tokens kept at the most.
 const TOKENS: usize = 20_000;
 
+/// Origins of applications, each with whether a first-party client lives there.
+type Origins = HashMap<String, bool>;
+
 pub(crate) struct Cache {
     clients: Bounded<ClientId, (i64, Arc<Client>)>,
     tokens: Bounded<Handle, (i64, Arc<AccessClaims>)>,
     keys: RwLock<Option<(i64, Arc<Keys>)>>,
-    origins: RwLock<Option<(i64, Arc<HashSet<String>>)>>,
+    origins: RwLock<Option<(i64, Arc<Origins>)>>,
 }
 
 impl Cache {
@@ -89,26 +92,38 @@ impl App {
 
     /// Whether some application of this realm answers at `asked`: the origin of one of its redirect URIs.
     pub async fn is_registered_origin(&self, asked: &str) -> Result<bool, Fault> {
+        Ok(self.origins().await?.contains_key(asked))
+    }
+
+    /// Whether some first-party application of this realm answers at `asked`.
+    pub async fn is_first_party_origin(&self, asked: &str) -> Result<bool, Fault> {
+        Ok(self.origins().await?.get(asked).is_some_and(|first_party| *first_party))
+    }
+
+    async fn origins(&self) -> Result<Arc<Origins>, Fault> {
         let epoch = self.epoch().await?;
         let held = self.cache.origins.read().ok().and_then(|held| held.clone());
         if let Some((at, origins)) = held
             && at == epoch
         {
-            return Ok(origins.contains(asked));
+            return Ok(origins);
         }
-        let mut origins = HashSet::new();
+        let mut origins = Origins::new();
         let mut after = String::new();
         loop {
             let page = self.clients(&after).await?;
             let Some(last) = page.last() else { break };
             after = last.id.0.clone();
-            let enabled = page.iter().filter(|client| client.is_enabled());
-            origins.extend(enabled.flat_map(|client| &client.redirect_uris).map(|uri| origin(uri).to_owned()));
+            for client in page.iter().filter(|client| client.is_enabled()) {
+                for uri in &client.redirect_uris {
+                    *origins.entry(origin(uri).to_owned()).or_default() |= client.first_party;
+                }
+            }
         }
-        let found = origins.contains(asked);
+        let origins = Arc::new(origins);
         if let Ok(mut held) = self.cache.origins.write() {
-            *held = Some((epoch, Arc::new(origins)));
+            *held = Some((epoch, Arc::clone(&origins)));
         }
-        Ok(found)
+        Ok(origins)
     }
 }

@@ -94,6 +94,7 @@ impl App {
             let current = found.family.refresh.as_ref().is_some_and(|r| r.current == token.secret.handle());
             current
                 && found.family.client == asker.id
+                && found.family.created >= asker.since()
                 && found.is_live(&self.realm.settings, now)
                 && !found.family.idle_until.has_come(now)
         });

@@ -7,7 +7,7 @@ use rules::jose::{self, Alg, JwkSet, SigningKey, VerifyingKey};
 use rules::keys::{self, Key};
 use rules::oauth::family::Sealing;
 use rules::secret::mac;
-use rules::{Fresh, Time};
+use rules::{Fresh, Span, Time};
 use zeroize::Zeroizing;
 
 /// The algorithms that a realm has keys for from the start.
@@ -150,16 +150,19 @@ impl App {
         Ok(())
     }
 
+    /// The longest life of a token that a key signs.
+    pub(crate) fn longest_token(&self) -> Span {
+        self.realm.settings.access_ttl.max(self.realm.settings.id_ttl)
+    }
+
     /// Brings in a new key of `alg`; see [`keys::rotate`].
     pub async fn rotate(&self, alg: Alg) -> Result<Kid, Fault> {
         let made = self.keyring.make(alg, self.clock.now(), &entropy::fresh()?)?;
-        let settings = &self.realm.settings;
-        let longest = settings.access_ttl.max(settings.id_ttl);
         self.settle(|now, _| {
             let made = made.clone();
             async move {
                 let rows = self.ask(store::tables::keys::All).await?;
-                Ok(keys::rotate(&rows, made, longest, now))
+                Ok(keys::rotate(&rows, made, self.longest_token(), now))
             }
         })
         .await?

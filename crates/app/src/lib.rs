@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod admin;
+pub mod api;
 pub mod authorize;
 pub mod browser;
 mod cache;

@@ -143,9 +143,10 @@ impl App {
                 Ok(begin(&Before { counters, account, address, policy }, now))
             })
             .await?;
-        if let Err(refusal) = counted {
-            return Ok(Err(refusal));
-        }
+        let counted = &match counted {
+            Ok(counted) => counted,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let key = self.fair_key(attempt.browser);
         // Too long or not text: it is nobody's password, and costs what every wrong one costs.
         let password = Password::read(attempt.typed.password).ok();
@@ -162,10 +163,9 @@ impl App {
             Ok(verified) => Ok(Ok(verified)),
             Err(refusal) => {
                 // Nothing was tried, so nothing failed.
-                self.settle(|_, _| async move {
-                    let forget = Change::ForgetAttempts { key: attempt.counters.account };
-                    Ok(Decision::<(), ()>::accept(()).and(forget))
-                })
+                self.settle(
+                    |_, _| async move { Ok(Decision::<(), ()>::accept(()).and(Change::GiveBack(counted.clone()))) },
+                )
                 .await?
                 .ok();
                 Err(refusal.into())

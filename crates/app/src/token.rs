@@ -117,7 +117,7 @@ impl App {
         }
     }
 
-    fn context(&self) -> Context<'_> {
+    pub(crate) fn context(&self) -> Context<'_> {
         Context { realm: &self.realm, sealing: &self.keyring.sealing }
     }
 

@@ -10,6 +10,7 @@ use crate::oauth::code::Code;
 use crate::oauth::consent::Consent;
 use crate::oauth::device::Device;
 use crate::oauth::family::{Family, Rotation};
+use crate::oauth::scope::Scope;
 use crate::oauth::token::Opaque;
 use crate::people::User;
 use crate::people::user::Profile;
@@ -62,8 +63,10 @@ pub struct Standing {
     pub session: Option<SessionId>,
     /// A family that was not revoked.
     pub family: Option<FamilyId>,
-    /// A consent that was not taken back.
-    pub consent: Option<(UserId, ClientId)>,
+    /// A consent that was not taken back since it was given.
+    pub consent: Option<(UserId, ClientId, Time)>,
+    /// The stored password that was proved.
+    pub password: Option<(UserId, String)>,
 }
 
 /// Something that becomes true, with the guard under which it may.
@@ -127,8 +130,8 @@ pub enum Change {
     RevokeToken { jti: String, expires: Time },
     /// A client assertion was used; fails when it was before (RFC 7523 §3, `jti`).
     UseAssertion { client: ClientId, jti: Handle, expires: Time },
-    /// Somebody lets an application in.
-    GrantConsent(Box<Consent>),
+    /// Somebody lets an application in; fails when the consent that was seen before is another one by now.
+    GrantConsent { consent: Box<Consent>, seen: Option<Scope> },
     /// Somebody no longer lets an application in.
     RevokeConsent { user: UserId, client: ClientId, at: Time },
 
@@ -145,6 +148,8 @@ pub enum Change {
     CountAttempt(Counted),
     /// An attempt turned out well.
     ForgetAttempts { key: Handle },
+    /// An attempt was not made after all.
+    GiveBack(Counted),
     /// A failure counts, whoever else counts at the same time.
     CountFailure { key: Handle, at: Time, leak: Span },
     /// A sign-in to an unknown name failed: one row per address and minute.
@@ -158,8 +163,8 @@ pub enum Change {
     RemoveClient(ClientId),
     /// A key comes in.
     AddKey(Box<Key>),
-    /// A key is published until then.
-    RetireKey { kid: Kid, until: Time },
+    /// A key is published until then, or without an end.
+    RetireKey { kid: Kid, until: Option<Time> },
     /// A key signs from then on.
     ActivateKey { kid: Kid, at: Time },
     /// A key is thrown out.

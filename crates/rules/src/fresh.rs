@@ -49,6 +49,12 @@ impl Fresh {
     }
 }
 
+/// When an id that [`Fresh::ordered`] gave was made; the beginning of time for any other text.
+pub fn time_of(id: &str) -> Time {
+    from_base32hex(id)
+        .map_or(Time(0), |bytes| Time(bytes[..6].iter().fold(0, |time, byte| (time << 8) | i64::from(*byte))))
+}
+
 const BASE32HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
 /// 16 bytes as 26 characters, most significant first.
@@ -79,6 +85,7 @@ mod tests {
         let fresh = Fresh::new([7; 32]);
         let (early, late) = (fresh.ordered("x", Time(1_000)), fresh.ordered("x", Time(1_001)));
         assert!(early < late);
+        assert_eq!(time_of(&late), Time(1_001));
         let bytes = from_base32hex(&early).expect("ours");
         assert_eq!(base32hex(&bytes), early);
         assert!(from_base32hex("zzzzzzzzzzzzzzzzzzzzzzzzzz").is_none());

@@ -93,38 +93,62 @@ pub fn stage(keys: &[Key], key: &Key, now: Time) -> Stage {
     }
 }
 
+/// Until when a key must stay published whose successor signs from `from` on: the last token that it signs, and the
+/// clocks and caches of others, must have run out.
+fn stays_until(from: Time, longest_token: Span) -> Time {
+    from + longest_token + JWKS_CACHE + Span::minutes(5)
+}
+
+/// The key of `alg` that will sign last: it alone has no end yet.
+fn latest<'a>(keys: impl IntoIterator<Item = &'a Key>, alg: Alg, now: Time) -> Option<&'a Key> {
+    let published = keys.into_iter().filter(|key| key.alg == alg && key.is_published(now));
+    published.max_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)))
+}
+
 /// Brings in `fresh`. With a key of its algorithm in service it signs after [`LEAD`] and the older ones stay published
 /// until everything they signed has expired; without one it signs at once.
 pub fn rotate(keys: &[Key], mut fresh: Key, longest_token: Span, now: Time) -> Decision<Kid, &'static str> {
     if keys.iter().any(|key| key.kid == fresh.kid) {
         return Decision::refuse("a key of that id exists");
     }
-    let in_service = signer(keys, fresh.alg, now).is_some();
-    fresh.active_from = if in_service { now + LEAD } else { now };
-    let until = fresh.active_from + longest_token + JWKS_CACHE + Span::minutes(5);
+    let before = latest(keys, fresh.alg, now);
+    fresh.active_from = match (signer(keys, fresh.alg, now), before) {
+        (Some(_), Some(before)) => (now + LEAD).max(before.active_from + Span(1)),
+        _ => now,
+    };
+    let until = stays_until(fresh.active_from, longest_token);
     let kid = fresh.kid.clone();
-    let mut decision = Decision::accept(kid.clone());
-    for key in keys.iter().filter(|key| key.alg == fresh.alg && key.is_published(now) && key.publish_until.is_none()) {
-        decision = decision.and(Change::RetireKey { kid: key.kid.clone(), until });
-    }
     let event = Event::new(Kind::KeyRotated, now).detail("kid", kid.as_str());
-    decision.and(Change::AddKey(Box::new(fresh))).and(Change::BumpEpoch).and(Change::Record(event))
+    Decision::accept(kid)
+        .with(before.map(|key| Change::RetireKey { kid: key.kid.clone(), until: Some(until) }))
+        .and(Change::AddKey(Box::new(fresh)))
+        .and(Change::BumpEpoch)
+        .and(Change::Record(event))
 }
 
-/// Throws a key out. The last signer of its algorithm cannot go before a successor signs.
-pub fn revoke(keys: &[Key], kid: &Kid, now: Time) -> Decision<(), &'static str> {
-    let Some(key) = keys.iter().find(|key| &key.kid == kid) else {
-        return Decision::refuse("no key has that id");
+/// Throws a key out. The others close ranks, so that there is a published signer at every moment: whoever signs now
+/// stays until the latest takes over, and the latest has no end.
+pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decision<(), &'static str> {
+    let Some(key) = keys.iter().find(|key| &key.kid == kid && key.revoked_at.is_none()) else {
+        return Decision::refuse("no key has that id, or it was revoked before");
     };
     let others: Vec<Key> = keys.iter().filter(|other| &other.kid != kid).cloned().collect();
     let mut decision = Decision::accept(());
-    if signer(keys, key.alg, now).is_some_and(|signer| &signer.kid == kid) && signer(&others, key.alg, now).is_none() {
-        let Some(heir) =
-            others.iter().filter(|o| o.alg == key.alg && o.is_published(now)).min_by_key(|o| o.active_from)
-        else {
+    if key.is_published(now) {
+        let Some(latest) = latest(&others, key.alg, now) else {
             return Decision::refuse("it is the only signing key of its algorithm: rotate first");
         };
-        decision = decision.and(Change::ActivateKey { kid: heir.kid.clone(), at: now });
+        if latest.publish_until.is_some() {
+            decision = decision.and(Change::RetireKey { kid: latest.kid.clone(), until: None });
+        }
+        let until = stays_until(latest.active_from, longest_token);
+        match signer(&others, key.alg, now) {
+            None => decision = decision.and(Change::ActivateKey { kid: latest.kid.clone(), at: now }),
+            Some(signer) if signer.kid != latest.kid && signer.publish_until.is_some_and(|end| end < until) => {
+                decision = decision.and(Change::RetireKey { kid: signer.kid.clone(), until: Some(until) });
+            }
+            Some(_) => {}
+        }
     }
     let event = Event::new(Kind::KeyRevoked, now).detail("kid", kid.as_str());
     decision.and(Change::RevokeKey { kid: kid.clone(), at: now }).and(Change::BumpEpoch).and(Change::Record(event))
@@ -163,7 +187,7 @@ mod tests {
         let (now, ttl) = (Time(1_000_000), Span::hours(2));
         let decision = rotate(&[key("old", 0)], key("new", 0), ttl, now);
         let until = decision.changes.iter().find_map(|change| match change {
-            Change::RetireKey { until, .. } => Some(*until),
+            Change::RetireKey { until, .. } => *until,
             _ => None,
         });
         assert!(until.is_some_and(|until| until > now + LEAD + ttl));
@@ -180,9 +204,18 @@ mod tests {
 
     #[test]
     fn the_only_signer_cannot_be_revoked_without_an_heir() {
-        assert!(revoke(&[key("only", 0)], &"only".into(), Time(5)).reply.is_err());
+        assert!(revoke(&[key("only", 0)], &"only".into(), Span::hours(1), Time(5)).reply.is_err());
         let next = key("next", 1_000_000);
-        let decision = revoke(&[key("old", 0), next], &"old".into(), Time(5));
+        let decision = revoke(&[key("old", 0), next], &"old".into(), Span::hours(1), Time(5));
         assert!(decision.changes.iter().any(|change| matches!(change, Change::ActivateKey { .. })));
+    }
+
+    #[test]
+    fn whoever_signs_after_a_revocation_has_no_end_before_its_successor() {
+        let mut old = key("old", 0);
+        old.publish_until = Some(Time(7_000_000));
+        let decision = revoke(&[old, key("new", 1_000)], &"new".into(), Span::hours(1), Time(2_000));
+        let kept = |change: &Change| matches!(change, Change::RetireKey { kid, until: None } if kid.as_str() == "old");
+        assert!(decision.changes.iter().any(kept));
     }
 }

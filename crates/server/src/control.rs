@@ -133,7 +133,11 @@ async fn answer(mut stream: UnixStream, app: App, owner: u32) {
 }
 
 fn listened_to(stream: &UnixStream, owner: u32) -> Result<(), String> {
-    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?.uid();
+    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?;
+    may_command(caller.uid(), owner)
+}
+
+fn may_command(caller: u32, owner: u32) -> Result<(), String> {
     match caller == owner || caller == 0 {
         true => Ok(()),
         false => Err(format!("user {caller} may not command this server, only user {owner} and root")),

@@ -97,6 +97,7 @@ impl App {
     /// Disables or enables an application.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<(), Refused>, Fault> {
         self.change_client(id, if enabled { "enabled" } else { "disabled" }, |client, now| {
+            client.revived_at = if enabled { Some(now) } else { client.revived_at };
             client.disabled_at = (!enabled).then_some(now);
             Ok(())
         })

@@ -43,7 +43,7 @@ impl App {
         let reply = self
             .settle(|now, _| async move {
                 let rows = self.ask(store::tables::keys::All).await?;
-                Ok(keys::revoke(&rows, kid, now))
+                Ok(keys::revoke(&rows, kid, self.longest_token(), now))
             })
             .await?;
         Ok(reply.map_err(Refused::new))

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Parses `bytes` as one JSON object in UTF-8. `None` for anything else, for a member named twice (RFC 8725 §2.4: two
 /// readers must not see two values), for more than 127 levels and for numbers that no `f64` holds.
-pub(super) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
+pub fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes).ok()? {
         Strict(Value::Object(members)) => Some(members),
         Strict(_) => None,

@@ -16,6 +16,7 @@ mod verify;
 
 pub use alg::{Alg, Typ, at_hash};
 pub use claims::Claims;
+pub use json::object;
 pub use jwk::{Jwk, JwkSet, KeyError};
 pub use sign::{SignError, SigningKey, generate};
 pub use verify::{Expect, Refused, VerifyingKey, claimed_subject, verify};

@@ -158,7 +158,9 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     if !entry.user.is_enabled() {
         return Decision::refuse(Refused::Disabled);
     }
-    let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), ..Standing::default() });
+    // A password that was changed since it was proved proves nothing.
+    let password = entry.user.password.clone().map(|password| (entry.user.id.clone(), password));
+    let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), password, ..Standing::default() });
     let secret = fresh.secret("session");
     match entry.before {
         Some(before) if before.user == entry.user.id => {

@@ -126,6 +126,9 @@ pub struct Client {
     /// Accepts the token endpoint as audience of client assertions.
     #[serde(default)]
     pub assertion_aud_endpoint: bool,
+    /// When it was last enabled again: what was issued before stays dead.
+    #[serde(default)]
+    pub revived_at: Option<Time>,
     /// Since when it may not be used. Kept in a column of its own.
     #[serde(skip)]
     pub disabled_at: Option<Time>,
@@ -146,6 +149,10 @@ impl Client {
     /// RFC 6749 §2.1: it cannot keep a secret.
     pub fn is_public(&self) -> bool {
         self.auth_methods == [AuthMethod::None]
+    }
+    /// Since when it has been what it is: what was issued to its name before is none of its business.
+    pub fn since(&self) -> Time {
+        self.revived_at.map_or(self.created, |revived| revived.max(self.created))
     }
     /// Whether it may be used at all.
     pub fn is_enabled(&self) -> bool {
@@ -186,6 +193,7 @@ pub(crate) mod tests {
             claims_in_id_token: false,
             no_id_token_on_refresh: false,
             assertion_aud_endpoint: false,
+            revived_at: None,
             disabled_at: None,
             created: Time(0),
         }

@@ -9,7 +9,7 @@ use super::token::{Ask, Context, Line, Person, Tokens, issue};
 use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
-use crate::fresh::{base32hex, from_base32hex};
+use crate::fresh::{base32hex, from_base32hex, time_of};
 use crate::id::{ClientId, FamilyId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
@@ -53,8 +53,8 @@ pub struct Code {
     pub session: SessionId,
     /// What its tokens will descend from; also where the code is found.
     pub family: FamilyId,
-    /// Whether it leans on a consent, which must still stand when it is redeemed.
-    pub by_consent: bool,
+    /// The consent that it leans on, by when that was given: it must still stand when the code is redeemed.
+    pub by_consent: Option<Time>,
     /// Where it was sent, byte for byte.
     pub redirect_uri: String,
     /// RFC 7636.
@@ -67,6 +67,13 @@ pub struct Code {
     pub redeemed_at: Option<Time>,
 }
 
+impl Code {
+    /// When it was issued: its family's id says.
+    pub fn issued(&self) -> Time {
+        time_of(self.family.as_str())
+    }
+}
+
 /// A code with the facts around it.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -76,8 +83,8 @@ pub struct Found {
     pub session: Option<Session>,
     /// Its person, if they still exist.
     pub user: Option<User>,
-    /// Whether that person's consent to this client stands.
-    pub consent: bool,
+    /// When that person's consent to this client was given, if it stands.
+    pub consent: Option<Time>,
     /// Groups of that person.
     pub groups: Vec<String>,
 }
@@ -116,12 +123,6 @@ pub fn redeem(
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    if !ask.client.may(Grant::AuthorizationCode) {
-        return Decision::refuse(Error::new(
-            ErrorCode::UnauthorizedClient,
-            "the client may not use authorization_code",
-        ));
-    }
     let Some(found) = found.filter(|found| found.code.handle == ask.code.handle()) else {
         return Decision::refuse(Error::grant("the code is not valid"));
     };
@@ -134,8 +135,13 @@ pub fn redeem(
         return Decision::refuse(Error::grant("the code is not valid"));
     }
     let burn = Change::BurnCode { family: code.family.clone(), at: now };
+    if !ask.client.may(Grant::AuthorizationCode) {
+        let error = Error::new(ErrorCode::UnauthorizedClient, "the client may not use authorization_code");
+        return Decision::refuse(error).and(burn);
+    }
     let bindings = [
         (ask.client.id == code.client, "the code belongs to another client"),
+        (code.issued() >= ask.client.since(), "the client was another one when the code was issued"),
         (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
         (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
     ];
@@ -145,7 +151,7 @@ pub fn redeem(
     let (Some(session), Some(user)) = (&found.session, &found.user) else {
         return Decision::refuse(Error::grant("the session has ended")).and(burn);
     };
-    if code.by_consent && !found.consent {
+    if code.by_consent.is_some() && code.by_consent != found.consent {
         return Decision::refuse(Error::grant("access was taken back")).and(burn);
     }
     let person = Person {
@@ -158,10 +164,10 @@ pub fn redeem(
     };
     let scope = code.granted.scope.clone();
     let resources = code.granted.resources.clone();
-    let ask = Ask { client: ask.client, grant: Grant::AuthorizationCode, scope, resources, person: Some(person) };
+    let ask = Ask { client: ask.client, way: Grant::AuthorizationCode.into(), scope, resources, person: Some(person) };
     let mut decision = issue(&ask, context, (now, fresh));
-    if code.by_consent {
-        let consent = Some((code.user.clone(), code.client.clone()));
+    if let Some(granted) = code.by_consent {
+        let consent = Some((code.user.clone(), code.client.clone(), granted));
         decision = decision.and(Change::Stands(Standing { consent, ..Standing::default() }));
     }
     decision.changes.insert(0, burn);

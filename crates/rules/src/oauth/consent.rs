@@ -15,7 +15,7 @@ pub struct Consent {
     pub client: ClientId,
     /// To what.
     pub scope: Scope,
-    /// Since when.
+    /// Since when: also what tells it from one that was taken back and given again.
     pub granted: Time,
 }
 

@@ -231,7 +231,8 @@ pub fn poll(
     if !client.may(Grant::DeviceCode) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
-    let Some(found) = found.filter(|found| found.device.client == client.id) else {
+    let Some(found) = found.filter(|found| found.device.client == client.id && found.device.asked >= client.since())
+    else {
         return Decision::refuse(Error::grant("the device code is not valid"));
     };
     let device = &found.device;
@@ -280,7 +281,7 @@ fn redeem(
         line: Line::Begins,
     };
     let (scope, resources) = (approval.granted.scope.clone(), approval.granted.resources.clone());
-    let ask = Ask { client, grant: Grant::DeviceCode, scope, resources, person: Some(person) };
+    let ask = Ask { client, way: Grant::DeviceCode.into(), scope, resources, person: Some(person) };
     let mut decision = issue(&ask, context, at);
     if decision.reply.is_ok() {
         decision.changes.insert(0, Change::RedeemDevice { device: found.device.handle, at: at.0 });

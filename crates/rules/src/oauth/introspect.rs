@@ -19,13 +19,23 @@ pub struct Facts<'a> {
 
 /// Whether an access token may be used: not expired, not revoked, and everything that it leans on lives.
 pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
-    let client_lives = facts.client.is_some_and(|client| client.id.0 == claims.client_id && client.is_enabled());
+    let client_lives = facts.client.is_some_and(|client| {
+        client.id.0 == claims.client_id && client.is_enabled() && issued_since(client, claims, facts.family)
+    });
     let family_lives = match (family_of(&claims.jti), facts.family) {
         (None, _) => true,
         (Some(id), Some(found)) => found.family.id == id && found.is_live(settings, now),
         (Some(_), None) => false,
     };
     !Time::from_seconds(claims.exp).has_come(now) && !facts.revoked && client_lives && family_lives
+}
+
+/// A token of a family is as old as its family; any other as old as its `iat`, to the second.
+fn issued_since(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool {
+    match family {
+        Some(found) => found.family.created >= client.since(),
+        None => claims.iat >= client.since().seconds(),
+    }
 }
 
 /// RFC 7662 §4: a client sees its own tokens, a resource server those of its audience, others nothing.

@@ -9,6 +9,7 @@ pub mod device;
 pub mod discovery;
 pub mod error;
 pub mod family;
+pub mod first_party;
 pub mod introspect;
 pub mod logout;
 pub mod params;

@@ -4,7 +4,7 @@ use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
 use super::family::{Found, Previous, Refresh, RefreshToken, Rotation};
 use super::scope::Scope;
-use super::token::{Ask, Context, Line, Person, Tokens, issue};
+use super::token::{Ask, Context, Line, Person, Tokens, Way, issue};
 use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
@@ -36,17 +36,29 @@ pub fn renew(
     ask: &Renewal<'_>,
     found: Option<&Found>,
     context: &Context<'_>,
-    (now, fresh): (Time, &Fresh),
+    at: (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
     if !ask.client.may(Grant::RefreshToken) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use refresh_token"));
     }
+    carry_on(ask, Grant::RefreshToken.into(), found, context, at)
+}
+
+/// The exchange itself, for every way that may be gone on.
+pub(super) fn carry_on(
+    ask: &Renewal<'_>,
+    way: Way,
+    found: Option<&Found>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Tokens, Error> {
     // RT-04: whether the token exists is told to nobody but its client.
     let refused = || Decision::refuse(Error::grant("the refresh token is not valid"));
     let Some((found, refresh)) = found.and_then(|found| Some((found, found.family.refresh.as_ref()?))) else {
         return refused();
     };
-    if found.family.client != ask.client.id || !found.is_live(&context.realm.settings, now) {
+    let known = found.family.client == ask.client.id && found.family.created >= ask.client.since();
+    if !known || !found.is_live(&context.realm.settings, now) {
         return refused();
     }
     let standing = standing(ask.token, refresh, now);
@@ -65,7 +77,7 @@ pub fn renew(
             let Some((successor, rotation)) = successor(ask.token, standing, context, (now, fresh)) else {
                 return refused();
             };
-            hand_out(ask, found, (scope, resources), (successor, rotation), context, (now, fresh))
+            hand_out((ask, way), found, (scope, resources), (successor, rotation), context, (now, fresh))
         }
     }
 }
@@ -125,7 +137,7 @@ fn successor(
 
 #[allow(clippy::too_many_arguments, reason = "each pair is one thing: what, with what, when")]
 fn hand_out(
-    ask: &Renewal<'_>,
+    (ask, way): (&Renewal<'_>, Way),
     found: &Found,
     (scope, resources): (Scope, Vec<String>),
     (successor, rotation): (Secret, Option<Change>),
@@ -144,7 +156,7 @@ fn hand_out(
         family: &found.family.id,
         line: Line::GoesOn(Some(successor)),
     };
-    let ask = Ask { client: ask.client, grant: Grant::RefreshToken, scope, resources, person: Some(person) };
+    let ask = Ask { client: ask.client, way, scope, resources, person: Some(person) };
     let touched = session.and_then(|session| session.touch(&context.realm.settings, at.0));
     let decision = issue(&ask, context, at);
     match decision.reply {

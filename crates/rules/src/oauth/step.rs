@@ -143,48 +143,52 @@ pub fn issue(
     let Some(secret) = super::code::text(&family, fresh.bytes("code")) else {
         return Decision::refuse(Error::new(ErrorCode::ServerError, "no code could be made"));
     };
-    let by_consent = !facts.client.trusted || progress.consented;
+    let remembered = remembered(request, facts, progress, user, now);
+    let by_consent = match &remembered {
+        Some(consent) => Some(consent.granted),
+        None => facts.consent.filter(|_| !facts.client.trusted).map(|consent| consent.granted),
+    };
     let name = Name { handle: secret.handle(), family, by_consent };
     let code = code_for(request, session, name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
-    let consent = remembered(request, facts, progress, user, now);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
-        .with(consent)
+        .with(remembered.map(|consent| grant(consent, facts, now)).into_iter().flatten())
         .and(Change::Stands(Standing {
             user: Some(user.id.clone()),
             client: Some(request.client.clone()),
             session: Some(session.id.clone()),
             family: None,
-            consent: by_consent.then(|| (user.id.clone(), request.client.clone())),
+            consent: by_consent.map(|granted| (user.id.clone(), request.client.clone(), granted)),
+            password: None,
         }))
         .and(Change::IssueCode(Box::new(code)))
         .with(session.touch(&realm.settings, now))
         .and(Change::Record(event))
 }
 
-/// Consent that was just given is kept together with what was given before.
-fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &User, now: Time) -> Vec<Change> {
-    if !progress.consented {
-        return Vec::new();
-    }
-    let before = facts.consent.map(|consent| consent.scope.clone()).unwrap_or_default();
-    let event = Event::new(Kind::ConsentGranted, now).user(&user.id).client(&request.client);
-    vec![
-        Change::GrantConsent(Box::new(Consent {
-            user: user.id.clone(),
-            client: request.client.clone(),
-            scope: before.either(&request.scope),
-            granted: now,
-        })),
-        Change::Record(event.detail("scope", request.scope.to_string())),
-    ]
+/// Consent that was just given, together with what was given before.
+fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &User, now: Time) -> Option<Consent> {
+    let before = facts.consent;
+    progress.consented.then(|| Consent {
+        user: user.id.clone(),
+        client: request.client.clone(),
+        scope: before.map(|before| before.scope.clone()).unwrap_or_default().either(&request.scope),
+        granted: before.map_or(now, |before| before.granted),
+    })
+}
+
+fn grant(consent: Consent, facts: &Facts<'_>, now: Time) -> [Change; 2] {
+    let event = Event::new(Kind::ConsentGranted, now).user(&consent.user).client(&consent.client);
+    let event = event.detail("scope", consent.scope.to_string());
+    let seen = facts.consent.map(|before| before.scope.clone());
+    [Change::GrantConsent { consent: Box::new(consent), seen }, Change::Record(event)]
 }
 
 /// What a code is known by, and what it leans on.
 struct Name {
     handle: Handle,
     family: FamilyId,
-    by_consent: bool,
+    by_consent: Option<Time>,
 }
 
 fn code_for(request: &Request, session: &Session, name: Name, ttl: Span, now: Time) -> Code {

@@ -5,6 +5,7 @@ use super::client::{AccessFormat, Client, Grant};
 use super::code::Granted;
 use super::error::{Code as ErrorCode, Error};
 use super::family::{Family, Refresh, RefreshToken, Sealing};
+use super::first_party;
 use super::scope::Scope;
 use super::userinfo;
 use crate::Fresh;
@@ -32,14 +33,46 @@ pub struct Context<'a> {
 pub struct Ask<'a> {
     /// Who asks, having proved it.
     pub client: &'a Client,
-    /// By which grant.
-    pub grant: Grant,
+    /// In which way it came to ask.
+    pub way: Way,
     /// With which scope.
     pub scope: Scope,
     /// For which audiences; empty: the issuer.
     pub resources: Vec<String>,
     /// On whose behalf; `None`: its own.
     pub person: Option<Person<'a>>,
+}
+
+/// The ways that lead to tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A grant that the client registered.
+    Grant(Grant),
+    /// A sign-in on a first-party client's own screens, for the account API and nothing else.
+    FirstParty,
+}
+
+impl From<Grant> for Way {
+    fn from(grant: Grant) -> Self {
+        Way::Grant(grant)
+    }
+}
+
+impl Way {
+    /// Its name in the audit log.
+    fn name(self) -> &'static str {
+        match self {
+            Way::Grant(grant) => grant.name(),
+            Way::FirstParty => "first_party",
+        }
+    }
+    /// Whether what begins this way may be refreshed by `client`.
+    fn goes_on(self, client: &Client) -> bool {
+        match self {
+            Way::Grant(_) => client.may(Grant::RefreshToken),
+            Way::FirstParty => true,
+        }
+    }
 }
 
 /// The person on whose behalf tokens are issued.
@@ -184,7 +217,7 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
         Some((Line::Begins, person)) => begin(ask, person, context, (now, fresh)),
     };
     let claims = access_claims(ask, context.realm, now, fresh);
-    let mut event = Event::new(Kind::TokensIssued, now).client(&client.id).detail("grant", ask.grant.name());
+    let mut event = Event::new(Kind::TokensIssued, now).client(&client.id).detail("grant", ask.way.name());
     if let Some(person) = &ask.person {
         event = event.user(&person.user.id);
         event.session = person.session.map(|session| session.id.clone());
@@ -214,17 +247,9 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     if !client.is_enabled() {
         return Err(Error::client("the client is disabled"));
     }
-    if !client.may(ask.grant) {
-        return Err(Error::new(ErrorCode::UnauthorizedClient, "the client may not use this grant"));
-    }
-    if !ask.scope.is_within(&client.scope) {
-        return Err(match ask.person {
-            Some(_) => Error::grant("the client may no longer have this scope"),
-            None => Error::new(ErrorCode::InvalidScope, "the client may not have this scope"),
-        });
-    }
-    if ask.resources.iter().any(|uri| !client.resources.contains(uri)) {
-        return Err(Error::new(ErrorCode::InvalidTarget, "the client has no such resource"));
+    match ask.way {
+        Way::Grant(grant) => admit_grant(ask, grant, realm)?,
+        Way::FirstParty => first_party::admit(client, (&ask.scope, &ask.resources), realm)?,
     }
     let Some(person) = &ask.person else { return Ok(()) };
     if !person.user.is_enabled() {
@@ -237,6 +262,26 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     if session_lives { Ok(()) } else { Err(Error::grant("the session has ended")) }
 }
 
+/// What a client registered, it may ask for. The account API is not for registering: tokens for it come from a sign-in
+/// on a first-party client's own screens alone.
+fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> {
+    let client = ask.client;
+    if !client.may(grant) {
+        return Err(Error::new(ErrorCode::UnauthorizedClient, "the client may not use this grant"));
+    }
+    if !ask.scope.is_within(&client.scope) {
+        return Err(match ask.person {
+            Some(_) => Error::grant("the client may no longer have this scope"),
+            None => Error::new(ErrorCode::InvalidScope, "the client may not have this scope"),
+        });
+    }
+    let account = first_party::audience(realm);
+    if ask.resources.iter().any(|uri| !client.resources.contains(uri) || *uri == account) {
+        return Err(Error::new(ErrorCode::InvalidTarget, "the client has no such resource"));
+    }
+    Ok(())
+}
+
 /// What was revoked first, stays revoked: everything that the tokens lean on is found again inside the batch.
 fn standing(ask: &Ask<'_>) -> Change {
     let person = ask.person.as_ref();
@@ -247,6 +292,7 @@ fn standing(ask: &Ask<'_>) -> Change {
         session: person.and_then(|person| person.session).map(|session| session.id.clone()),
         family: goes_on.map(|person| person.family.clone()),
         consent: None,
+        password: None,
     })
 }
 
@@ -260,8 +306,8 @@ fn begin(
     let settings = &context.realm.settings;
     let offline = ask.scope.has("offline_access");
     let token = ask
-        .client
-        .may(Grant::RefreshToken)
+        .way
+        .goes_on(ask.client)
         .then(|| RefreshToken::make(person.family, fresh.bytes("refresh"), context.sealing))
         .flatten();
     let session: Option<SessionId> = person.session.filter(|_| !offline).map(|session| session.id.clone());
@@ -363,8 +409,8 @@ pub fn own(
     if super::scope::STANDARD.iter().any(|about_people| asked.has(about_people)) {
         return Decision::refuse(Error::new(ErrorCode::InvalidScope, "there is no person to whom these scopes apply"));
     }
-    let grant = Grant::ClientCredentials;
-    issue(&Ask { client, grant, scope: asked, resources, person: None }, context, at)
+    let way = Grant::ClientCredentials.into();
+    issue(&Ask { client, way, scope: asked, resources, person: None }, context, at)
 }
 
 /// Whom an access token speaks of: a person's id, or nobody.

@@ -184,7 +184,8 @@ impl Add {
             secret: None,
             grants: self.grants(),
             scope: self.scope(),
-            native: self.native || (auth_methods == [AuthMethod::None] && self.redirect_uri.iter().any(|uri| is_native(uri))),
+            native: self.native
+                || (auth_methods == [AuthMethod::None] && self.redirect_uri.iter().any(|uri| is_native(uri))),
             auth_methods,
             id: ClientId(self.id),
             redirect_uris: self.redirect_uri,
@@ -205,6 +206,7 @@ impl Add {
             claims_in_id_token: self.claims_in_id_token,
             no_id_token_on_refresh: self.no_id_token_on_refresh,
             assertion_aud_endpoint: self.assertion_aud_endpoint,
+            revived_at: None,
             disabled_at: None,
             created: Time(0),
         };

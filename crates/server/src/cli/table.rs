@@ -17,15 +17,22 @@ use std::process::ExitCode;
 /// Commands that work on people, applications, groups and keys may be run whether or not the server runs: while it does,
 /// they go through the control socket in the data folder.
 #[derive(Debug, Parser)]
-#[command(name = "portiere", version, max_term_width = 100, subcommand_required = true, after_help = "\
-Exit codes: 0 done, 1 failed, 2 wrong use.", after_long_help = "\
+#[command(
+    name = "portiere",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    after_help = "\
+Exit codes: 0 done, 1 failed, 2 wrong use.",
+    after_long_help = "\
 Examples:
   portiere serve
   portiere user add ada --email ada@example.com --role admin
   portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
   portiere client list --json
 
-Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong use (the same).")]
+Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong use (the same)."
+)]
 pub struct Cli {
     /// What holds for every command.
     #[command(flatten)]

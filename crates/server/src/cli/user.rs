@@ -152,7 +152,8 @@ impl Command {
             Command::SetPassword(set) => {
                 let user = find(app, &set.name).await?;
                 app.set_password(&user, reveal(&set.password).as_bytes()).await??;
-                let text = format!("password of {} set; every session and token of the account was ended", user.username);
+                let text =
+                    format!("password of {} set; every session and token of the account was ended", user.username);
                 Ok(Outcome::new(text, account(&user)))
             }
             Command::Set(set) => {

@@ -1,1 +1,139 @@
+//! The socket itself: who is heard, and what is understood.
 
+use super::*;
+use crate::cli::Outcome;
+use crate::config::{Config, Sources};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+async fn instance(data: &Path) -> Instance {
+    let flags = vec![("data", data.display().to_string()), ("hash.threads", "1".to_owned())];
+    let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+    Instance::open(&config, &config.public_url(8080)).await.unwrap()
+}
+
+/// Runs `scenario` beside a control socket in a new folder.
+async fn beside(owner: Option<u32>, scenario: impl AsyncFnOnce(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = instance(folder.path()).await;
+    let mut control = listen(folder.path(), &server).unwrap();
+    control.owner = owner.unwrap_or(control.owner);
+    tokio::select! {
+        () = control.run() => panic!("the control socket ended"),
+        () = scenario(folder.path()) => {}
+    }
+    server.close().await;
+}
+
+/// What comes back for these bytes.
+async fn say(data: &Path, bytes: &[u8]) -> io::Result<Reply> {
+    let mut stream = UnixStream::connect(data.join(NAME)).await?;
+    stream.write_all(bytes).await?;
+    stream.shutdown().await?;
+    wire::receive(&mut stream, LONGEST_ANSWER).await
+}
+
+fn framed(text: &str) -> Vec<u8> {
+    [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
+}
+
+fn why(reply: io::Result<Reply>) -> String {
+    match reply {
+        Ok(Err(Failure::Failed(why))) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_carried_out() {
+    beside(None, async |data| {
+        let add: Request = serde_json::from_value(json!({ "Group": { "Add": { "name": "staff" } } })).unwrap();
+        let reply = ask(data, &add).await.unwrap().unwrap();
+        assert_eq!(reply, Ok(Outcome::new("group staff added", json!({ "name": "staff" }))));
+        assert_eq!(ask(data, &add).await.unwrap().unwrap().unwrap_err().exit_code(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_else_can_reach_the_socket() {
+    beside(None, async |data| {
+        let mode = fs::metadata(data.join(NAME)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    })
+    .await;
+}
+
+#[test]
+fn only_the_servers_own_user_and_root_may_command_it() {
+    assert!(may_command(1000, 1000).is_ok() && may_command(0, 1000).is_ok());
+    assert!(may_command(1001, 1000).is_err() && may_command(1000, 0).is_err());
+}
+
+/// The socket's folder keeps others out; should it ever not, they are turned away before they are heard.
+#[tokio::test]
+async fn another_user_is_turned_away_unheard() {
+    let own = rustix::process::geteuid().as_raw();
+    beside(Some(own + 1), async |data| {
+        let reply = say(data, &framed("certainly not JSON")).await;
+        let expected = if own == 0 { "did not understand" } else { "may not command this server" };
+        assert!(why(reply).contains(expected));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn garbage_is_answered_and_the_next_request_is_served() {
+    beside(None, async |data| {
+        assert!(why(say(data, &framed("certainly not JSON")).await).contains("did not understand"));
+        assert!(why(say(data, &framed("{}")).await).contains("did not understand"));
+        assert!(why(say(data, b"GE").await).contains("did not understand"));
+        let promised = LONGEST_REQUEST + 1;
+        assert!(why(say(data, &promised.to_be_bytes()).await).contains("is longer than"));
+        let short = [&1000_u32.to_be_bytes()[..], b"less"].concat();
+        assert!(why(say(data, &short).await).contains("did not understand"));
+        let newer = json!({ "version": "99.0.0", "request": { "Frobnicate": null } }).to_string();
+        let said = why(say(data, &framed(&newer)).await);
+        assert!(said.contains("99.0.0") && said.contains("restart the server"), "{said}");
+        assert!(ask(data, &Request::SetupLink).await.unwrap().unwrap().is_ok());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_that_a_killed_server_left_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    assert!(ask(folder.path(), &Request::SetupLink).await.unwrap().is_none(), "nobody listens there");
+    let server = instance(folder.path()).await;
+    let control = listen(folder.path(), &server).unwrap();
+    tokio::select! {
+        () = control.run() => panic!("the control socket ended"),
+        reply = ask(folder.path(), &Request::SetupLink) => assert!(reply.unwrap().unwrap().is_ok()),
+    }
+    assert!(!path.exists(), "and removed at the end");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_long_path_is_reached_through_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("a-rather-long-name-of-a-folder".repeat(5)).join("data");
+    let server = instance(&deep).await;
+    let control = listen(&deep, &server).unwrap();
+    assert!(deep.join(NAME).as_os_str().len() > 107);
+    tokio::select! {
+        () = control.run() => panic!("the control socket ended"),
+        reply = ask(&deep, &Request::SetupLink) => assert!(reply.unwrap().unwrap().is_ok()),
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn nobody_listens_where_there_is_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(ask(folder.path(), &Request::SetupLink).await.unwrap().is_none());
+    assert!(ask(&folder.path().join("none"), &Request::SetupLink).await.unwrap().is_none());
+}

@@ -43,6 +43,7 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
         claims_in_id_token: false,
         no_id_token_on_refresh: false,
         assertion_aud_endpoint: false,
+        revived_at: None,
         disabled_at: None,
         created: Time(0),
     };

@@ -31,7 +31,7 @@ pub(super) const MIGRATION: Migration = Migration {
             PRIMARY KEY (realm, id)) WITHOUT ROWID",
         "CREATE INDEX sessions_of_user ON sessions (realm, user_id)",
         "CREATE TABLE codes (realm text NOT NULL, family text NOT NULL, handle blob NOT NULL, client_id text NOT NULL,
-            user_id text NOT NULL, session_id text NOT NULL, by_consent bigint NOT NULL, redirect_uri text NOT NULL,
+            user_id text NOT NULL, session_id text NOT NULL, by_consent bigint, redirect_uri text NOT NULL,
             challenge text, granted text NOT NULL, expires bigint NOT NULL, redeemed_at bigint,
             PRIMARY KEY (realm, family)) WITHOUT ROWID",
         "CREATE TABLE families (realm text NOT NULL, id text NOT NULL, client_id text NOT NULL, user_id text NOT NULL,

@@ -60,7 +60,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::DropOpaque(token) => vec![tokens::drop_opaque(r, *token)],
         Change::RevokeToken { jti, expires } => vec![tokens::revoke(r, jti, *expires)],
         Change::UseAssertion { client, jti, expires } => vec![tokens::use_assertion(r, client, *jti, *expires)],
-        Change::GrantConsent(consent) => consents::grant(r, consent),
+        Change::GrantConsent { consent, seen } => vec![consents::grant(r, consent, seen.as_ref())],
         Change::RevokeConsent { user, client, at: _ } => vec![consents::revoke(r, user, client)],
 
         Change::AskDevice(device) => vec![devices::ask(r, device)],
@@ -70,6 +70,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
 
         Change::CountAttempt(counted) => vec![counters::count(r, counted)],
         Change::ForgetAttempts { key } => vec![counters::forget(r, *key)],
+        Change::GiveBack(counted) => vec![counters::give_back(r, counted)],
         Change::CountFailure { key, at, leak } => counters::failure(r, *key, *at, *leak),
         Change::CountStranger { address, at } => counters::stranger(r, address, *at),
 
@@ -102,9 +103,13 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
     writes.extend(standing.family.as_ref().map(|family| {
         found("SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL", values![realm, family])
     }));
-    writes.extend(standing.consent.as_ref().map(|(user, client)| {
-        let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ?";
-        found(sql, values![realm, user, client])
+    writes.extend(standing.consent.as_ref().map(|(user, client, granted)| {
+        let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted = ?";
+        found(sql, values![realm, user, client, *granted])
+    }));
+    writes.extend(standing.password.as_ref().map(|(user, password)| {
+        let sql = "SELECT 1 FROM users WHERE realm = ? AND id = ? AND password = ?";
+        found(sql, values![realm, user, password.as_str()])
     }));
     writes
 }

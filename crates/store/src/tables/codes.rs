@@ -32,7 +32,7 @@ impl Question for InContext<'_> {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         one(rows, |row| {
             let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
-            Some(Found { code, session, user, consent: row.maybe_time()?.is_some(), groups: Vec::new() })
+            Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() })
         })
     }
 }
@@ -44,7 +44,7 @@ fn code(row: &mut Columns) -> Option<Code> {
         user: UserId(row.text()?),
         session: SessionId(row.text()?),
         family: FamilyId(row.text()?),
-        by_consent: row.flag()?,
+        by_consent: row.maybe_time()?,
         redirect_uri: row.text()?,
         challenge: row.maybe_text()?,
         granted: json(&row.text()?)?,

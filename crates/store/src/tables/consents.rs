@@ -62,13 +62,21 @@ fn consent(row: &mut Columns) -> Option<Consent> {
     })
 }
 
-pub(super) fn grant(realm: &RealmId, consent: &Consent) -> Vec<Write> {
-    let (user, client) = (&consent.user, &consent.client);
-    let insert = "INSERT INTO consents (realm, user_id, client_id, scope, granted) VALUES (?, ?, ?, ?, ?)";
-    vec![
-        revoke(realm, user, client),
-        write(insert, values![realm, user, client, consent.scope.to_string(), consent.granted], Must::Touch(1)),
-    ]
+/// Writes a consent down: a first one, or a wider one in place of the one that was seen.
+pub(super) fn grant(realm: &RealmId, consent: &Consent, seen: Option<&Scope>) -> Write {
+    let (user, client, scope) = (&consent.user, &consent.client, consent.scope.to_string());
+    match seen {
+        None => {
+            let sql = "INSERT INTO consents (realm, user_id, client_id, scope, granted) VALUES (?, ?, ?, ?, ?)";
+            write(sql, values![realm, user, client, scope, consent.granted], Must::Touch(1))
+        }
+        Some(seen) => {
+            let sql = "UPDATE consents SET scope = ? WHERE realm = ? AND user_id = ? AND client_id = ? \
+                       AND granted = ? AND scope = ?";
+            let row = values![scope, realm, user, client, consent.granted, seen.to_string()];
+            write(sql, row, Must::Touch(1))
+        }
+    }
 }
 
 pub(super) fn revoke(realm: &RealmId, user: &UserId, client: &ClientId) -> Write {

@@ -35,6 +35,13 @@ pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
+/// Takes one attempt back that was not made after all.
+pub(super) fn give_back(realm: &RealmId, counted: &Counted) -> Write {
+    let sql = "UPDATE counters SET count = count - 1, until = CASE WHEN until = ? THEN ? ELSE until END \
+               WHERE realm = ? AND name = ? AND count > 0";
+    write(sql, values![counted.next.until, counted.seen.until, realm, counted.key], Must::Any)
+}
+
 pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {
     write("DELETE FROM counters WHERE realm = ? AND name = ?", values![realm, key], Must::Any)
 }

@@ -53,7 +53,7 @@ pub(super) fn add(realm: &RealmId, key: &Key) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-pub(super) fn retire(realm: &RealmId, kid: &Kid, until: Time) -> Write {
+pub(super) fn retire(realm: &RealmId, kid: &Kid, until: Option<Time>) -> Write {
     let sql = "UPDATE signing_keys SET publish_until = ? WHERE realm = ? AND kid = ?";
     write(sql, values![until, realm, kid], Must::Touch(1))
 }

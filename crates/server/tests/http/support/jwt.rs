@@ -80,7 +80,12 @@ impl EcKey {
     }
 
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
-        let signed = format!("{}.{}", encode(header.to_string()), encode(claims.to_string()));
+        self.sign_raw(&header.to_string(), &claims.to_string())
+    }
+
+    /// Signs any two texts.
+    pub fn sign_raw(&self, header: &str, claims: &str) -> String {
+        let signed = format!("{}.{}", encode(header), encode(claims));
         let signature = self.0.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
         format!("{signed}.{}", encode(signature.as_ref()))
     }

@@ -1,0 +1,247 @@
+//! The account API: what first-party applications do on screens of their own. Every step goes through the gates of the
+//! pages: an attempt is counted and hashed where they count and hash, a session begins where theirs begin, and tokens
+//! come from the issuance gate.
+
+use crate::account::NotChanged;
+use crate::browser::Browser;
+use crate::flow::{Flow, Place, To};
+use crate::sign_in::{SignedIn, Typed};
+use crate::sign_up::{NewPerson, Problem};
+use crate::token::Handed;
+use crate::{App, Fault};
+use rules::id::FamilyId;
+use rules::login::attempt::Refusal;
+use rules::login::session::Session;
+use rules::oauth::client::Client;
+use rules::oauth::client_auth::{Means, Proof};
+use rules::oauth::error::Error;
+use rules::oauth::family::{Found, RefreshToken};
+use rules::oauth::first_party::{self, Beginning};
+use rules::oauth::refresh::Renewal;
+use rules::oauth::scope::Scope;
+use rules::oauth::token::family_of;
+use rules::oauth::userinfo;
+use rules::people::User;
+use rules::secret::{Secret, base64url, mac, same};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use store::tables::{families, groups};
+
+/// Scopes whose claims an account is shown of itself.
+const ABOUT_ONESELF: &str = "profile email address phone groups";
+
+/// Why an application is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotServed {
+    /// It is unknown, disabled, not a first-party client, or did not prove who it is. Which of them is not told.
+    Client,
+    /// The browser shows a page of another origin.
+    Origin,
+}
+
+/// Why somebody did not come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotIn {
+    /// The attempt was refused.
+    Attempt(Refusal),
+    /// The new account will not do.
+    Person(Vec<Problem>),
+    /// The client or the account may no longer be used.
+    Tokens(Error),
+}
+
+/// Somebody came in.
+#[derive(Debug)]
+pub struct Entered {
+    /// The tokens.
+    pub handed: Handed,
+    /// The cookie by which this browser is known from now on.
+    pub device: Option<Secret>,
+}
+
+/// Whose account a live token opens, through which client.
+pub struct Opened {
+    /// The client.
+    pub client: Arc<Client>,
+    /// The person.
+    pub user: User,
+    /// The session that the token lives in.
+    pub session: Session,
+    /// The line that the token descends from.
+    pub family: FamilyId,
+    /// The person's groups.
+    pub groups: Vec<String>,
+}
+
+impl App {
+    /// The first-party client that a request comes from: a browser proves it by the origin of its page, anything else
+    /// the way the client registered. A foreign origin is refused whatever else was proved.
+    pub async fn first_party(
+        &self,
+        proof: Proof,
+        origin: Option<&str>,
+    ) -> Result<Result<Arc<Client>, NotServed>, Fault> {
+        let epoch = self.epoch().await?;
+        let client = self.client(&proof.client, epoch).await?;
+        let Some(client) = client.filter(|client| first_party::is_admitted(client)) else {
+            return Ok(Err(NotServed::Client));
+        };
+        if origin.is_some_and(|origin| !first_party::lives_at(&client, origin)) {
+            return Ok(Err(NotServed::Origin));
+        }
+        match (&proof.means, origin) {
+            (Means::Name, Some(_)) => Ok(Ok(client)),
+            // Outside a browser a name alone proves nothing, not even that of a public client.
+            (Means::Name, None) => Ok(Err(NotServed::Client)),
+            _ => Ok(self.authenticate(proof).await?.map(|_| client).map_err(|_| NotServed::Client)),
+        }
+    }
+
+    /// Signs somebody in on a first-party client's own screen.
+    pub async fn enter(
+        &self,
+        client: &Client,
+        typed: Typed<'_>,
+        browser: &Browser,
+    ) -> Result<Result<Entered, NotIn>, Fault> {
+        match self.sign_in(self.own_flow(), typed, browser).await? {
+            Ok(signed_in) => self.hand_over(client, signed_in, browser).await,
+            Err(refusal) => Ok(Err(NotIn::Attempt(refusal))),
+        }
+    }
+
+    /// Makes an account on a first-party client's own screen, signed in. The caller has checked that the realm allows
+    /// it.
+    pub async fn enrol(
+        &self,
+        client: &Client,
+        typed: NewPerson<'_>,
+        browser: &Browser,
+    ) -> Result<Result<Entered, NotIn>, Fault> {
+        match self.sign_up(self.own_flow(), typed, browser).await? {
+            Ok(signed_in) => self.hand_over(client, signed_in, browser).await,
+            Err(problems) => Ok(Err(NotIn::Person(problems))),
+        }
+    }
+
+    /// A login flow that leads nowhere but to the account itself.
+    fn own_flow(&self) -> Flow {
+        Flow::new(To::Place(Place::Account), self.clock.now())
+    }
+
+    /// Tokens for a session that has just begun. Where there are none, the session ends: nobody holds its cookie.
+    async fn hand_over(
+        &self,
+        client: &Client,
+        signed_in: SignedIn,
+        browser: &Browser,
+    ) -> Result<Result<Entered, NotIn>, Fault> {
+        let session = &signed_in.started.session;
+        let ask = Beginning { client, user: &signed_in.user, session, replaces: None };
+        match self.begin_tokens(&ask).await? {
+            Ok(handed) => Ok(Ok(Entered { handed, device: signed_in.device })),
+            Err(error) => {
+                self.leave(session, browser).await?;
+                Ok(Err(NotIn::Tokens(error)))
+            }
+        }
+    }
+
+    async fn begin_tokens(&self, ask: &Beginning<'_>) -> Result<Result<Handed, Error>, Fault> {
+        let begun = self
+            .settle(|now, fresh| async move { Ok(first_party::begin(ask, &self.context(), (now, &fresh))) })
+            .await?;
+        match begun {
+            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Exchanges a refresh token of the account API.
+    pub async fn renew_account(&self, client: &Client, token: &Secret) -> Result<Result<Handed, Error>, Fault> {
+        let Some(token) = RefreshToken::read(token.reveal(), &self.keyring.sealing) else {
+            return Ok(Err(Error::grant("the refresh token is not valid")));
+        };
+        let ask = Renewal { client, token: &token, scope: None, resources: Vec::new() };
+        let (ask, family) = (&ask, Some(&token.family));
+        let renewed = self
+            .settle(|now, fresh| async move {
+                let (found, groups) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
+                let found = found.map(|found| Found { groups, ..found });
+                Ok(first_party::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
+            })
+            .await?;
+        match renewed {
+            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// The account that an access token opens now, at the client that it was issued to.
+    pub async fn open_account(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
+        let Some(live) = self.live(token.reveal()).await? else { return Ok(None) };
+        let client = self.client(&live.claims.client_id.as_str().into(), self.epoch().await?).await?;
+        let Some(client) = client.filter(|client| first_party::opens(&live.claims, client, &self.realm)) else {
+            return Ok(None);
+        };
+        let (Some(family), Some(found)) = (family_of(&live.claims.jti), live.family) else { return Ok(None) };
+        let (Some(user), Some(session)) = (found.user, found.session) else { return Ok(None) };
+        Ok(Some(Opened { client, user, session, family, groups: found.groups }))
+    }
+
+    /// Changes the password of an opened account. Everything else of theirs ends; this session goes on with new tokens,
+    /// and whoever may have copied the old ones is out.
+    pub async fn change_account_password(
+        &self,
+        opened: &Opened,
+        (current, new): (&[u8], &[u8]),
+        browser: &Browser,
+    ) -> Result<Result<Handed, NotChangedHere>, Fault> {
+        let whose = (&opened.session, &opened.user);
+        let started = match self.change_password(whose, current, new, browser).await? {
+            Ok(started) => started,
+            Err(why) => return Ok(Err(NotChangedHere::Password(why))),
+        };
+        let ask = Beginning {
+            client: &opened.client,
+            user: &opened.user,
+            session: &started.session,
+            replaces: Some(&opened.family),
+        };
+        Ok(self.begin_tokens(&ask).await?.map_err(NotChangedHere::Tokens))
+    }
+
+    /// The token that a request with cookies has to carry, for the line that a refresh token or its family names.
+    pub fn account_csrf(&self, family: &FamilyId) -> String {
+        base64url(&mac(&*self.keyring.flow, &[b"account csrf", family.as_str().as_bytes()]))
+    }
+
+    /// Whether a request carries the token of its line.
+    pub fn account_csrf_holds(&self, family: &FamilyId, token: &str) -> bool {
+        same(self.account_csrf(family).as_bytes(), token.as_bytes())
+    }
+
+    /// The line that a refresh token of ours carries on; `None` when it is none of ours.
+    pub fn line_of(&self, refresh: &Secret) -> Option<FamilyId> {
+        RefreshToken::read(refresh.reveal(), &self.keyring.sealing).map(|token| token.family)
+    }
+}
+
+/// Why a password was not changed, or why the tokens are gone although it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotChangedHere {
+    /// It was not changed.
+    Password(NotChanged),
+    /// It was, but there are no new tokens: the client or the account was disabled meanwhile.
+    Tokens(Error),
+}
+
+impl Opened {
+    /// What the account knows of itself: the claims of OpenID Connect Core §5.1, with `sub`.
+    pub fn claims(&self) -> Map<String, Value> {
+        let scope = Scope::from(ABOUT_ONESELF.to_owned());
+        let mut claims = userinfo::claims_of(&self.user, &self.groups, &scope, &[]);
+        claims.insert("sub".into(), json!(self.user.id));
+        claims
+    }
+}

@@ -1,0 +1,223 @@
+//! What is typed, what it comes to, and what is said when it makes no sense.
+
+use super::super::client::{self, metadata};
+use super::super::docs;
+use super::*;
+use app::admin::clients::ClientSecret;
+use clap::CommandFactory;
+use rules::Secret;
+use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use serde_json::json;
+
+fn registered(flags: &str) -> (Client, ClientSecret) {
+    match request(&format!("client add --id app {flags}"), "").unwrap() {
+        Request::Client(client::Command::Add(add)) => add.client(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wrong(line: &str) -> String {
+    match request(line, "") {
+        Err(Failure::Use(line)) => line,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_table_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_and_every_argument_is_documented() {
+    fn check(command: &clap::Command) {
+        let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+        assert!(command.get_about().is_some(), "{name}");
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "{name} {}", arg.get_id());
+        }
+        command.get_subcommands().filter(|below| below.get_name() != "help").for_each(check);
+    }
+    let mut program = Cli::command();
+    program.build();
+    check(&program);
+}
+
+#[test]
+fn a_confidential_client_gets_a_secret_and_the_usual_ways() {
+    let (client, secret) = registered("--redirect-uri https://app.test/cb");
+    assert!(matches!(secret, ClientSecret::Generated));
+    assert_eq!(client.name, "app");
+    assert_eq!(client.auth_methods, [AuthMethod::Basic, AuthMethod::Post]);
+    assert_eq!(client.grants, [Grant::AuthorizationCode, Grant::RefreshToken]);
+    assert_eq!(client.scope.to_string(), "openid profile email address phone offline_access groups");
+    assert_eq!((client.native, client.pkce_optional, client.trusted), (false, false, false));
+    assert_eq!((client.access_format, client.id_token_alg.name()), (AccessFormat::Jwt, "RS256"));
+    assert_eq!(client.access_alg.name(), "ES256");
+}
+
+#[test]
+fn a_public_client_is_native_when_its_redirect_uri_is() {
+    for (uri, native) in [
+        ("http://127.0.0.1/cb", true),
+        ("http://[::1]:0/cb", true),
+        ("http://localhost:3000/cb", true),
+        ("com.example.app:/cb", true),
+        ("https://app.test/cb", false),
+    ] {
+        let (client, secret) = registered(&format!("--public --redirect-uri {uri}"));
+        assert!(matches!(secret, ClientSecret::Nothing));
+        assert_eq!((client.is_public(), client.native), (true, native), "{uri}");
+    }
+    assert!(!registered("--redirect-uri http://localhost/cb").0.native, "a confidential one is asked");
+    assert!(registered("--native --redirect-uri com.example.app:/cb").0.native);
+}
+
+#[test]
+fn a_grant_goes_by_its_short_name_or_its_urn() {
+    let (client, _) = registered("--public --grant device_code --grant refresh_token --grant device_code");
+    assert_eq!(client.grants, [Grant::DeviceCode, Grant::RefreshToken]);
+    let (client, _) = registered("--public --grant urn:ietf:params:oauth:grant-type:device_code");
+    assert_eq!(client.grants, [Grant::DeviceCode]);
+    assert!(wrong("client add --id app --grant password").contains("client_credentials"));
+}
+
+#[test]
+fn scopes_are_those_given_and_standard_ones_need_a_person() {
+    let (client, _) = registered("--grant client_credentials --scope jobs:run --scope jobs:list");
+    assert_eq!(client.scope.to_string(), "jobs:run jobs:list");
+    assert!(registered("--grant client_credentials").0.scope.is_empty());
+    let (api, _) = registered("--resource-server --resource https://api.test");
+    assert!(api.grants.is_empty() && api.scope.is_empty());
+}
+
+#[test]
+fn what_contradicts_itself_is_wrong_use() {
+    for line in [
+        "client add --id app --public --secret-stdin",
+        "client add --id app --public --jwks keys.json",
+        "client add --id app --public --auth-method client_secret_basic",
+        "client add --id app --auth-method private_key_jwt --secret-stdin",
+        "client add --id app --jwks /nonexistent/keys.json",
+        "client add --id app --id-token-alg PS256",
+        "client add --id app --id-token-alg none",
+        "client add --id app --auth-method client_secret_jwt",
+        "client add --id app --pkce plain",
+        "client add",
+        "user add ada --email a@b.test",
+        "user add ada --role boss --password-stdin",
+        "user add ada --password secret",
+        "user set ada name",
+        "user set ada",
+        "events list --limit 0",
+        "keys",
+        "frobnicate",
+        "",
+    ] {
+        let said = wrong(line);
+        assert_eq!(said.lines().count(), 1, "{line}: {said}");
+        assert!(!said.contains("  ") && !said.starts_with("error"), "{line}: {said}");
+    }
+    assert_eq!(
+        wrong("client add --name x"),
+        "the following required arguments were not provided: --id <ID>; try: portiere client add --help"
+    );
+    assert!(wrong("usr list").ends_with("try: portiere --help"), "{}", wrong("usr list"));
+}
+
+#[test]
+fn a_key_set_is_read_and_chooses_its_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    let key = json!({ "kty": "EC", "crv": "P-256", "kid": "k",
+        "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM" });
+    std::fs::write(&file, json!({ "keys": [key] }).to_string()).unwrap();
+    let (client, secret) = registered(&format!("--jwks {} --redirect-uri https://app.test/cb", file.display()));
+    assert!(matches!(secret, ClientSecret::Nothing));
+    assert_eq!(client.auth_methods, [AuthMethod::PrivateKeyJwt]);
+    assert_eq!(client.jwks.map(|set| set.keys.len()), Some(1));
+    let private = json!({ "keys": [{ "kty": "oct", "k": "c2VjcmV0" }] });
+    std::fs::write(&file, private.to_string()).unwrap();
+    assert!(wrong(&format!("client add --id app --jwks {}", file.display())).contains("private"));
+}
+
+#[test]
+fn clients_have_the_field_names_of_rfc_7591() {
+    let (mut client, _) = registered("--redirect-uri https://app.test/cb --trusted");
+    client.created = rules::Time::from_seconds(1_700_000_000);
+    let expected = json!({
+        "access_token_format": "jwt",
+        "access_token_signed_response_alg": "ES256",
+        "access_token_typ": "at+jwt",
+        "application_type": "web",
+        "assertion_aud_endpoint": false,
+        "claims_in_id_token": false,
+        "client_id": "app",
+        "client_id_issued_at": 1_700_000_000,
+        "client_name": "app",
+        "client_secret": "told once",
+        "client_secret_expires_at": 0,
+        "disabled": false,
+        "first_party": false,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "id_token_on_refresh": true,
+        "id_token_signed_response_alg": "RS256",
+        "post_logout_redirect_uris": [],
+        "redirect_uris": ["https://app.test/cb"],
+        "require_pkce": true,
+        "resource_server": false,
+        "resources": [],
+        "response_types": ["code"],
+        "scope": "openid profile email address phone offline_access groups",
+        "token_endpoint_auth_method": "client_secret_basic",
+        "token_endpoint_auth_methods": ["client_secret_basic", "client_secret_post"],
+        "trusted": true,
+    });
+    assert_eq!(metadata(&client, Some(&Secret::new("told once"))), expected);
+    assert!(metadata(&client, None).get("client_secret").is_none());
+}
+
+#[test]
+fn a_request_survives_the_socket() {
+    let typed = request("user add ada --email a@b.test --role admin --password-stdin", PASSWORD).unwrap();
+    let sent = serde_json::to_string(&typed).unwrap();
+    let Request::User(super::super::user::Command::Add(add)) = serde_json::from_str(&sent).unwrap() else {
+        panic!("{sent}")
+    };
+    assert_eq!(add.password.unwrap().reveal(), PASSWORD.trim_end());
+    assert!(!format!("{typed:?}").contains("horse"), "no secret is printed by accident");
+}
+
+#[test]
+fn a_secret_is_cut_of_one_line_break_and_never_printed() {
+    let Request::Client(client::Command::Add(add)) =
+        request("client add --id app --secret-stdin --redirect-uri https://a.test/", "sec ret\n\n").unwrap()
+    else {
+        panic!("client add")
+    };
+    let (_, ClientSecret::Given(secret)) = add.client() else { panic!("given") };
+    assert_eq!(secret.reveal(), "sec ret\n");
+}
+
+#[test]
+fn manual_pages_and_completions_come_from_the_table() {
+    let Ok(Cli { command: Command::Man(man), .. }) = cli("man client add") else { panic!("man") };
+    let page = String::from_utf8(man.page().unwrap()).unwrap();
+    assert!(page.contains("redirect\\-uri") && page.contains("portiere"), "{page}");
+    let Ok(Cli { command: Command::Man(man), .. }) = cli("man frobnicate") else { panic!("man") };
+    assert!(matches!(man.page(), Err(Failure::Use(_))));
+    for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh, clap_complete::Shell::Fish] {
+        let script = String::from_utf8(docs::completions(shell)).unwrap();
+        assert!(script.contains("rotate-secret"), "{shell}");
+    }
+}
+
+#[test]
+fn the_guide_says_what_the_table_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/commands.md");
+    if crate::config::environment().iter().any(|(name, _)| name == "UPDATE_DOCS") {
+        std::fs::write(path, docs::markdown()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == docs::markdown(), "docs/guide/commands.md is stale: run the tests with UPDATE_DOCS=1");
+}

@@ -1,0 +1,237 @@
+//! A restored copy has the people and the applications, and revives nothing.
+
+use super::super::restore::Restore;
+use super::*;
+use app::browser::Browser;
+use app::sign_up::NewPerson;
+use rules::oauth::code::{Code, Granted};
+use rules::oauth::device::{Device, Stage};
+use rules::oauth::family::{Family, Refresh};
+use rules::oauth::scope::Scope;
+use rules::oauth::token::{AccessClaims, Audience, Opaque};
+use rules::{Change, Handle, Span};
+use serde_json::json;
+use std::path::PathBuf;
+use store::tables::{ask, changes, codes, devices, families, sessions, tokens};
+use tempfile::TempDir;
+
+/// A folder with a house that lives: an owner who is signed in, and one of everything that can be issued.
+struct House {
+    folder: TempDir,
+    session: rules::id::SessionId,
+}
+
+const FAMILY: &str = "0000000000000000000000fam1";
+
+impl House {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance(&folder.path().join("old")).await;
+        let app = &instance.app;
+        let link = app.offer_setup().await.unwrap().unwrap();
+        let person = NewPerson { username: "ada", email: "ada@example.test", password: PASSWORD.trim().as_bytes() };
+        let started = app.set_up(link.reveal(), &person, &Browser::default()).await.unwrap().unwrap();
+        let user = app.find_user("ada").await.unwrap().unwrap();
+        let session = app.home(&user).await.unwrap().sessions[0].id.clone();
+        drop(started);
+        let now = app.clock.now();
+        let later = now + Span::hours(1);
+        let granted = Granted {
+            scope: Scope::parse("openid").unwrap(),
+            resources: vec![],
+            auth_time: now,
+            amr: vec![],
+            acr: String::new(),
+            nonce: None,
+            claims: Default::default(),
+        };
+        let family = Family {
+            id: FAMILY.into(),
+            client: "shop".into(),
+            user: user.id.clone(),
+            session: None,
+            granted: granted.clone(),
+            refresh: Some(Refresh { current: Handle::of("refresh"), previous: None }),
+            created: now,
+            idle_until: later,
+            expires: later,
+            revoked_at: None,
+        };
+        let code = Code {
+            handle: Handle::of("code"),
+            client: "shop".into(),
+            user: user.id.clone(),
+            session: session.clone(),
+            family: FAMILY.into(),
+            by_consent: false,
+            redirect_uri: "https://shop.test/cb".into(),
+            challenge: None,
+            granted,
+            expires: later,
+            redeemed_at: None,
+        };
+        let changes = [
+            Change::StartFamily(Box::new(family)),
+            Change::IssueCode(Box::new(code)),
+            Change::IssueOpaque(Box::new(opaque(later))),
+            Change::AskDevice(Box::new(device(now, later))),
+        ];
+        let batch = changes::batch(&app.realm.id, &changes, now, &app::entropy::fresh().unwrap());
+        app.engine.commit(batch).await.unwrap();
+        let copy = folder.path().join("copy.db");
+        app.engine.backup(&copy).await.unwrap();
+        instance.close().await;
+        House { folder, session }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A new data folder with the master key in it.
+    fn fresh(&self) -> PathBuf {
+        let data = self.path("new");
+        std::fs::create_dir(&data).unwrap();
+        std::fs::copy(self.path("old/master.key"), data.join("master.key")).unwrap();
+        data
+    }
+
+    async fn restore(&self, data: &Path, file: &str, force: bool) -> Reply {
+        Restore { file: self.path(file), force }.run(&config(data)).await
+    }
+
+    /// How many of session, family, code, opaque token and device are in the database of `data`.
+    async fn alive(&self, data: &Path) -> [bool; 5] {
+        let instance = instance(data).await;
+        let (engine, realm) = (&*instance.app.engine, &instance.app.realm.id);
+        let family = FAMILY.into();
+        let questions = (
+            sessions::WithUser(Some(&self.session)),
+            families::InContext(Some(&family)),
+            codes::InContext(Some(&family)),
+            tokens::ByHandle(Handle::of("opaque")),
+            devices::ByUserCode(Handle::of("user code")),
+        );
+        let (session, family, code, opaque, device) = ask(engine, realm, questions).await.unwrap();
+        instance.close().await;
+        [session.is_some(), family.is_some(), code.is_some(), opaque.is_some(), device.is_some()]
+    }
+}
+
+fn opaque(expires: rules::Time) -> Opaque {
+    let claims = AccessClaims {
+        iss: "x".into(),
+        sub: "shop".into(),
+        aud: Audience::One("x".into()),
+        exp: expires.seconds(),
+        iat: 0,
+        jti: "chance".into(),
+        client_id: "shop".into(),
+        scope: String::new(),
+        auth_time: None,
+        acr: None,
+        amr: vec![],
+    };
+    Opaque { handle: Handle::of("opaque"), claims, expires }
+}
+
+fn device(asked: rules::Time, expires: rules::Time) -> Device {
+    Device {
+        handle: Handle::of("device"),
+        user_code: Handle::of("user code"),
+        client: "tv".into(),
+        scope: Scope::default(),
+        resources: vec![],
+        address: String::new(),
+        asked,
+        expires,
+        interval_s: 5,
+        polled: None,
+        stage: Stage::Pending,
+    }
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_restored_copy_revives_nothing() {
+    let house = House::new().await;
+    assert_eq!(house.alive(&house.path("old")).await, [true; 5], "or the test shows nothing");
+    let data = house.fresh();
+    let told = house.restore(&data, "copy.db", false).await.unwrap();
+    let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1 });
+    assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
+    assert_eq!(files(&data), ["master.key", "portiere.db", "portiere.db.lock"]);
+    assert_eq!(house.alive(&data).await, [false; 5]);
+
+    let config = config(&data);
+    let mut operator = Operator::new(&config);
+    assert_eq!(operator.does("user show ada").await.json["role"], "owner");
+    assert_eq!(operator.does("keys list").await.json.as_array().unwrap().len(), 3, "the same keys");
+}
+
+#[tokio::test]
+async fn a_database_is_replaced_only_by_force_and_kept() {
+    let house = House::new().await;
+    let old = house.path("old");
+    let Err(Failure::Failed(why)) = house.restore(&old, "copy.db", false).await else { panic!("refused") };
+    assert!(why.contains("--force"), "{why}");
+    assert_eq!(house.alive(&old).await, [true; 5]);
+    let told = house.restore(&old, "copy.db", true).await.unwrap();
+    assert!(told.json["kept"].as_str().unwrap().ends_with("portiere.db.replaced-1"), "{}", told.json);
+    assert_eq!(house.alive(&old).await, [false; 5]);
+    assert!(old.join("portiere.db.replaced-1").exists());
+}
+
+#[tokio::test]
+async fn a_running_server_is_not_replaced() {
+    let house = House::new().await;
+    let old = house.path("old");
+    let server = instance(&old).await;
+    let Err(Failure::Failed(why)) = house.restore(&old, "copy.db", true).await else { panic!("refused") };
+    assert!(why.contains("stop it first"), "{why}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_leaves_the_folder_as_it_was() {
+    let house = House::new().await;
+    let data = house.fresh();
+    std::fs::write(
+        house.path("text"),
+        "certainly no database, but longer than a header of one hundred bytes".repeat(9),
+    )
+    .unwrap();
+    std::fs::write(house.path("empty"), "").unwrap();
+    let copy = std::fs::read(house.path("copy.db")).unwrap();
+    std::fs::write(house.path("cut"), &copy[..copy.len() / 2]).unwrap();
+    let mut damaged = copy.clone();
+    for byte in &mut damaged[8192..24_576] {
+        *byte ^= 0x55;
+    }
+    std::fs::write(house.path("damaged"), damaged).unwrap();
+    for file in ["text", "empty", "cut", "damaged", "missing"] {
+        let Err(Failure::Failed(why)) = house.restore(&data, file, false).await else { panic!("{file}") };
+        assert!(why.contains(file), "{file}: {why}");
+        assert_eq!(files(&data), ["master.key", "portiere.db.lock"], "{file}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_needs_the_master_key_that_belongs_to_it() {
+    let house = House::new().await;
+    let data = house.fresh();
+    std::fs::remove_file(data.join("master.key")).unwrap();
+    let Err(Failure::Failed(why)) = house.restore(&data, "copy.db", false).await else { panic!("missing") };
+    assert!(why.contains("master.key") && why.contains("is missing"), "{why}");
+    assert_eq!(files(&data), ["portiere.db.lock"], "no key was made");
+    std::fs::write(data.join("master.key"), [7; 32]).unwrap();
+    let Err(Failure::Failed(why)) = house.restore(&data, "copy.db", false).await else { panic!("wrong") };
+    assert!(why.contains("master key"), "{why}");
+    assert!(!data.join("portiere.db").exists());
+}

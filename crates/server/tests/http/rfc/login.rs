@@ -1,0 +1,133 @@
+//! ASVS V6, V7, RFC 6265bis: signing in and what a session is.
+
+use crate::support::*;
+
+#[test]
+fn asvs_7_2_1_the_session_cookie_is_for_us_alone() {
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::new(server);
+    let answer = browser.sign_in(&person);
+    let cookie = *answer.all("set-cookie").iter().find(|line| line.starts_with("sid-")).unwrap();
+    for attribute in ["HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain") && !cookie.contains("Secure"), "plain http on localhost: {cookie}");
+}
+
+#[test]
+fn asvs_6_2_8_a_password_is_verified_exactly() {
+    let server = default_server();
+    let person = Person::add(server);
+    for wrong in ["gorse violet anvil 4", "Gorse violet anvil 41", " gorse violet anvil 41", "gorse violet anvil 41 "] {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, &person.name, wrong).must_be(422);
+        assert!(!browser.is_signed_in());
+    }
+}
+
+#[test]
+fn people_sign_in_by_username_or_verified_email_however_they_are_written() {
+    let server = default_server();
+    let person = Person::add(server);
+    for login in [person.name.to_uppercase(), format!(" {} ", person.name), person.email.to_uppercase()] {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, &login, &person.password).must_be(303);
+        assert!(browser.is_signed_in(), "{login}");
+    }
+}
+
+#[test]
+fn asvs_6_2_3_changing_the_password_needs_the_current_one_and_ends_other_sessions() {
+    let server = default_server();
+    let person = Person::add(server);
+    let (mut here, mut there) = (Browser::of(server, &person), Browser::of(server, &person));
+    let form = here.account_form("/account/password");
+    let wrong = form.clone().fill("current", "wrong").fill("new", "teal marble oboe 77");
+    assert_eq!(here.submit(&wrong).status, 422);
+    for weak in ["short", "password", "password1", &person.name, &format!("{}1", person.name)] {
+        let weak = form.clone().fill("current", &person.password).fill("new", weak);
+        assert_eq!(here.submit(&weak).status, 422, "{weak:?}");
+    }
+    here.submit(&form.fill("current", &person.password).fill("new", "teal marble oboe 77")).must_be(303);
+    assert!(here.is_signed_in());
+    assert!(!there.is_signed_in(), "the other sessions are over");
+    let page = there.get("/login");
+    there.log_in_on(&page, &person.name, &person.password).must_be(422);
+    let page = there.get("/login");
+    there.log_in_on(&page, &person.name, "teal marble oboe 77").must_be(303);
+}
+
+#[test]
+fn asvs_7_5_2_a_person_ends_one_session_or_all_others() {
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browsers: Vec<Browser> = (0..3).map(|_| Browser::of(server, &person)).collect();
+    let end = browsers[0].account_form("/account/sessions/revoke");
+    browsers[0].submit(&end).must_be(303);
+    let alive = browsers.iter_mut().map(Browser::is_signed_in).filter(|alive| *alive).count();
+    assert_eq!(alive, 2);
+    let others = browsers[0].account_form("/account/sessions/revoke-others");
+    browsers[0].submit(&others).must_be(303);
+    let alive: Vec<bool> = browsers.iter_mut().map(Browser::is_signed_in).collect();
+    assert_eq!(alive, [true, false, false]);
+}
+
+#[test]
+fn asvs_7_4_2_disabling_somebody_ends_all_sessions_for_good() {
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::of(server, &person);
+    person.change(server, "disable");
+    assert!(!browser.is_signed_in());
+    let page = browser.get("/login");
+    browser.log_in_on(&page, &person.name, &person.password).must_be(422);
+    person.change(server, "enable");
+    assert!(!browser.is_signed_in(), "an old session does not come back");
+    browser.sign_in(&person);
+}
+
+#[test]
+fn asvs_6_2_1_and_6_2_9_lengths_of_passwords() {
+    let server = sign_up_server();
+    for (password, status) in [
+        ("x".repeat(7), 422),
+        ("é日本語のパスワード".to_owned(), 303),
+        ("kq".repeat(512), 303),
+        ("kq".repeat(512) + "k", 422),
+    ] {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/signup").must_be(200).text();
+        let form = Form::find(&page, "/signup").unwrap().fill("username", &unique("new")).fill("password", &password);
+        assert_eq!(browser.submit(&form).status, status, "{} bytes", password.len());
+    }
+}
+
+#[test]
+fn an_email_typed_by_its_owner_is_unverified_and_no_login_name() {
+    let server = sign_up_server();
+    let app = App::trusted(server);
+    let (name, email) = (unique("new"), format!("{}@example.test", unique("mail")));
+    let mut browser = Browser::new(server);
+    let page = browser.get("/signup").must_be(200).text();
+    let form = Form::find(&page, "/signup").unwrap().fill("username", &name).fill("email", &email);
+    browser.submit(&form.fill("password", "gorse violet anvil 41")).must_be(303);
+    let person = Person { name, email: email.clone(), password: "gorse violet anvil 41".into() };
+    let tokens = app.tokens(&mut browser, &person);
+    let told = server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).json();
+    assert_eq!((&told["email"], &told["email_verified"]), (&email.clone().into(), &false.into()));
+    let mut other = Browser::new(server);
+    let page = other.get("/login");
+    other.log_in_on(&page, &email, &person.password).must_be(422);
+}
+
+#[test]
+fn sign_up_is_off_unless_the_operator_turns_it_on() {
+    let server = default_server();
+    server.get("/signup").must_be(404);
+    server.post("/signup", &[("username", "x"), ("password", "gorse violet anvil 41")]).must_be(404);
+    let page = server.get(&App::web(server).ask().with("prompt", "create").target()).must_be(200);
+    assert!(Form::find(&page.text(), "/signup").is_none());
+}

@@ -1,0 +1,114 @@
+//! OpenID Connect RP-Initiated Logout 1.0.
+
+use crate::support::*;
+
+const BYE: &str = "https://app.test/bye";
+
+fn signed_in() -> (App, Person, Browser, Tokens) {
+    let server = default_server();
+    let app = App::add(server, Grants::Usual, &["--trusted", "--post-logout-redirect-uri", BYE]);
+    let person = Person::add(server);
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens(&mut browser, &person);
+    (app, person, browser, tokens)
+}
+
+fn target(pairs: &[(&str, &str)]) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    format!("/oauth2/logout?{query}")
+}
+
+#[test]
+fn rp_initiated_logout_2_with_a_hint_it_signs_out_and_returns_with_state() {
+    let (app, _, mut browser, tokens) = signed_in();
+    let pairs = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", BYE), ("state", "a b&c")];
+    let answer = browser.get(&target(&pairs)).must_be(303);
+    assert_eq!(answer.location(), Some("https://app.test/bye?state=a%20b%26c"));
+    assert!(!browser.is_signed_in());
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+}
+
+#[test]
+fn rp_initiated_logout_2_get_and_post_do_the_same() {
+    let (_, _, mut browser, tokens) = signed_in();
+    let pairs = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", BYE)];
+    let answer = browser.send(Call::post("/oauth2/logout", &pairs)).must_be(303);
+    assert_eq!(browser.follow(answer).location(), Some(BYE));
+    assert!(!browser.is_signed_in());
+}
+
+#[test]
+fn rp_initiated_logout_2_without_a_hint_it_asks_first() {
+    let (app, _, mut browser, _) = signed_in();
+    let pairs = [("client_id", app.id.as_str()), ("post_logout_redirect_uri", BYE), ("state", "x")];
+    let page = browser.get(&target(&pairs)).must_be(200);
+    assert!(browser.is_signed_in());
+    let form = Form::find(&page.text(), "/oauth2/logout/confirm").unwrap();
+    let mut stays = browser.clone();
+    stays.submit(&form.clone().fill("decision", "stay")).must_be(303);
+    assert!(stays.is_signed_in());
+    let answer = browser.submit(&form.fill("decision", "sign_out")).must_be(303);
+    assert_eq!(answer.location(), Some("https://app.test/bye?state=x"));
+    assert!(!browser.is_signed_in());
+}
+
+#[test]
+fn rp_initiated_logout_2_nobody_signed_in_is_simply_signed_out() {
+    let (_, _, _, tokens) = signed_in();
+    let server = default_server();
+    server.get("/oauth2/logout").must_be(200);
+    let pairs = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", BYE)];
+    assert_eq!(server.get(&target(&pairs)).must_be(303).location(), Some(BYE));
+}
+
+#[test]
+fn or_05_an_unregistered_uri_leads_nowhere() {
+    // red without Verified::after_logout in rules/oauth/logout.rs, decide.
+    let (_, _, browser, tokens) = signed_in();
+    let (_, _, _, foreign) = signed_in();
+    for uri in ["https://evil.test/", "https://app.test/bye/", "https://app.test/bye?x", "//evil.test", "javascript:0"] {
+        for hint in [None, Some(tokens.id.as_str()), Some(foreign.id.as_str()), Some("nonsense")] {
+            let mut pairs = vec![("post_logout_redirect_uri", uri)];
+            pairs.extend(hint.map(|hint| ("id_token_hint", hint)));
+            let answer = browser.clone().get(&target(&pairs));
+            assert_eq!(answer.location(), None, "{uri}");
+            assert!(!answer.text().contains("evil.test"), "{uri}");
+        }
+    }
+}
+
+#[test]
+fn or_05_confirming_does_not_make_a_foreign_uri_good() {
+    // red without Verified::after_logout in app/logout.rs, logout_confirmed.
+    let (app, _, mut browser, _) = signed_in();
+    let (_, _, _, foreign) = signed_in();
+    for pairs in [
+        vec![("client_id", app.id.as_str()), ("post_logout_redirect_uri", "https://evil.test/")],
+        vec![("id_token_hint", "nonsense"), ("client_id", app.id.as_str()), ("post_logout_redirect_uri", BYE)],
+        vec![("id_token_hint", &foreign.id), ("client_id", &app.id), ("post_logout_redirect_uri", BYE)],
+    ] {
+        let page = browser.get(&target(&pairs)).must_be(200).text();
+        let form = Form::find(&page, "/oauth2/logout/confirm").unwrap();
+        let answer = browser.clone().submit(&form.fill("decision", "sign_out"));
+        assert_eq!(answer.location(), None, "{pairs:?}");
+        let person = Person::add(default_server());
+        browser.sign_in(&person);
+    }
+}
+
+#[test]
+fn cs_02_nobody_is_signed_out_without_a_word_of_their_own() {
+    // red without the comparison of hint and session in rules/oauth/logout.rs, decide.
+    let (_, _, mut browser, tokens) = signed_in();
+    let (_, _, _, foreign) = signed_in();
+    for pairs in [
+        vec![],
+        vec![("id_token_hint", "nonsense")],
+        vec![("id_token_hint", foreign.id.as_str())],
+        vec![("id_token_hint", tokens.access.as_str())],
+    ] {
+        let page = browser.get(&target(&pairs)).must_be(200);
+        assert!(Form::find(&page.text(), "/oauth2/logout/confirm").is_some(), "{pairs:?}");
+        assert!(browser.is_signed_in());
+    }
+}

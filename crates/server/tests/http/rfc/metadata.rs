@@ -1,0 +1,114 @@
+//! RFC 8414, OpenID Connect Discovery, RFC 7517: what everybody may know.
+
+use crate::support::*;
+
+#[test]
+fn rfc8414_3_1_both_well_known_paths_say_the_same() {
+    let server = default_server();
+    let openid = server.get("/.well-known/openid-configuration").must_be(200);
+    let oauth = server.get("/.well-known/oauth-authorization-server").must_be(200);
+    assert_eq!(openid.json(), oauth.json());
+    assert_eq!(openid.json()["issuer"], server.issuer);
+}
+
+#[test]
+fn rfc8414_3_1_an_issuer_with_a_path_has_it_at_the_right_place() {
+    let port = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    let url = format!("http://localhost:{port}/id");
+    let server = Server::start(&[("PORTIERE_PUBLIC_URL", &url)]);
+    let host = format!("localhost:{port}");
+    let get = |path: &str| Call::get(path).header("host", &host).try_send(server.bound_port()).unwrap();
+    assert_eq!(get("/id/.well-known/openid-configuration").must_be(200).json()["issuer"], url);
+    assert_eq!(get("/.well-known/oauth-authorization-server/id").must_be(200).json()["issuer"], url);
+    get("/.well-known/openid-configuration").must_be(404);
+    let metadata = get("/id/.well-known/openid-configuration").json();
+    assert_eq!(metadata["token_endpoint"], format!("{url}/oauth2/token"));
+    get("/id/oauth2/jwks").must_be(200);
+}
+
+#[test]
+fn oidc_discovery_3_says_what_is_true() {
+    let server = default_server();
+    let told = server.get("/.well-known/openid-configuration").json();
+    for (endpoint, path) in [
+        ("authorization_endpoint", "/oauth2/authorize"),
+        ("token_endpoint", "/oauth2/token"),
+        ("userinfo_endpoint", "/oauth2/userinfo"),
+        ("jwks_uri", "/oauth2/jwks"),
+        ("introspection_endpoint", "/oauth2/introspect"),
+        ("revocation_endpoint", "/oauth2/revoke"),
+        ("device_authorization_endpoint", "/oauth2/device"),
+        ("end_session_endpoint", "/oauth2/logout"),
+    ] {
+        assert_eq!(told[endpoint], format!("{}{path}", server.issuer));
+    }
+    assert_eq!(told["request_uri_parameter_supported"], false);
+    assert_eq!(told["claims_parameter_supported"], true);
+    assert_eq!(told["authorization_response_iss_parameter_supported"], true);
+    assert_eq!(told["code_challenge_methods_supported"], serde_json::json!(["S256"]));
+    assert_eq!(told["response_types_supported"], serde_json::json!(["code"]));
+    let list = |name: &str| told[name].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect::<Vec<_>>();
+    for name in ["query", "fragment", "form_post"] {
+        assert!(list("response_modes_supported").contains(&name));
+    }
+    for name in ["none", "login", "consent", "select_account"] {
+        assert!(list("prompt_values_supported").contains(&name));
+    }
+    assert!(!list("token_endpoint_auth_signing_alg_values_supported").contains(&"none"));
+    assert!(!list("grant_types_supported").contains(&"password"));
+}
+
+#[test]
+fn rfc7517_5_the_key_set_holds_public_keys_only_each_with_its_own_kid() {
+    let server = default_server();
+    let answer = server.get("/oauth2/jwks").must_be(200);
+    let jwks = answer.json();
+    let keys = jwks["keys"].as_array().unwrap();
+    let mut kids: Vec<&str> = keys.iter().map(|key| key["kid"].as_str().unwrap()).collect();
+    kids.sort_unstable();
+    kids.dedup();
+    assert_eq!(kids.len(), keys.len());
+    for key in keys {
+        for private in ["d", "p", "q", "dp", "dq", "qi", "k"] {
+            assert_eq!(key.get(private), None);
+        }
+        assert_eq!(key["use"], "sig");
+    }
+}
+
+#[test]
+fn hd_04_metadata_may_be_kept_by_anybody() {
+    // red without `public` in server/http/oauth/metadata.rs.
+    let server = default_server();
+    for path in ["/oauth2/jwks", "/.well-known/openid-configuration"] {
+        let answer = server.get(path).must_be(200);
+        assert!(answer.header("cache-control").unwrap().starts_with("public, max-age="), "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        assert!(answer.all("set-cookie").is_empty());
+        let lied = Call::get(path).header("x-forwarded-host", "evil.test").header("x-original-url", "/evil");
+        assert_eq!(server.send(&lied).body, answer.body, "{path}");
+    }
+}
+
+#[test]
+fn hd_05_rotation_keeps_old_keys_for_those_who_still_hold_their_tokens() {
+    // red without the overlap in rules/keys.rs (stages of a key).
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let before = app.tokens(&mut Browser::new(server), &person);
+    server.must(&["keys", "rotate"], "");
+    let jwks = server.get("/oauth2/jwks").json();
+    assert!(jwt(&before.id).is_signed_by(&jwks) && jwt(&before.access).is_signed_by(&jwks));
+    assert!(app.is_active(&before.access));
+    let after = app.tokens(&mut Browser::new(server), &person);
+    assert!(jwt(&after.id).is_signed_by(&server.get("/oauth2/jwks").json()));
+}
+
+#[test]
+fn healthz_and_readyz_answer_any_host() {
+    let server = default_server();
+    for path in ["/healthz", "/readyz"] {
+        server.send(&Call::get(path).header("host", "10.0.0.7")).must_be(200);
+    }
+    server.send(&Call::get("/oauth2/jwks").header("host", "10.0.0.7")).must_be(421);
+}
