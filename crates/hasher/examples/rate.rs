@@ -1,7 +1,8 @@
 //! Hashes a second of the pool, beside plain calls of the `argon2` crate on as many threads.
 //!
 //! `cargo run --release -p hasher --example rate` measures both in turn (A B A B) and prints medians, their spread and
-//! the median of the ratios of neighbours, for 1 thread up to as many as the machine runs at once.
+//! the median of the ratios of neighbours, for 1 thread up to as many as the machine runs at once. With `pool SECONDS`
+//! it prints only the rate of the pool as a server starts it, for setting other figures beside it.
 #![allow(clippy::print_stdout, reason = "a report on the terminal is what this is for")]
 
 use std::{
@@ -20,6 +21,26 @@ const PASSWORD: &[u8] = b"correct horse battery staple";
 const COSTS: [(u32, u32); 4] = [(19_456, 2), (47_104, 1), (65_536, 3), (7_168, 5)];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.as_slice() {
+        [] => compare(),
+        [word, seconds] if word == "pool" => alone(Duration::try_from_secs_f64(seconds.parse()?)?),
+        _ => Err("usage: rate [pool SECONDS]".into()),
+    }
+}
+
+/// Hashes a second with the settings that a server has without any configuration.
+fn alone(span: Duration) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let hasher = Hasher::start(Settings::default())?;
+    let threads = hasher.state().threads;
+    // The first hashes allocate the memory that later ones find.
+    runtime.block_on(pool(&hasher, threads, ROUND))?;
+    println!("{:.2}", runtime.block_on(pool(&hasher, threads, span))?);
+    Ok(())
+}
+
+fn compare() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let cores = thread::available_parallelism()?.get();
     println!(
@@ -33,10 +54,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Settings { policy, threads: NonZeroUsize::new(threads), memory: Some(4 << 30), ..Settings::default() };
             let hasher = Hasher::start(settings)?;
             let (mut plain_rates, mut pool_rates) = (Vec::new(), Vec::new());
-            runtime.block_on(pool(&hasher, threads))?;
+            runtime.block_on(pool(&hasher, threads, ROUND))?;
             for _ in 0..ROUNDS {
                 plain_rates.push(plain(memory, passes, threads)?);
-                pool_rates.push(runtime.block_on(pool(&hasher, threads))?);
+                pool_rates.push(runtime.block_on(pool(&hasher, threads, ROUND))?);
             }
             let ratios = plain_rates.iter().zip(&pool_rates).map(|(plain, pool)| pool / plain).collect();
             let single = runtime.block_on(latency(&hasher))?;
@@ -70,14 +91,14 @@ fn plain(memory: u32, passes: u32, threads: usize) -> Result<f64, Box<dyn Error>
 }
 
 /// Twice as many callers as threads, so that no thread waits for one.
-async fn pool(hasher: &Hasher, threads: usize) -> Result<f64, Box<dyn Error>> {
+async fn pool(hasher: &Hasher, threads: usize, span: Duration) -> Result<f64, Box<dyn Error>> {
     let begun = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..2 * threads {
         let (hasher, key) = (hasher.clone(), FairKey::new("main", [127, 0, 0, 1].into()));
         callers.spawn(async move {
             let mut done = 0;
-            while begun.elapsed() < ROUND {
+            while begun.elapsed() < span {
                 hasher.hash(&key, PASSWORD, SALT).await?;
                 done += 1;
             }

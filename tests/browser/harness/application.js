@@ -39,6 +39,8 @@ export class Application {
       this.#answer(request, response).catch((error) => this.#show(response, "Failed", { error: error.error ?? error.message, code: error.code }));
     });
     await new Promise((done) => this.http.listen(0, "127.0.0.1", done));
+    // A test that fails half-way leaves its application behind, which must not keep the process alive.
+    this.http.unref();
     this.origin = `http://127.0.0.1:${this.http.address().port}`;
   }
 

@@ -77,6 +77,6 @@ test("an application without a server signs in from its own origin", async () =>
     const answer = await fetch(`${issuer}/oauth2/userinfo`, { headers: { Authorization: `Bearer ${tokens.access_token}` } });
     return answer.json();
   }, [server.issuer, { grant_type: "authorization_code", code, redirect_uri: app.callback, client_id: app.id, code_verifier: checks.pkceCodeVerifier }]);
-  assert.equal(info.preferred_username, alice.login);
+  assert.equal(info.preferred_username, alice.login, JSON.stringify(info));
   await guest.leave();
 });

@@ -114,8 +114,8 @@ export class Portiere {
    * Unless it is public or has a key set (`jwks`, an object), it gets a secret.
    */
   async addClient(id, { jwks, ...options }) {
-    const words = ["client", "add", "--id", id, "--name", `The application ${id}`];
-    for (const [name, value] of Object.entries(options)) {
+    const words = ["client", "add", "--id", id];
+    for (const [name, value] of Object.entries({ name: `The application ${id}`, ...options })) {
       const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
       for (const item of [value].flat()) words.push(...(item === true ? [flag] : [flag, item]));
     }

@@ -21,7 +21,7 @@ test("OpenID Connect Discovery §3: what is not supported is said by name", asyn
   assert.deepEqual(metadata.response_types_supported, ["code"]);
   assert.deepEqual(metadata.code_challenge_methods_supported, ["S256"]);
   assert.deepEqual(new Set(metadata.response_modes_supported), new Set(["query", "fragment", "form_post"]));
-  assert.deepEqual(new Set(metadata.prompt_values_supported), new Set(["none", "login", "consent", "select_account", "create"]));
+  assert.deepEqual(new Set(metadata.prompt_values_supported), new Set(["none", "login", "consent", "select_account"]), "create is for servers with sign-up");
   assert.deepEqual(new Set(metadata.id_token_signing_alg_values_supported), new Set(["RS256", "ES256", "EdDSA"]));
   for (const grant of ["authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"]) {
     assert.ok(metadata.grant_types_supported.includes(grant), grant);

@@ -12,6 +12,7 @@ use rules::oauth::device::{Device, Stage};
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::token::AccessClaims;
 use rules::oauth::{code, device, family};
+use rules::Time;
 use rules::people::User;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,12 +88,16 @@ impl Tables {
         let client = |id: &ClientId| self.clients.get(id).is_some_and(|client| client.disabled_at.is_none());
         let session = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.ended_at.is_none());
         let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
+        let password = |(id, seen): &(UserId, String)| {
+            self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen))
+        };
         must(
             standing.user.as_ref().is_none_or(user)
                 && standing.client.as_ref().is_none_or(client)
                 && standing.session.as_ref().is_none_or(session)
                 && standing.family.as_ref().is_none_or(family)
-                && standing.consent.as_ref().is_none_or(|pair| self.consents.contains_key(pair)),
+                && standing.consent.as_ref().is_none_or(|(user, client, given)| self.given(user, client) == Some(*given))
+                && standing.password.as_ref().is_none_or(password),
         )
     }
 
@@ -131,9 +136,16 @@ impl Tables {
                 self.counters.remove(&key.0);
                 Ok(())
             }
-            Change::CountFailure { key, until, expires } => {
+            Change::GiveBack(counted) => {
+                if let Some(row) = self.counters.get_mut(&counted.key.0).filter(|row| row.count > 0) {
+                    let until = if row.until == counted.next.until { counted.seen.until } else { row.until };
+                    *row = Counter { count: row.count - 1, until, expires: row.expires };
+                }
+                Ok(())
+            }
+            Change::CountFailure { key, at, leak } => {
                 let row = self.counters.entry(key.0).or_default();
-                *row = Counter { count: row.count + 1, until: row.until.max(until.0), expires: expires.0 };
+                *row = Counter { count: row.count + 1, until: row.until, expires: row.expires.max(at.0) + leak.0 };
                 Ok(())
             }
             Change::CountStranger { .. } => Ok(()),
@@ -194,9 +206,11 @@ impl Tables {
 
     fn about_realm(&mut self, change: &Change) -> Made {
         match change {
-            Change::GrantConsent(consent) => {
-                self.consents.insert((consent.user.clone(), consent.client.clone()), (**consent).clone());
-                Ok(())
+            Change::GrantConsent { consent, seen } => {
+                let row = (consent.user.clone(), consent.client.clone());
+                let before = self.consents.insert(row, (**consent).clone());
+                let same = before.as_ref().is_none_or(|before| before.granted == consent.granted);
+                must(same && before.map(|before| before.scope) == *seen)
             }
             Change::RevokeConsent { user, client, .. } => {
                 self.consents.remove(&(user.clone(), client.clone()));
@@ -216,7 +230,7 @@ impl Tables {
                 self.keys.push((**key).clone());
                 must(!known)
             }
-            Change::RetireKey { kid, until } => self.key(kid, |key| key.publish_until = Some(*until)),
+            Change::RetireKey { kid, until } => self.key(kid, |key| key.publish_until = *until),
             Change::ActivateKey { kid, at } => self.key(kid, |key| key.active_from = *at),
             Change::RevokeKey { kid, at } => {
                 must(self.keys.iter().any(|key| key.kid == *kid && key.revoked_at.is_none()))?;
@@ -240,7 +254,7 @@ impl Tables {
             }
             Change::AnswerDevice { device, approval, at } => match self.devices.get_mut(&device.0) {
                 Some(row) if matches!(row.stage, Stage::Pending) && !row.expires.has_come(*at) => {
-                    row.stage = approval.as_deref().map_or(Stage::Denied, |yes| Stage::Approved(yes.clone()));
+                    row.stage = approval.as_deref().map_or(Stage::Denied, |yes| Stage::Approved(Box::new(yes.clone())));
                     Ok(())
                 }
                 _ => Err(Conflict),
@@ -290,8 +304,11 @@ impl Tables {
         let code = self.codes.get(family)?.clone();
         let session = self.sessions.get(&code.session).cloned();
         let user = self.users.get(&code.user).cloned();
-        let consent = self.consents.contains_key(&(code.user.clone(), code.client.clone()));
+        let consent = self.given(&code.user, &code.client);
         Some(code::Found { code, session, user, consent, groups: Vec::new() })
+    }
+    fn given(&self, user: &UserId, client: &ClientId) -> Option<Time> {
+        self.consents.get(&(user.clone(), client.clone())).map(|consent| consent.granted)
     }
     /// A device's request in context.
     pub fn device(&self, handle: &[u8; 32]) -> Option<device::Found> {

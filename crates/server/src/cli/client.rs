@@ -112,7 +112,7 @@ impl Command {
             Command::Remove(named) => {
                 app.remove_client(&named.id.as_str().into()).await??;
                 let json = json!({ "client_id": named.id, "removed": true });
-                Ok(Outcome::new(format!("client {} removed", named.id), json))
+                Ok(Outcome::new(format!("client {} removed; what was issued to it is dead", named.id), json))
             }
             Command::RotateSecret(rotate) => {
                 let id = ClientId(rotate.id);
@@ -120,7 +120,8 @@ impl Command {
                 let secret = app.rotate_secret(&id, rotate.secret).await??;
                 let client = find(app, id.as_str()).await?;
                 let told = made.then_some(&secret);
-                let text = format!("client {id} has a new secret; the old one is dead\n{}", credentials(&client, told));
+                let text =
+                    format!("client {id} has a new secret; the old one is dead\n{}", credentials(app, &client, told));
                 Ok(Outcome::new(text, metadata(&client, told)))
             }
         }
@@ -130,21 +131,19 @@ impl Command {
 async fn add_client(app: &App, add: Add) -> Reply {
     let (client, secret) = add.client();
     let (client, made) = app.add_client(client, secret).await??;
-    let issuer = facts(&[("issuer", app.realm.issuer.clone())]);
-    let text = format!("client {} added\n{}{issuer}", client.id, credentials(&client, made.as_ref()));
+    let text = format!("client {} added\n{}", client.id, credentials(app, &client, made.as_ref()));
     Ok(Outcome::new(text, metadata(&client, made.as_ref())))
 }
 
 /// What the application has to be configured with.
-fn credentials(client: &Client, made: Option<&Secret>) -> String {
-    let id = ("client_id", client.id.0.clone());
-    match made {
-        None => facts(&[id]),
-        Some(secret) => {
-            let secret = ("client_secret", secret.reveal().to_owned());
-            format!("{}the secret is shown this once: keep it now\n", facts(&[id, secret]))
-        }
-    }
+fn credentials(app: &App, client: &Client, made: Option<&Secret>) -> String {
+    let lines = [
+        ("issuer", app.realm.issuer.clone()),
+        ("client_id", client.id.0.clone()),
+        ("client_secret", made.map(|secret| secret.reveal().to_owned()).unwrap_or_default()),
+    ];
+    let once = if made.is_some() { "the secret is shown this once: keep it now\n" } else { "" };
+    format!("{}{once}", facts(&lines))
 }
 
 impl List {
@@ -174,7 +173,8 @@ async fn find(app: &App, id: &str) -> Result<Client, Failure> {
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
     app.set_client_enabled(&id.into(), enabled).await??;
     let client = find(app, id).await?;
-    Ok(Outcome::new(format!("client {id} {}", state(&client)), metadata(&client, None)))
+    let ends = if enabled { "" } else { "; nobody signs in to it, and its tokens are dead" };
+    Ok(Outcome::new(format!("client {id} {}{ends}", state(&client)), metadata(&client, None)))
 }
 
 fn shown(client: &Client) -> Outcome {
@@ -193,8 +193,8 @@ fn shown(client: &Client) -> Outcome {
         ("state", state(client).into()),
         ("created", when(client.created)),
         ("disabled", client.disabled_at.map(when).unwrap_or_default()),
-        ("redirect URIs", client.redirect_uris.join("  ")),
-        ("post-logout URIs", client.post_logout_redirect_uris.join("  ")),
+        ("redirect URIs", client.redirect_uris.join("\n")),
+        ("post-logout URIs", client.post_logout_redirect_uris.join("\n")),
         ("grants", grants.join(" ")),
         ("scope", client.scope.to_string()),
         ("authentication", methods.join(" ")),
@@ -202,7 +202,7 @@ fn shown(client: &Client) -> Outcome {
         ("PKCE", if client.pkce_optional { "optional".into() } else { String::new() }),
         ("ID token", client.id_token_alg.name().into()),
         ("access token", access),
-        ("resources", client.resources.join("  ")),
+        ("resources", client.resources.join("\n")),
         ("resource server", yes(client.resource_server)),
         ("trusted", yes(client.trusted)),
         ("first party", yes(client.first_party)),

@@ -10,6 +10,8 @@ mod config;
 mod docs;
 mod events;
 mod group;
+#[cfg(test)]
+mod guide;
 mod input;
 mod keys;
 mod outcome;

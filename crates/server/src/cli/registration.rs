@@ -24,10 +24,10 @@ pub struct Add {
     #[arg(long)]
     pub name: Option<String>,
     /// Where authorization responses may go; compared byte for byte, but for the port of a native client's loopback URI
-    #[arg(long, value_name = "URI")]
+    #[arg(long, value_name = "URI", num_args = 1..)]
     pub redirect_uri: Vec<String>,
     /// Where the browser may go after sign-out
-    #[arg(long, value_name = "URI")]
+    #[arg(long, value_name = "URI", num_args = 1..)]
     pub post_logout_redirect_uri: Vec<String>,
     /// A public client: it cannot keep a secret
     #[arg(long, conflicts_with_all = ["secret_stdin", "jwks"])]
@@ -37,15 +37,15 @@ pub struct Add {
     pub secret_stdin: bool,
     /// A grant it may use: authorization_code, refresh_token, client_credentials, device_code, or a grant's URN
     /// [default: authorization_code and refresh_token; none for a resource server without redirect URIs]
-    #[arg(long, value_parser = grant)]
+    #[arg(long, value_parser = grant, num_args = 1..)]
     pub grant: Vec<Grant>,
     /// A scope it may ask for, and no others; may hold several, separated by spaces [default: the standard ones for a
     /// client that signs people in]
-    #[arg(long, value_parser = scope)]
+    #[arg(long, value_parser = scope, num_args = 1..)]
     pub scope: Vec<Scope>,
     /// A way in which it may authenticate: none, client_secret_basic, client_secret_post, private_key_jwt [default: basic
     /// and post; private_key_jwt with --jwks; none with --public]
-    #[arg(long, value_name = "METHOD", value_parser = method)]
+    #[arg(long, value_name = "METHOD", value_parser = method, num_args = 1..)]
     pub auth_method: Vec<AuthMethod>,
     /// File with its public keys (RFC 7517), for private_key_jwt
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -61,16 +61,16 @@ pub struct Add {
     #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = alg)]
     pub id_token_alg: Alg,
     /// What its access tokens look like
-    #[arg(long, value_enum, default_value_t = AccessToken::Jwt)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AccessToken::Jwt)]
     pub access_token: AccessToken,
     /// What its access tokens are signed with: RS256, ES256 or EdDSA
     #[arg(long, value_name = "ALG", default_value = "ES256", value_parser = alg)]
     pub access_token_alg: Alg,
     /// The typ in its access tokens' header: JWT is for resource servers that know no better
-    #[arg(long, value_enum, default_value_t = AccessTyp::AtJwt)]
+    #[arg(long, value_name = "TYP", value_enum, default_value_t = AccessTyp::AtJwt)]
     pub access_token_typ: AccessTyp,
     /// An audience of its access tokens, or, for a resource server, of those it may introspect [default: the issuer]
-    #[arg(long, value_name = "URI")]
+    #[arg(long, value_name = "URI", num_args = 1..)]
     pub resource: Vec<String>,
     /// A resource server: it may introspect tokens issued for its resources
     #[arg(long)]

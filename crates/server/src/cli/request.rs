@@ -33,6 +33,10 @@ pub enum Request {
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
     SetupLink,
+    /// Bring the database to this program's schema
+    ///
+    /// The server does this by itself when it starts. Safe to interrupt and to repeat.
+    Migrate,
     /// Copy the database into a new file, while the server runs or not
     ///
     /// The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
@@ -41,10 +45,6 @@ pub enum Request {
 Examples:
   portiere backup /var/backups/portiere-$(date +%F).db")]
     Backup(Backup),
-    /// Bring the database to this program's schema
-    ///
-    /// The server does this by itself when it starts. Safe to interrupt and to repeat.
-    Migrate,
 }
 
 /// Where to copy to.

@@ -121,8 +121,18 @@ pub enum NoCommand {
 pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
     Cli::try_parse_from(&words).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => NoCommand::Text(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            NoCommand::Wrong(Failure::Use(missing(&words)))
+        }
         _ => NoCommand::Wrong(Failure::Use(one_line(&error.render().to_string(), &words))),
     })
+}
+
+/// What may follow where the line ends too early.
+fn missing(words: &[OsString]) -> String {
+    let (path, command) = named(words);
+    let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    format!("a command is missing ({}); try: {path} --help", names.join(", "))
 }
 
 /// The parser's report, without the usage that follows it, on one line, and where to read more.
@@ -131,19 +141,19 @@ fn one_line(report: &str, words: &[OsString]) -> String {
     let told = paragraphs.filter(|paragraph| !paragraph.starts_with("For more information"));
     let text: Vec<String> = told.map(|told| told.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let text = text.join("; ");
-    format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), path(words))
+    format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), named(words).0)
 }
 
-/// The longest beginning of `words` that names a command, without flags.
-fn path(words: &[OsString]) -> String {
+/// The command that `words` name, flags left aside, and its full name.
+fn named(words: &[OsString]) -> (String, clap::Command) {
     let mut command = Cli::command();
-    let mut path = vec!["portiere".to_owned()];
+    let mut name = "portiere".to_owned();
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
         let Some(next) = command.find_subcommand(word) else { continue };
+        name = format!("{name} {word}");
         command = next.clone();
-        path.push(word.to_owned());
     }
-    path.join(" ")
+    (name, command)
 }
 
 impl NoCommand {

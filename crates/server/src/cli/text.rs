@@ -33,11 +33,14 @@ fn line(row: &[String], widths: &[usize]) -> String {
     format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
-/// Names and their values, one on each line; what is empty is left out.
+/// Names and their values; each line of a value on a line of its own. What is empty is left out.
 pub fn facts(facts: &[(&str, String)]) -> String {
-    let shown: Vec<_> = facts.iter().filter(|(_, value)| !value.is_empty()).collect();
-    let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    shown.iter().map(|(name, value)| format!("{name:<width$}  {}\n", harmless(value))).collect()
+    let width = facts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = facts.iter().flat_map(|(name, value)| {
+        let named = |(at, line)| (if at == 0 { *name } else { "" }, line);
+        value.lines().enumerate().map(named)
+    });
+    lines.map(|(name, line)| format!("{name:<width$}  {}\n", harmless(line))).collect()
 }
 
 /// Without control characters, which could make a terminal do something.
@@ -93,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_cell_cannot_drive_the_terminal() {
-        assert_eq!(facts(&[("name", "a\u{1b}[2Jb".into()), ("none", String::new())]), "name  a\u{fffd}[2Jb\n");
+        assert_eq!(facts(&[("name", "a\u{1b}[2Jb".into()), ("nothing", String::new())]), "name  a\u{fffd}[2Jb\n");
+        assert_eq!(facts(&[("a", "1\n2".into()), ("bc", "3".into())]), "a   1\n    2\nbc  3\n");
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub enum Name {
     Flow,
     /// Who has signed in here before.
     Device,
+    /// An access token of the account API.
+    Access,
+    /// A refresh token of the account API.
+    Refresh,
 }
 
 impl Name {
@@ -24,6 +28,15 @@ impl Name {
             Name::Session => "sid",
             Name::Flow => "flow",
             Name::Device => "device",
+            Name::Access => "access",
+            Name::Refresh => "refresh",
+        }
+    }
+    /// More bytes than any value of ours has.
+    fn longest(self) -> usize {
+        match self {
+            Name::Access => 4096,
+            _ => 512,
         }
     }
 }
@@ -43,9 +56,9 @@ impl Site {
         let mut found = lines
             .flat_map(|line| line.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == wanted);
+            .filter(|(known, _)| *known == wanted);
         match (found.next(), found.next()) {
-            (Some((_, value)), None) if value.len() <= 512 => Some(Secret::new(value)),
+            (Some((_, value)), None) if value.len() <= name.longest() => Some(Secret::new(value)),
             _ => None,
         }
     }
@@ -58,6 +71,8 @@ impl Site {
             (_, Name::Session) => settings.session_absolute,
             (_, Name::Flow) => settings.flow_ttl + settings.flow_ttl,
             (_, Name::Device) => Span::days(365),
+            (_, Name::Access) => settings.access_ttl,
+            (_, Name::Refresh) => settings.refresh_absolute,
         };
         let secure = if self.url.is_https() { "; Secure" } else { "" };
         let text = format!(

@@ -43,7 +43,8 @@ pub async fn registered(State(site): State<Site>, request: Request<Body>, next: 
     response
 }
 
-fn origin(headers: &HeaderMap) -> Option<String> {
+/// The origin that a browser names; `None` when it is named twice.
+pub fn origin(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(header::ORIGIN).iter();
     match (lines.next(), lines.next()) {
         (Some(origin), None) => origin.to_str().ok().map(str::to_owned),
@@ -51,7 +52,8 @@ fn origin(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-fn allow(methods: &str, names: &str) -> Response {
+/// The answer to a preflight (Fetch §3.2.3).
+pub fn allow(methods: &str, names: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

@@ -1,5 +1,6 @@
 //! The doors: what HTTP says becomes a use case's argument, and its answer becomes HTTP again.
 
+mod api;
 mod cookies;
 mod cors;
 mod error;

@@ -5,7 +5,7 @@ use super::oauth::{authorize, device as device_endpoint, introspect, logout, met
 use super::pages::{account, assets, device, health, home, login, setup, signup};
 use super::site::Site;
 use super::visit::Visit;
-use super::{cors, front};
+use super::{api, cors, front};
 use axum::extract::State;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
@@ -26,7 +26,8 @@ pub fn router(site: Site) -> Router {
         .merge(metadata.layer(middleware::from_fn(cors::everybody)))
         .merge(callable)
         .merge(protocol())
-        .merge(own_pages());
+        .merge(own_pages())
+        .merge(api::routes(&site));
     // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 behind it.
     let oauth_metadata = Router::new()
         .route(&format!("/.well-known/oauth-authorization-server{base}"), only_get(get(metadata::discovery)))

@@ -44,7 +44,27 @@ pub(super) fn run(conn: &Connection, batches: &[Vec<Write>]) -> Result<Committed
     committed
 }
 
+/// First in the hope that every batch stands, without a way back for single ones: a savepoint makes SQLite copy every
+/// page that is about to change, into a file once there are many. Where one does not stand, the group begins again with
+/// savepoints.
 fn outcomes(conn: &Connection, batches: &[Vec<Write>]) -> Result<Vec<Outcome>, Fault> {
+    let mut outcomes = Vec::with_capacity(batches.len());
+    for writes in batches {
+        let outcome = statements(conn, writes)?;
+        if outcome.is_err() {
+            return again(conn, batches);
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn again(conn: &Connection, batches: &[Vec<Write>]) -> Result<Vec<Outcome>, Fault> {
+    // Some errors end the transaction themselves.
+    if !conn.is_autocommit() {
+        execute(conn, "ROLLBACK")?;
+    }
+    execute(conn, "BEGIN IMMEDIATE")?;
     batches.iter().map(|writes| savepoint(conn, writes)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! What is typed, what it comes to, and what is said when it makes no sense.
 
 use super::super::client::{self, metadata};
-use super::super::docs;
+use super::super::{docs, guide};
 use super::*;
 use app::admin::clients::ClientSecret;
 use clap::CommandFactory;
@@ -85,6 +85,8 @@ fn a_grant_goes_by_its_short_name_or_its_urn() {
 #[test]
 fn scopes_are_those_given_and_standard_ones_need_a_person() {
     let (client, _) = registered("--grant client_credentials --scope jobs:run --scope jobs:list");
+    assert_eq!(client.scope.to_string(), "jobs:run jobs:list");
+    let (client, _) = registered("--scope jobs:run jobs:list --grant client_credentials");
     assert_eq!(client.scope.to_string(), "jobs:run jobs:list");
     assert!(registered("--grant client_credentials").0.scope.is_empty());
     let (api, _) = registered("--resource-server --resource https://api.test");
@@ -216,8 +218,8 @@ fn manual_pages_and_completions_come_from_the_table() {
 fn the_guide_says_what_the_table_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/commands.md");
     if crate::config::environment().iter().any(|(name, _)| name == "UPDATE_DOCS") {
-        std::fs::write(path, docs::markdown()).unwrap();
+        std::fs::write(path, guide::markdown()).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == docs::markdown(), "docs/guide/commands.md is stale: run the tests with UPDATE_DOCS=1");
+    assert!(written == guide::markdown(), "docs/guide/commands.md is stale: run the tests with UPDATE_DOCS=1");
 }

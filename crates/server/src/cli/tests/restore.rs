@@ -63,7 +63,7 @@ impl House {
             user: user.id.clone(),
             session: session.clone(),
             family: FAMILY.into(),
-            by_consent: false,
+            by_consent: None,
             redirect_uri: "https://shop.test/cb".into(),
             challenge: None,
             granted,

@@ -13,11 +13,9 @@ fn rfc8414_3_1_both_well_known_paths_say_the_same() {
 
 #[test]
 fn rfc8414_3_1_an_issuer_with_a_path_has_it_at_the_right_place() {
-    let port = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap();
-    let url = format!("http://localhost:{port}/id");
-    let server = Server::start(&[("PORTIERE_PUBLIC_URL", &url)]);
-    let host = format!("localhost:{port}");
-    let get = |path: &str| Call::get(path).header("host", &host).try_send(server.bound_port()).unwrap();
+    let server = Server::under(|port| format!("http://localhost:{port}/id"), &[]);
+    let url = server.issuer.clone();
+    let get = |path: &str| server.get(path);
     assert_eq!(get("/id/.well-known/openid-configuration").must_be(200).json()["issuer"], url);
     assert_eq!(get("/.well-known/oauth-authorization-server/id").must_be(200).json()["issuer"], url);
     get("/.well-known/openid-configuration").must_be(404);

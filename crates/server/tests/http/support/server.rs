@@ -2,6 +2,7 @@
 
 use super::wire::{Answer, Call};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
@@ -64,14 +65,29 @@ impl Server {
         Server::wrapped(settings, &[])
     }
 
+    /// Starts a server under another public URL, which may name the port that it listens on.
+    pub fn under(url: impl Fn(u16) -> String, settings: &[(&str, &str)]) -> Server {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let url = url(port);
+        let settings: Vec<_> = [("PORTIERE_PUBLIC_URL", url.as_str())].iter().chain(settings).copied().collect();
+        Server::on(port, &settings, &[])
+    }
+
     /// The same, run by another program: `wrapper` goes before its command line.
     pub fn wrapped(settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
+        Server::on(0, settings, wrapper)
+    }
+
+    fn on(port: u16, settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
         let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
         let settings: Vec<(String, String)> =
             ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let wrapper: Vec<String> = wrapper.iter().map(|part| (*part).to_owned()).collect();
-        let (child, issuer) = launch(&folder, &settings, &wrapper, 0).expect("the server starts");
-        let port = issuer.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the issuer names the port");
+        let (child, issuer) = launch(&folder, &settings, &wrapper, port).expect("the server starts");
+        let port = match port {
+            0 => issuer.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the issuer names the port"),
+            port => port,
+        };
         let guard = guard(&folder, child.id());
         Server { port, issuer, folder, settings, wrapper, child: Mutex::new(child), guard }
     }
