@@ -80,9 +80,9 @@ impl App {
         Ok(keys)
     }
 
-    /// The claims of a token whose signature was checked at `epoch`.
-    pub(crate) fn checked(&self, token: &Handle, epoch: i64) -> Option<Arc<AccessClaims>> {
-        self.cache.tokens.get(token).filter(|(at, _)| *at == epoch).map(|(_, claims)| claims)
+    /// The claims of a token whose signature was right, and at which epoch.
+    pub(crate) fn checked(&self, token: &Handle) -> Option<(i64, Arc<AccessClaims>)> {
+        self.cache.tokens.get(token)
     }
 
     /// Remembers that a token's signature was right at `epoch`.

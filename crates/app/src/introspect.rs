@@ -3,7 +3,9 @@
 use crate::{App, Fault};
 use rules::id::FamilyId;
 use rules::jose::{Alg, Expect, Typ};
+use rules::oauth::Error;
 use rules::oauth::client::Client;
+use rules::oauth::client_auth::Proof;
 use rules::oauth::family::{Found, RefreshToken};
 use rules::oauth::introspect::{self, Facts};
 use rules::oauth::token::{AccessClaims, family_of};
@@ -23,19 +25,32 @@ pub struct Live {
     pub family: Option<Found>,
 }
 
+/// A token as it was looked at, and the configuration epoch of that moment.
+struct Looked {
+    epoch: i64,
+    live: Option<Live>,
+}
+
 impl App {
-    /// The claims of an access token of ours, whether it is live or not. The signature is checked once an epoch; the
-    /// cache's key is the hash of the whole token.
+    /// The claims of an access token of ours, whether it is live or not.
     pub(crate) async fn read_access(&self, token: &str) -> Result<Option<Arc<AccessClaims>>, Fault> {
         if token.len() > LONGEST {
             return Ok(None);
         }
-        let handle = Handle::of(token);
         if !token.contains('.') {
-            return Ok(self.ask(tokens::ByHandle(handle)).await?.map(Arc::new));
+            return Ok(self.ask(tokens::ByHandle(Handle::of(token))).await?.map(Arc::new));
         }
         let epoch = self.epoch().await?;
-        if let Some(claims) = self.checked(&handle, epoch) {
+        self.checked_at(token, epoch).await
+    }
+
+    /// The claims of a signed access token. Its signature is checked once an epoch, since a key may have been thrown
+    /// out; the cache's key is the hash of the whole token.
+    async fn checked_at(&self, token: &str, epoch: i64) -> Result<Option<Arc<AccessClaims>>, Fault> {
+        let handle = Handle::of(token);
+        if let Some((at, claims)) = self.checked(&handle)
+            && at == epoch
+        {
             return Ok(Some(claims));
         }
         let keys = self.keys(epoch).await?;
@@ -56,7 +71,23 @@ impl App {
 
     /// An access token that may be used now. Family, session, person and client are read at every use.
     pub async fn live(&self, token: &str) -> Result<Option<Live>, Fault> {
-        let Some(claims) = self.read_access(token).await? else { return Ok(None) };
+        Ok(self.look(token).await?.live)
+    }
+
+    /// Looks at an access token in one round trip, where its claims are known from an earlier look; whether they are
+    /// still believed at the epoch that comes back is decided after.
+    async fn look(&self, token: &str) -> Result<Looked, Fault> {
+        let known = match token.contains('.') {
+            true if token.len() <= LONGEST => self.checked(&Handle::of(token)).map(|(_, claims)| claims),
+            _ => None,
+        };
+        let claims = match known {
+            Some(claims) => claims,
+            None => match self.read_access(token).await? {
+                Some(claims) => claims,
+                None => return Ok(Looked { epoch: self.epoch().await?, live: None }),
+            },
+        };
         let family: Option<FamilyId> = family_of(&claims.jti);
         let (epoch, found, names, revoked) = self
             .ask((
@@ -66,24 +97,45 @@ impl App {
                 tokens::IsRevoked(&claims.jti),
             ))
             .await?;
+        let epoch = self.epoch_of(epoch)?;
+        if token.contains('.') && self.checked_at(token, epoch).await?.is_none() {
+            return Ok(Looked { epoch, live: None });
+        }
         let found = found.map(|found| Found { groups: names, ..found });
-        let client = self.client(&claims.client_id.as_str().into(), self.epoch_of(epoch)?).await?;
+        let client = self.client(&claims.client_id.as_str().into(), epoch).await?;
         let facts = Facts { client: client.as_deref(), family: found.as_ref(), revoked };
         let live = introspect::is_live(&claims, &facts, &self.realm.settings, self.clock.now());
-        Ok(live.then_some(Live { claims, family: found }))
+        Ok(Looked { epoch, live: live.then_some(Live { claims, family: found }) })
     }
 
-    /// RFC 7662: what a token is, told to `asker` only if it concerns them.
-    pub async fn introspect(&self, token: &str, asker: &Client) -> Result<Map<String, Value>, Fault> {
+    /// RFC 7662: what a token is, told to a client that proves who it is, and only if it concerns them.
+    pub async fn introspect(&self, token: &str, proof: Proof) -> Result<Result<Map<String, Value>, Error>, Fault> {
         if let Some(refresh) = RefreshToken::read(token, &self.keyring.sealing) {
-            return self.introspect_refresh(&refresh, asker).await;
+            let epoch = self.epoch().await?;
+            return match self.asker(proof, epoch).await? {
+                Ok(asker) => self.introspect_refresh(&refresh, &asker).await.map(Ok),
+                Err(error) => Ok(Err(error)),
+            };
         }
-        Ok(match self.live(token).await? {
-            Some(live) if introspect::may_see(asker, &live.claims) => {
+        let Looked { epoch, live } = self.look(token).await?;
+        let asker = match self.asker(proof, epoch).await? {
+            Ok(asker) => asker,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(Ok(match live {
+            Some(live) if introspect::may_see(&asker, &live.claims) => {
                 let user = live.family.as_ref().and_then(|found| found.user.as_ref());
                 introspect::access(&live.claims, user.map(|user| user.username.as_str()))
             }
             _ => introspect::inactive(),
+        }))
+    }
+
+    /// Only who authenticates may ask (AU-01).
+    async fn asker(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
+        Ok(match self.authenticate_at(proof, epoch).await? {
+            Ok(asker) if asker.is_public() => Err(Error::client("introspection needs a client that authenticates")),
+            other => other,
         })
     }
 

@@ -16,7 +16,6 @@ use rules::oauth::{authorize, device, token};
 use rules::secret::Secret;
 use serde_json::json;
 use std::sync::Arc;
-use store::tables::realms::Epoch;
 use store::tables::{codes, devices, families, groups};
 
 /// Tokens on the wire (RFC 6749 §5.1).
@@ -35,9 +34,8 @@ pub struct Handed {
 }
 
 /// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
-pub(crate) struct Proved {
-    pub(crate) client: Arc<Client>,
-    pub(crate) epoch: i64,
+struct Proved {
+    client: Arc<Client>,
     used: Option<Proof>,
 }
 
@@ -52,25 +50,29 @@ impl Proved {
 }
 
 impl App {
-    /// Proves a client. With an assertion, `Err` of a later commit means that it was used before.
-    pub(crate) async fn prove_client(&self, proof: Proof) -> Result<Result<Proved, Error>, Fault> {
-        let epoch = self.epoch_of(self.ask(Epoch).await?)?;
+    /// Proves a client, as it stands at `epoch`.
+    async fn prove_client(&self, proof: Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
         let client = self.client(&proof.client, epoch).await?;
         let decision = client_auth::prove(&proof, client.as_deref(), &self.realm, self.clock.now());
         let (Ok(()), Some(client)) = (decision.reply, client) else {
             return Ok(Err(Error::client("client authentication failed")));
         };
         let used = (!decision.changes.is_empty()).then_some(proof);
-        Ok(Ok(Proved { client, epoch, used }))
+        Ok(Ok(Proved { client, used }))
     }
 
-    /// Proves a client for a request that commits nothing else: its assertion is used up at once.
-    pub async fn authenticate(&self, proof: Proof) -> Result<Result<(Arc<Client>, i64), Error>, Fault> {
-        let proved = match self.prove_client(proof).await? {
-            Ok(proved) => proved,
-            Err(error) => return Ok(Err(error)),
-        };
-        Ok(self.use_up(&proved).await?.map(|()| (proved.client, proved.epoch)))
+    /// Proves a client; an assertion is used up by that.
+    pub async fn authenticate(&self, proof: Proof) -> Result<Result<Arc<Client>, Error>, Fault> {
+        let epoch = self.epoch().await?;
+        self.authenticate_at(proof, epoch).await
+    }
+
+    /// Proves a client as it stands at `epoch`; an assertion is used up by that.
+    pub(crate) async fn authenticate_at(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
+        match self.prove_client(proof, epoch).await? {
+            Err(error) => Ok(Err(error)),
+            Ok(proved) => Ok(self.use_up(&proved).await?.map(|()| proved.client)),
+        }
     }
 
     /// Writes down that an assertion was used; refused when it was before (RFC 7523 §3, `jti`).
@@ -90,7 +92,8 @@ impl App {
 
     /// A request to the token endpoint.
     pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
-        let proved = match self.prove_client(proof).await? {
+        let epoch = self.epoch().await?;
+        let proved = match self.prove_client(proof, epoch).await? {
             Ok(proved) => proved,
             Err(error) => return Ok(Err(error)),
         };
@@ -112,7 +115,7 @@ impl App {
             Grant::DeviceCode => self.poll(client, params).await?,
         };
         match reply {
-            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Ok(tokens) => self.sign_at(tokens, epoch).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -191,8 +194,14 @@ impl App {
 
     /// Signs what was decided and committed.
     pub(crate) async fn sign(&self, tokens: Tokens) -> Result<Handed, Fault> {
+        let epoch = self.epoch().await?;
+        self.sign_at(tokens, epoch).await
+    }
+
+    /// Signs what was decided and committed, with the keys of `epoch`.
+    async fn sign_at(&self, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
         let now = self.clock.now();
-        let keys = self.keys(self.epoch().await?).await?;
+        let keys = self.keys(epoch).await?;
         let access_token = match tokens.access {
             Access::Opaque(secret) => secret,
             Access::Jwt { alg, plain_typ, claims } => {

@@ -10,9 +10,13 @@ export class Application {
   #pending = new Map();
   #config;
 
-  /** Registers an application at `server` and starts it. `options` are those of `client add`; `id` and `name` are its own. */
-  static async start(server, { id, secretless = false, ...options }) {
+  /**
+   * Registers an application at `server` and starts it. `secretless` makes it a public client, and one that is `passive`
+   * leaves what comes back to a script in its page. The other `options` are those of `client add`.
+   */
+  static async start(server, { id, secretless = false, passive = false, ...options }) {
     const application = new Application();
+    application.passive = passive;
     await application.#listen();
     application.id = id;
     const { secret } = await server.addClient(id, {
@@ -75,7 +79,7 @@ export class Application {
     if (url.pathname === "/sign-in") {
       const { url: location } = await this.authorization(Object.fromEntries(url.searchParams));
       response.writeHead(303, { location: location.href }).end();
-    } else if (url.pathname === "/callback") {
+    } else if (url.pathname === "/callback" && !this.passive) {
       await this.#finish(request, response, url);
     } else if (url.pathname === "/sign-out") {
       const location = oidc.buildEndSessionUrl(this.#config, { id_token_hint: this.tokens.id_token, post_logout_redirect_uri: `${this.origin}/signed-out`, state: "bye" });

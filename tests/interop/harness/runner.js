@@ -2,9 +2,12 @@
 import { spawn } from "node:child_process";
 import { Portiere } from "./portiere.js";
 
+/** Longer than any of them takes on a slow machine; what is left after that has hung. */
+const patience = 15 * 60_000;
+
 /** Runs a program with its output shown; answers exit code and output. */
 async function run([program, ...args], options) {
-  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, args, { ...options, timeout: patience, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const [from, to] of [[child.stdout, process.stdout], [child.stderr, process.stderr]]) {
     from.setEncoding("utf8").on("data", (text) => {
@@ -34,7 +37,7 @@ export async function runAll(folder, commands, settings = {}) {
     const done = await run(command, { cwd: folder, env });
     passed += counted(done.output, /^ℹ pass (\d+)$/gm, /(\d+) passed/g);
     failed += counted(done.output, /^ℹ fail (\d+)$/gm, /(\d+) (?:failed|errors?)/g);
-    code ||= done.code;
+    code ||= done.code ?? 1;
   }
   await server.stop().catch((error) => {
     console.error(error.message);

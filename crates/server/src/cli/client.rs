@@ -59,7 +59,7 @@ Examples:
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
     /// Begin after the client of this id
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.
     #[arg(skip)]

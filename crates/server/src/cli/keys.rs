@@ -34,7 +34,7 @@ Examples:
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Rotate {
     /// Throw this key out
-    #[arg(long, value_name = "KID")]
+    #[arg(long, value_name = "KID", allow_hyphen_values = true)]
     pub revoke: Option<String>,
 }
 

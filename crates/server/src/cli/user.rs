@@ -77,7 +77,7 @@ pub struct Add {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
     /// Begin after the account of this id
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.
     #[arg(skip)]

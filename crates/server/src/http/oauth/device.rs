@@ -28,7 +28,7 @@ pub async fn device(
 
 async fn answer(site: &Site, visit: &Visit, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<Value, Refusal> {
     let (params, proof) = authenticated(site, uri, headers, body).await?;
-    let (client, _) = site.app.authenticate(proof).await??;
+    let client = site.app.authenticate(proof).await??;
     let asked = site.app.device_ask(&client, &params, &visit.address()).await??;
     let page = format!("{}/device", site.url.as_str());
     Ok(json!({

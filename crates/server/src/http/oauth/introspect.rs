@@ -10,7 +10,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::{HeaderMap, StatusCode, Uri};
-use rules::oauth::Error;
 use serde_json::{Map, Value};
 
 /// `POST /oauth2/introspect`: only for clients that authenticate (AU-01).
@@ -29,10 +28,6 @@ pub async fn introspect(
 
 async fn answer(site: &Site, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Refusal> {
     let (params, proof) = authenticated(site, uri, headers, body).await?;
-    let (client, _) = site.app.authenticate(proof).await??;
-    if client.is_public() {
-        return Err(Error::client("introspection needs a client that authenticates").into());
-    }
     let token = params.need("token", "token is missing")?;
-    Ok(site.app.introspect(token, &client).await?)
+    Ok(site.app.introspect(token, proof).await??)
 }

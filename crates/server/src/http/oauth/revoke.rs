@@ -27,6 +27,6 @@ pub async fn revoke(
 
 async fn answer(site: &Site, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<(), Refusal> {
     let (params, proof) = authenticated(site, uri, headers, body).await?;
-    let (client, _) = site.app.authenticate(proof).await??;
+    let client = site.app.authenticate(proof).await??;
     Ok(site.app.revoke(params.need("token", "token is missing")?, &client).await?)
 }

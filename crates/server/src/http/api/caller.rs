@@ -1,0 +1,188 @@
+//! Who calls: the application, the browser, the account; and how the answer travels.
+
+use super::cors::Credentialed;
+use super::input::Input;
+use super::problem::{Kind, Problem};
+use super::table::Operation;
+use crate::http::cookies::Name;
+use crate::http::cors;
+use crate::http::extract;
+use crate::http::reply;
+use crate::http::site::Site;
+use crate::http::visit::Visit;
+use app::api::{NotServed, Opened};
+use app::browser::Browser;
+use app::token::Handed;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::header::{AUTHORIZATION, ORIGIN};
+use hyper::{HeaderMap, StatusCode};
+use rules::id::FamilyId;
+use rules::oauth::client::Client;
+use rules::oauth::client_auth::proof;
+use rules::oauth::params::Params;
+use rules::secret::Secret;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The header that proves that a page of ours sent a request whose cookies any page could send.
+const CSRF: &str = "x-csrf-token";
+/// Members by which an application names and proves itself.
+const CLIENT_MEMBERS: [&str; 4] = ["client_id", "client_secret", "client_assertion", "client_assertion_type"];
+
+/// Where the tokens of a caller are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// By the application: they travel in bodies and in the Authorization header.
+    Bearer,
+    /// In cookies that no script reads.
+    Cookies,
+}
+
+/// A request on its way through a door.
+pub struct Door<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The request.
+    pub visit: &'a Visit,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+}
+
+/// RFC 6749 §5.1, with what comes next after a sign-in. In cookies, the tokens are not told.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf_token: Option<String>,
+    expires_in: i64,
+    scope: &'a str,
+}
+
+impl Door<'_> {
+    /// The body, judged by what the operation takes.
+    pub async fn read(&self, body: Body, operation: &Operation) -> Result<Input, Problem> {
+        Input::read(self.site, self.headers, body, operation.fields).await
+    }
+
+    /// Where the tokens of a request are that carries one already.
+    pub fn keeping(&self) -> Keeping {
+        if self.headers.contains_key(AUTHORIZATION) { Keeping::Bearer } else { Keeping::Cookies }
+    }
+
+    /// The page's origin, where a browser names it.
+    fn origin(&self) -> Result<Option<String>, Problem> {
+        match (self.headers.contains_key(ORIGIN), cors::origin(self.headers)) {
+            (false, _) => Ok(None),
+            (true, Some(origin)) => Ok(Some(origin)),
+            (true, None) => Err(Problem::of(Kind::OriginRefused)),
+        }
+    }
+
+    /// The first-party client that calls. Cookies are given to pages alone.
+    pub async fn client(&self, input: &Input, keeping: Keeping) -> Result<Arc<Client>, Problem> {
+        let sent = CLIENT_MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), input.get(name)?.to_owned())));
+        let params = Params::parse(sent.collect()).map_err(Problem::protocol)?;
+        let basic = extract::basic(self.headers).map_err(Problem::protocol)?;
+        let proof = proof(&params, basic).map_err(Problem::protocol)?;
+        let origin = self.origin()?;
+        if keeping == Keeping::Cookies && origin.is_none() {
+            return Err(Problem::new(Kind::OriginRefused, "cookies are for pages: there is no Origin header"));
+        }
+        self.site.app.first_party(proof, origin.as_deref()).await?.map_err(|why| match why {
+            NotServed::Client => Problem::of(Kind::ClientRefused),
+            NotServed::Origin => Problem::of(Kind::OriginRefused),
+        })
+    }
+
+    /// The browser or device behind the application. The session of our own pages is none of its business.
+    pub fn browser(&self, keeping: Keeping) -> Browser {
+        let browser = self.visit.browser(self.site, self.headers);
+        let device = browser.device.clone().filter(|_| keeping == Keeping::Cookies);
+        Browser { session: None, flow: None, device, ..browser }
+    }
+
+    /// The account that a request's access token opens. What changes something needs the CSRF token beside a cookie.
+    pub async fn account(&self, keeping: Keeping, changes: bool) -> Result<Opened, Problem> {
+        let token = match keeping {
+            Keeping::Bearer => extract::bearer(self.headers).map_err(Problem::protocol)?,
+            Keeping::Cookies => self.site.cookie(self.headers, Name::Access),
+        };
+        let token = token.ok_or(Problem::of(Kind::TokenRefused))?;
+        let opened = self.site.app.open_account(&token).await?.ok_or(Problem::of(Kind::TokenRefused))?;
+        let origin = self.origin()?;
+        if origin.is_some_and(|origin| !rules::oauth::first_party::lives_at(&opened.client, &origin)) {
+            return Err(Problem::of(Kind::OriginRefused));
+        }
+        if changes && keeping == Keeping::Cookies {
+            self.own_request(&opened.family)?;
+        }
+        Ok(opened)
+    }
+
+    /// The refresh token in the cookies, sent by a page that knows its line's CSRF token.
+    pub fn kept_refresh(&self) -> Result<Secret, Problem> {
+        let refused = || Problem::of(Kind::TokenRefused);
+        let token = self.site.cookie(self.headers, Name::Refresh).ok_or_else(refused)?;
+        let line = self.site.app.line_of(&token).ok_or_else(refused)?;
+        self.own_request(&line)?;
+        Ok(token)
+    }
+
+    fn own_request(&self, line: &FamilyId) -> Result<(), Problem> {
+        let mut lines = self.headers.get_all(CSRF).iter().map(|value| value.to_str().unwrap_or(""));
+        match (lines.next(), lines.next()) {
+            (Some(token), None) if self.site.app.account_csrf_holds(line, token) => Ok(()),
+            _ => Err(Problem::of(Kind::CsrfRefused)),
+        }
+    }
+
+    /// Tokens, handed over where the caller keeps them.
+    pub fn hand_over(&self, handed: &Handed, keeping: Keeping, next: Option<&'static str>) -> Response {
+        let kept = keeping == Keeping::Cookies;
+        let (access, refresh) = (handed.access_token.reveal(), handed.refresh_token.as_ref());
+        let line = refresh.and_then(|token| self.site.app.line_of(token)).filter(|_| kept);
+        let answer = Answer {
+            next,
+            access_token: (!kept).then_some(access),
+            refresh_token: refresh.map(|token| token.reveal()).filter(|_| !kept),
+            token_type: (!kept).then_some("Bearer"),
+            csrf_token: line.map(|line| self.site.app.account_csrf(&line)),
+            expires_in: handed.expires_in,
+            scope: &handed.scope,
+        };
+        let mut response = reply::json(StatusCode::OK, serde_json::to_vec(&answer).unwrap_or_default());
+        if kept {
+            reply::cookie(&mut response, self.site, Name::Access, Some(access));
+            reply::cookie(&mut response, self.site, Name::Refresh, refresh.map(|token| token.reveal()));
+        }
+        response
+    }
+
+    /// Takes the cookies away.
+    pub fn forget(&self, response: &mut Response) {
+        reply::cookie(response, self.site, Name::Access, None);
+        reply::cookie(response, self.site, Name::Refresh, None);
+    }
+
+    /// A problem, as the answer.
+    pub fn refuse(&self, problem: Problem) -> Response {
+        problem.to_response(self.site, self.visit)
+    }
+
+    /// The answer, readable for pages that send cookies where tokens are kept in them.
+    pub fn close(&self, answer: Result<Response, Problem>, keeping: Keeping) -> Response {
+        let mut response = answer.unwrap_or_else(|problem| self.refuse(problem));
+        if keeping == Keeping::Cookies {
+            response.extensions_mut().insert(Credentialed);
+        }
+        response
+    }
+}

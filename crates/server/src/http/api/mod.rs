@@ -1,0 +1,80 @@
+//! The account API (`/api/v1`): what first-party applications do on screens of their own. One table ([`table`]) says
+//! what there is; the bodies are judged by it, and the OpenAPI document is made from it.
+
+mod account;
+mod caller;
+mod cors;
+mod input;
+mod openapi;
+mod problem;
+mod sign_in;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::http::site::Site;
+use crate::http::visit::Visit;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, patch, post};
+use axum::{Extension, Router, middleware};
+use bytes::Bytes;
+use caller::Door;
+use hyper::{HeaderMap, StatusCode};
+use problem::{Kind, Problem};
+use table::{CHANGE_PASSWORD, ME, Operation, REFRESH, SIGN_IN, SIGN_OUT, SIGN_UP};
+
+/// Where the API lies below the issuer.
+const BASE: &str = "/api/v1";
+
+/// Every door of the account API.
+pub fn routes(site: &Site) -> Router<Site> {
+    let doors = Router::new()
+        .route(SIGN_UP.path, only(&SIGN_UP, post(sign_in::sign_up)))
+        .route(SIGN_IN.path, only(&SIGN_IN, post(sign_in::sign_in)))
+        .route(REFRESH.path, only(&REFRESH, post(sign_in::refresh)))
+        .route(SIGN_OUT.path, only(&SIGN_OUT, post(account::sign_out)))
+        .route(CHANGE_PASSWORD.path, only(&CHANGE_PASSWORD, patch(account::change_password)))
+        .route(ME.path, only(&ME, get(account::me)))
+        .fallback(nothing)
+        .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
+    let document = Bytes::from(openapi::document(site.url.as_str()));
+    let described = Router::new()
+        .route("/openapi.json", get(async move || as_json("application/json", document.clone())))
+        .route("/problems/{slug}", get(described))
+        .layer(middleware::from_fn(crate::http::cors::everybody));
+    Router::new().nest(BASE, doors.merge(described))
+}
+
+/// Any other method is answered with the one that would do.
+fn only(operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>| {
+        let mut response = Problem::of(Kind::MethodNotAllowed).to_response(&site, &visit);
+        let allowed = if operation.method == "GET" { "GET, HEAD" } else { operation.method };
+        crate::http::reply::set(response.headers_mut(), hyper::header::ALLOW, allowed);
+        response
+    })
+}
+
+async fn nothing(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
+    Problem::of(Kind::NotFound).to_response(&site, &visit)
+}
+
+/// `GET /api/v1/problems/SLUG`: what a `type` means (RFC 9457 §3.1.1).
+async fn described(
+    State(site): State<Site>,
+    Extension(visit): Extension<Visit>,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let door = Door { site: &site, visit: &visit, headers: &headers };
+    match Kind::ALL.iter().find(|kind| kind.slug() == slug) {
+        Some(kind) => as_json("application/json", openapi::described(*kind, site.url.as_str()).to_string()),
+        None => door.refuse(Problem::of(Kind::NotFound)),
+    }
+}
+
+fn as_json(content_type: &'static str, body: impl Into<Body>) -> Response {
+    crate::http::reply::plain(StatusCode::OK, content_type, body)
+}

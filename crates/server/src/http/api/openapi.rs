@@ -1,0 +1,202 @@
+//! The account API in the words of OpenAPI 3.1, made from the table.
+
+use super::BASE;
+use super::input::{Field, Takes};
+use super::problem::{self, Kind};
+use super::table::{Caller, OPERATIONS, Operation, Shape};
+use serde_json::{Map, Value, json};
+
+/// The document for `issuer`.
+pub fn document(issuer: &str) -> String {
+    let mut paths = Map::new();
+    for one in OPERATIONS {
+        paths.insert(one.path.to_owned(), json!({ one.method.to_ascii_lowercase(): operation(one) }));
+    }
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Portiere account API",
+            "version": "1",
+            "description": "For first-party applications with screens of their own. The guide is docs/guide/account-api.md.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": format!("{issuer}{BASE}") }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas(),
+            "responses": { "Problem": problem_response() },
+            "securitySchemes": security_schemes(),
+        },
+        "x-problems": Kind::ALL.iter().map(|kind| described(*kind, issuer)).collect::<Vec<_>>(),
+    });
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// One kind of problem, as its `type` leads to.
+pub fn described(kind: Kind, issuer: &str) -> Value {
+    let uri = problem::uri(kind, issuer);
+    json!({ "type": uri, "code": kind.slug(), "status": kind.status(), "title": kind.title() })
+}
+
+fn operation(one: &Operation) -> Value {
+    let security = match one.caller {
+        Caller::Client => json!([{}, { "client": [] }]),
+        Caller::Account => json!([{ "bearer": [] }, { "cookies": [] }]),
+    };
+    let mut answers = Map::new();
+    answers.insert(one.answer.0.to_string(), answer(one.answer.1));
+    answers.extend(failures(one));
+    let mut operation = json!({
+        "operationId": one.id,
+        "summary": one.summary,
+        "description": one.about,
+        "security": security,
+        "responses": answers,
+    });
+    if one.method != "GET" {
+        let schema = object(one.fields);
+        let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        operation["requestBody"] = body;
+    }
+    if one.all_problems().contains(&Kind::CsrfRefused) {
+        operation["parameters"] = json!([{
+            "name": "X-CSRF-Token",
+            "in": "header",
+            "required": false,
+            "description": "The `csrf_token` of the sign-in, where the tokens are in cookies.",
+            "schema": { "type": "string" },
+        }]);
+    }
+    operation
+}
+
+/// Problems by status: several may share one.
+fn failures(one: &Operation) -> Vec<(String, Value)> {
+    let mut kinds = one.all_problems();
+    kinds.sort_by_key(|kind| kind.status());
+    let statuses = kinds.chunk_by(|a, b| a.status() == b.status());
+    statuses
+        .map(|kinds| {
+            let names: Vec<String> = kinds.iter().map(|kind| format!("`{}`: {}", kind.slug(), kind.title())).collect();
+            let mut response = problem_response();
+            response["description"] = json!(names.join(" "));
+            let status = kinds[0].status();
+            if matches!(status, 429 | 503) {
+                let wait = json!({ "description": "Seconds to wait.", "schema": { "type": "integer" } });
+                response["headers"] = json!({ "Retry-After": wait });
+            }
+            (status.to_string(), response)
+        })
+        .collect()
+}
+
+fn answer(shape: Shape) -> Value {
+    let (description, schema) = match shape {
+        Shape::Nothing => return json!({ "description": "It is done." }),
+        Shape::SignedIn => ("Somebody is signed in.", "SignedIn"),
+        Shape::Tokens => ("New tokens.", "Tokens"),
+        Shape::Account => ("The account.", "Account"),
+    };
+    let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
+    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
+}
+
+fn problem_response() -> Value {
+    let schema = json!({ "$ref": "#/components/schemas/Problem" });
+    json!({ "description": "A problem (RFC 9457).", "content": { "application/problem+json": { "schema": schema } } })
+}
+
+fn object(fields: &[Field]) -> Value {
+    let mut properties = Map::new();
+    for field in fields {
+        let kind = match field.takes {
+            Takes::Text => "string",
+            Takes::Flag => "boolean",
+        };
+        properties.insert(field.name.to_owned(), json!({ "type": kind, "description": field.about }));
+    }
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn schemas() -> Value {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let mut tokens = json!({
+        "access_token": text("Sent as `Authorization: Bearer`. Not in cookie mode."),
+        "refresh_token": text("For one refresh. Not in cookie mode."),
+        "token_type": { "type": "string", "const": "Bearer" },
+        "expires_in": { "type": "integer", "description": "Seconds that the access token is good for." },
+        "scope": { "type": "string", "const": rules::oauth::first_party::SCOPE },
+        "csrf_token": text("To be sent as `X-CSRF-Token`. Only in cookie mode."),
+    });
+    let plain = json!({ "type": "object", "properties": tokens, "required": ["expires_in", "scope"] });
+    let about = "What comes next: with anything but `done` nobody is signed in yet, and there are no tokens.";
+    tokens["next"] = json!({ "type": "string", "enum": ["done", "mfa"], "description": about });
+    json!({
+        "Tokens": plain,
+        "SignedIn": { "type": "object", "properties": tokens, "required": ["next"] },
+        "Account": {
+            "type": "object",
+            "properties": {
+                "sub": text("The account's id. It never changes and is never given to somebody else."),
+                "preferred_username": text("The username."),
+                "email": text("The address, if there is one."),
+                "email_verified": { "type": "boolean" },
+                "updated_at": { "type": "integer", "description": "Seconds since 1970." },
+                "groups": { "type": "array", "items": { "type": "string" } },
+                "csrf_token": text("Only in cookie mode."),
+            },
+            "required": ["sub", "preferred_username", "updated_at", "groups"],
+            "additionalProperties": { "description": "Other standard claims that were set." },
+        },
+        "Problem": problem_schema(),
+    })
+}
+
+fn problem_schema() -> Value {
+    let codes: Vec<&str> = Kind::ALL.iter().map(|kind| kind.slug()).collect();
+    let member = json!({
+        "type": "object",
+        "properties": {
+            "field": { "type": "string" },
+            "code": { "type": "string", "enum": [
+                "taken", "empty", "too-long", "character", "form", "too-short", "common", "personal", "not-text",
+            ] },
+            "detail": { "type": "string" },
+        },
+        "required": ["field", "code", "detail"],
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "type": { "type": "string", "format": "uri" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "code": { "type": "string", "enum": codes, "description": "The last part of `type`." },
+            "detail": { "type": "string" },
+            "fields": { "type": "array", "items": member },
+        },
+        "required": ["type", "title", "status", "code"],
+    })
+}
+
+fn security_schemes() -> Value {
+    json!({
+        "client": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "Client authentication as registered (RFC 6749 §2.3.1); other methods use members of the \
+                            body. In a browser the origin of a registered redirect URI takes its place.",
+        },
+        "bearer": { "type": "http", "scheme": "bearer", "description": "An access token of the account API." },
+        "cookies": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "__Host-access-main",
+            "description": "Set at sign-in with `cookies`; without the prefix on a plain http localhost issuer. What \
+                            changes something needs `X-CSRF-Token` too.",
+        },
+    })
+}

@@ -1,0 +1,199 @@
+//! Errors of the account API (RFC 9457): one kind, one status, one title.
+
+use super::BASE;
+use crate::http::reply;
+use crate::http::site::Site;
+use crate::http::visit::Visit;
+use crate::net::BodyError;
+use app::Fault;
+use axum::response::Response;
+use hyper::StatusCode;
+use hyper::header;
+use rules::Span;
+use rules::login::attempt::Refusal;
+use rules::oauth::{Error, ErrorCode};
+use serde::Serialize;
+use serde_json::json;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $status:literal $slug:literal $title:literal),+ $(,)?) => {
+        /// What can go wrong, by the last part of its `type`: these names are stable.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind { $($(#[$doc])* $variant),+ }
+        impl Kind {
+            /// Every one of them.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant),+];
+            /// The last part of its `type`, and its `code`.
+            pub fn slug(self) -> &'static str {
+                match self { $(Kind::$variant => $slug),+ }
+            }
+            /// Its HTTP status.
+            pub fn status(self) -> u16 {
+                match self { $(Kind::$variant => $status),+ }
+            }
+            /// The same sentence every time.
+            pub fn title(self) -> &'static str {
+                match self { $(Kind::$variant => $title),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Not JSON, a member named twice, a member missing or of the wrong type.
+    MalformedRequest = 400 "malformed-request" "The request cannot be read.",
+    /// RFC 9110 §15.5.2, for the client.
+    ClientRefused = 401 "client-refused" "The application did not prove that it may use the account API.",
+    /// RFC 6750 §3.1.
+    TokenRefused = 401 "token-refused" "The token is missing, has expired or was revoked.",
+    /// The Origin header.
+    OriginRefused = 403 "origin-refused" "The request comes from a page that does not belong to the application.",
+    /// The CSRF token.
+    CsrfRefused = 403 "csrf-refused" "The X-CSRF-Token header is missing or belongs to another sign-in.",
+    /// The realm's setting.
+    SignupClosed = 403 "signup-closed" "Accounts are made by an administrator here.",
+    /// No such path.
+    NotFound = 404 "not-found" "There is nothing at this address.",
+    /// RFC 9110 §15.5.6.
+    MethodNotAllowed = 405 "method-not-allowed" "This address is used with another method.",
+    /// RFC 9110 §15.5.9.
+    BodyTooSlow = 408 "body-too-slow" "The body did not come in time.",
+    /// RFC 9110 §15.5.14.
+    BodyTooLarge = 413 "body-too-large" "The body is too large.",
+    /// RFC 9110 §15.5.16.
+    UnsupportedMediaType = 415 "unsupported-media-type" "The body must be application/json in UTF-8.",
+    /// Unknown, disabled and wrong look the same.
+    WrongCredentials = 422 "wrong-credentials" "The name or the password is wrong.",
+    /// At a password change.
+    WrongPassword = 422 "wrong-password" "The current password is wrong.",
+    /// With `fields`.
+    InvalidFields = 422 "invalid-fields" "Something that was typed will not do.",
+    /// RFC 6585 §4.
+    TooManyAttempts = 429 "too-many-attempts" "Too many attempts failed; try again later.",
+    /// A fault of ours.
+    ServerError = 500 "server-error" "The server failed.",
+    /// Overload.
+    Busy = 503 "busy" "The server has more to do than time; try again.",
+    /// The database.
+    Unavailable = 503 "unavailable" "The server cannot answer at present; try again.",
+}
+
+/// What is wrong with one member of the body.
+#[derive(Clone, Debug, Serialize)]
+pub struct FieldProblem {
+    /// The member.
+    pub field: &'static str,
+    /// A stable name.
+    pub code: &'static str,
+    /// A sentence.
+    pub detail: String,
+}
+
+/// One problem, ready to be told. Nothing of the request is echoed.
+#[derive(Debug)]
+pub struct Problem {
+    /// Which.
+    pub kind: Kind,
+    detail: Option<&'static str>,
+    wait: Option<Span>,
+    fields: Vec<FieldProblem>,
+    fault: Option<Fault>,
+}
+
+impl Problem {
+    /// A problem with nothing more to say.
+    pub fn of(kind: Kind) -> Self {
+        Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None }
+    }
+    /// A problem of this occurrence.
+    pub fn new(kind: Kind, detail: &'static str) -> Self {
+        Problem { detail: Some(detail), ..Problem::of(kind) }
+    }
+    /// Members that will not do.
+    pub fn fields(fields: Vec<FieldProblem>) -> Self {
+        Problem { fields, ..Problem::of(Kind::InvalidFields) }
+    }
+
+    /// RFC 9457 §3, with `code` and, where members are to blame, `fields`. Faults of ours go to the log, once, here.
+    pub fn to_response(&self, site: &Site, visit: &Visit) -> Response {
+        match &self.fault {
+            Some(Fault::Broken(why)) => tracing::error!(request = %visit.request_id, why, "broken"),
+            Some(Fault::Unavailable(why)) => tracing::warn!(request = %visit.request_id, why, "unavailable"),
+            _ => {}
+        }
+        let (kind, slug) = (self.kind, self.kind.slug());
+        let mut body = json!({
+            "type": uri(kind, site.url.as_str()),
+            "title": kind.title(),
+            "status": kind.status(),
+            "code": slug,
+        });
+        body["detail"] = self.detail.map_or(serde_json::Value::Null, Into::into);
+        if !self.fields.is_empty() {
+            body["fields"] = json!(self.fields);
+        }
+        if let Some(members) = body.as_object_mut() {
+            members.retain(|_, value| !value.is_null());
+        }
+        let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = reply::plain(status, "application/problem+json", body.to_string());
+        reply::private(response.headers_mut());
+        if let Some(wait) = self.wait {
+            reply::retry_after(&mut response, wait);
+        }
+        let challenge = match kind {
+            Kind::ClientRefused => Some("Basic realm=\"account API\", charset=\"UTF-8\""),
+            Kind::TokenRefused => Some("Bearer error=\"invalid_token\""),
+            _ => None,
+        };
+        if let Some(challenge) = challenge {
+            reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+/// The `type` of a kind.
+pub fn uri(kind: Kind, issuer: &str) -> String {
+    format!("{issuer}{BASE}/problems/{}", kind.slug())
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let (kind, wait) = match &fault {
+            Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
+            Fault::Unavailable(_) => (Kind::Unavailable, Some(Span::seconds(2))),
+            Fault::Broken(_) => (Kind::ServerError, None),
+        };
+        Problem { wait, fault: Some(fault), ..Problem::of(kind) }
+    }
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Problem::of(Kind::BodyTooLarge),
+            BodyError::TooSlow => Problem::of(Kind::BodyTooSlow),
+            BodyError::Broken => Problem::new(Kind::MalformedRequest, "the body broke off"),
+        }
+    }
+}
+
+impl Problem {
+    /// A refused attempt; `wrong` is what the wrong password is called here.
+    pub fn attempt(refusal: Refusal, wrong: Kind) -> Self {
+        match refusal {
+            Refusal::Wrong => Problem::of(wrong),
+            Refusal::Wait(wait) => Problem { wait: Some(wait), ..Problem::of(Kind::TooManyAttempts) },
+        }
+    }
+    /// A refusal of the protocol's rules.
+    pub fn protocol(error: Error) -> Self {
+        let kind = match error.code {
+            ErrorCode::InvalidClient | ErrorCode::UnauthorizedClient => Kind::ClientRefused,
+            ErrorCode::InvalidGrant | ErrorCode::InvalidToken => Kind::TokenRefused,
+            _ => Kind::MalformedRequest,
+        };
+        Problem::new(kind, error.why)
+    }
+}

@@ -1,0 +1,195 @@
+//! What the account API can do, as one table: doors judge bodies by it, and the OpenAPI document is made from it.
+
+use super::input::{Field, Takes};
+use super::problem::Kind;
+
+/// One operation.
+pub struct Operation {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// The path below the API's base.
+    pub path: &'static str,
+    /// The name in generated clients.
+    pub id: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// All of it.
+    pub about: &'static str,
+    /// Who has to prove what.
+    pub caller: Caller,
+    /// The members of its body; none: for a GET no body at all, else an empty object.
+    pub fields: &'static [Field],
+    /// The status and body of success.
+    pub answer: (u16, Shape),
+    /// Problems of its own, beside those that every operation of its kind can meet.
+    pub problems: &'static [Kind],
+}
+
+/// Who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A first-party client, by its page's origin or by client authentication.
+    Client,
+    /// An account, by an access token.
+    Account,
+}
+
+/// Bodies of success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Tokens and what comes next.
+    SignedIn,
+    /// Tokens.
+    Tokens,
+    /// Who somebody is.
+    Account,
+    /// Nothing.
+    Nothing,
+}
+
+const fn text(name: &'static str, about: &'static str) -> Field {
+    Field { name, takes: Takes::Text, required: true, about }
+}
+
+const fn maybe(name: &'static str, about: &'static str) -> Field {
+    Field { name, takes: Takes::Text, required: false, about }
+}
+
+const CLIENT_ID: Field = maybe("client_id", "The client. May be left out with `client_secret_basic`.");
+const CLIENT_SECRET: Field = maybe("client_secret", "For `client_secret_post`.");
+const ASSERTION_TYPE: Field = maybe("client_assertion_type", "For `private_key_jwt`.");
+const ASSERTION: Field = maybe("client_assertion", "For `private_key_jwt`.");
+const COOKIES: Field = Field {
+    name: "cookies",
+    takes: Takes::Flag,
+    required: false,
+    about: "Keep the tokens in HttpOnly cookies instead of the body. For pages on the issuer's own site.",
+};
+
+/// `POST /signup`.
+pub const SIGN_UP: Operation = Operation {
+    method: "POST",
+    path: "/signup",
+    id: "signUp",
+    summary: "Make an account and sign in",
+    about: "Only where the operator allows self sign-up. An address that is entered here is not verified, is no login \
+            name and reserves nothing.",
+    caller: Caller::Client,
+    fields: &[
+        CLIENT_ID,
+        text("username", "1 to 64 visible characters without white space and without `@`."),
+        maybe("email", "An address."),
+        text("password", "At least 8 characters (the operator may ask for more), at most 1,024 bytes."),
+        COOKIES,
+        CLIENT_SECRET,
+        ASSERTION_TYPE,
+        ASSERTION,
+    ],
+    answer: (201, Shape::SignedIn),
+    problems: &[Kind::SignupClosed, Kind::InvalidFields, Kind::Busy],
+};
+
+/// `POST /signin`.
+pub const SIGN_IN: Operation = Operation {
+    method: "POST",
+    path: "/signin",
+    id: "signIn",
+    summary: "Sign in",
+    about: "Begins a session and gives tokens for the account API of this client: their audience is the API itself, \
+            their scope is `account`, and no other endpoint takes them.",
+    caller: Caller::Client,
+    fields: &[
+        CLIENT_ID,
+        text("login", "A username or a verified address."),
+        text("password", "The password."),
+        COOKIES,
+        CLIENT_SECRET,
+        ASSERTION_TYPE,
+        ASSERTION,
+    ],
+    answer: (200, Shape::SignedIn),
+    problems: &[Kind::WrongCredentials, Kind::TooManyAttempts, Kind::Busy],
+};
+
+/// `POST /refresh`.
+pub const REFRESH: Operation = Operation {
+    method: "POST",
+    path: "/refresh",
+    id: "refresh",
+    summary: "Exchange a refresh token",
+    about: "Every refresh token is used once: the answer holds its successor. An older one that is presented again ends \
+            the sign-in. Without `refresh_token` in the body the cookies are used, and `X-CSRF-Token` is needed.",
+    caller: Caller::Client,
+    fields: &[
+        CLIENT_ID,
+        maybe("refresh_token", "The newest refresh token, where it is not in a cookie."),
+        CLIENT_SECRET,
+        ASSERTION_TYPE,
+        ASSERTION,
+    ],
+    answer: (200, Shape::Tokens),
+    problems: &[Kind::TokenRefused, Kind::CsrfRefused],
+};
+
+/// `POST /signout`.
+pub const SIGN_OUT: Operation = Operation {
+    method: "POST",
+    path: "/signout",
+    id: "signOut",
+    summary: "Sign out",
+    about: "Ends the session, and with it every token that was issued in it. The body is an empty object.",
+    caller: Caller::Account,
+    fields: &[],
+    answer: (204, Shape::Nothing),
+    problems: &[],
+};
+
+/// `PATCH /password`.
+pub const CHANGE_PASSWORD: Operation = Operation {
+    method: "PATCH",
+    path: "/password",
+    id: "changePassword",
+    summary: "Change the password",
+    about: "Every other session of the account ends, and every application has to ask again. This sign-in goes on with \
+            the tokens in the answer; the old ones are dead.",
+    caller: Caller::Account,
+    fields: &[text("current", "The current password."), text("new", "The new password, as at sign-up.")],
+    answer: (200, Shape::Tokens),
+    problems: &[Kind::WrongPassword, Kind::InvalidFields, Kind::TooManyAttempts, Kind::Busy],
+};
+
+/// `GET /me`.
+pub const ME: Operation = Operation {
+    method: "GET",
+    path: "/me",
+    id: "me",
+    summary: "Who is signed in",
+    about: "The standard claims of the account (OpenID Connect Core §5.1), and the CSRF token where the tokens are in \
+            cookies.",
+    caller: Caller::Account,
+    fields: &[],
+    answer: (200, Shape::Account),
+    problems: &[],
+};
+
+/// All of them, in the order of the documentation.
+pub const OPERATIONS: [&Operation; 6] = [&SIGN_UP, &SIGN_IN, &REFRESH, &SIGN_OUT, &CHANGE_PASSWORD, &ME];
+
+impl Operation {
+    /// Every problem that it can answer with.
+    pub fn all_problems(&self) -> Vec<Kind> {
+        let mut all = match self.caller {
+            Caller::Client => vec![Kind::ClientRefused, Kind::OriginRefused],
+            Caller::Account => vec![Kind::TokenRefused, Kind::OriginRefused],
+        };
+        if self.method != "GET" {
+            all.extend([Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge, Kind::UnsupportedMediaType]);
+        }
+        if self.method != "GET" && self.caller == Caller::Account {
+            all.push(Kind::CsrfRefused);
+        }
+        all.extend(self.problems);
+        all.extend([Kind::ServerError, Kind::Unavailable]);
+        all
+    }
+}

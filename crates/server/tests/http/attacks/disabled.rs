@@ -1,0 +1,220 @@
+//! DI, RT-02: the matrix of {every grant and sink} x {what was taken away}. The commonest hole of this field is a
+//! sibling path that lacks one check, so each state is tried against everything that was issued before it.
+
+use crate::support::*;
+
+const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+/// One person, one application, and one of everything that can be issued.
+struct Issued {
+    app: App,
+    person: Person,
+    browser: Browser,
+    code: String,
+    bound: Tokens,
+    offline: Tokens,
+    device_code: String,
+}
+
+impl Issued {
+    #[track_caller]
+    fn all(app: App) -> Issued {
+        let server = app.server;
+        let person = Person::add(server);
+        let mut browser = Browser::of(server, &person);
+        let bound = app.tokens(&mut browser, &person);
+        let offline = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
+        let asked = app.post("/oauth2/device", &[("scope", "openid")]).must_be(200).json();
+        let page = browser.get("/device").must_be(200).text();
+        let entry = Form::find(&page, "/device").unwrap().fill("user_code", asked["user_code"].as_str().unwrap());
+        let page = browser.submit(&entry).must_be(200).text();
+        let confirm = Form::find(&page, "/device/confirm").unwrap().fill("decision", "allow");
+        browser.submit(&confirm).must_be(200);
+        let device_code = asked["device_code"].as_str().unwrap().to_owned();
+        let code = app.code(&mut browser, &person, &app.ask());
+        Issued { app, person, browser, code, bound, offline, device_code }
+    }
+
+    /// What still works.
+    #[track_caller]
+    fn alive(&mut self) -> Vec<&'static str> {
+        let (app, server) = (self.app.clone(), self.app.server);
+        let userinfo = |token: &str| server.send(&Call::get("/oauth2/userinfo").bearer(token)).status == 200;
+        let silent = self.browser.get(&app.ask().with("prompt", "none").target());
+        let silent = silent.location().is_some() && silent.landed().contains_key("code");
+        let polled = app.post("/oauth2/token", &[("grant_type", DEVICE), ("device_code", &self.device_code)]);
+        let own = app.post("/oauth2/token", &[("grant_type", "client_credentials"), ("scope", "api")]);
+        let found = [
+            ("silent", silent),
+            ("account", self.browser.is_signed_in()),
+            ("code", app.redeem(&self.code).status == 200),
+            ("access", userinfo(&self.bound.access)),
+            ("refresh", app.refresh(&self.bound.refresh).status == 200),
+            ("offline access", userinfo(&self.offline.access)),
+            ("offline refresh", app.refresh(&self.offline.refresh).status == 200),
+            ("device", polled.status == 200),
+            ("own", own.status == 200),
+        ];
+        found.into_iter().filter(|(_, alive)| *alive).map(|(name, _)| name).collect()
+    }
+
+    /// What introspection tells about what was issued; only while the application may ask.
+    #[track_caller]
+    fn introspected(&self) -> Vec<&'static str> {
+        let tokens = [
+            ("access", &self.bound.access),
+            ("refresh", &self.bound.refresh),
+            ("offline access", &self.offline.access),
+            ("offline refresh", &self.offline.refresh),
+        ];
+        tokens.into_iter().filter(|(_, token)| self.app.is_active(token)).map(|(name, _)| name).collect()
+    }
+}
+
+/// An application with every grant, a consent page, and access tokens of that format.
+fn app(format: &str) -> App {
+    App::add(default_server(), Grants::All, &["--access-token", format])
+}
+
+const FORMATS: [&str; 2] = ["jwt", "opaque"];
+
+#[test]
+fn di_01_with_nothing_taken_away_everything_works() {
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        assert_eq!(issued.introspected().len(), 4);
+        assert_eq!(issued.alive().len(), 9, "{:?}", issued.alive());
+    }
+}
+
+#[test]
+fn di_01_a_disabled_user_has_nothing_left() {
+    // red without the check of the user in rules/oauth/token.rs (gate) or rules/oauth/family.rs, is_live.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        issued.person.change(default_server(), "disable");
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["own"], "{format}");
+        issued.person.change(default_server(), "enable");
+        assert_eq!(issued.alive(), ["own"], "{format}: what was dead does not come back");
+    }
+}
+
+#[test]
+fn di_01_a_removed_user_has_nothing_left() {
+    // red without the cascade from users in store/schema.rs.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        issued.person.change(default_server(), "remove");
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["own"], "{format}");
+    }
+}
+
+#[test]
+fn di_01_a_disabled_client_has_nothing_left() {
+    // red without the check of the client in rules/oauth/client_auth.rs (prove), authorize.rs (read), introspect.rs.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        issued.app.change("disable");
+        assert_eq!(issued.alive(), ["account"], "{format}");
+    }
+}
+
+#[test]
+fn di_01_a_removed_client_has_nothing_left_and_its_name_revives_nothing() {
+    // red without the cascade from clients in store/schema.rs.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        issued.app.change("remove");
+        assert_eq!(issued.alive(), ["account"], "{format}");
+        let (id, redirect) = (issued.app.id.clone(), issued.app.redirect.clone());
+        let line = ["client", "add", "--id", &id, "--redirect-uri", &redirect, "--secret-stdin", "--scope", "openid"];
+        default_server().must(&line, SECRET);
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["account"], "{format}: the new client has neither grants nor consent");
+    }
+}
+
+#[test]
+fn di_01_an_ended_session_leaves_only_what_outlives_it() {
+    // red without the check of the session in rules/oauth/token.rs (gate) or rules/oauth/family.rs, is_live.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        let sign_out = issued.browser.account_form("/account/signout");
+        issued.browser.submit(&sign_out).must_be(200);
+        assert_eq!(issued.introspected(), ["offline access", "offline refresh"], "{format}");
+        assert_eq!(issued.alive(), ["offline access", "offline refresh", "own"], "{format}");
+    }
+}
+
+#[test]
+fn di_01_sign_out_everywhere_else_ends_the_other_sessions_and_what_outlives_them() {
+    // red without the revocation of families in rules/login/session.rs, leave_everywhere_else.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        let mut other = Browser::of(default_server(), &issued.person);
+        let others = other.account_form("/account/sessions/revoke-others");
+        other.submit(&others).must_be(303);
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["own"], "{format}");
+    }
+}
+
+#[test]
+fn di_02_a_revoked_consent_leaves_nothing_to_the_application() {
+    // red without the revocation of families and codes in rules/oauth/consent.rs, revoke.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        let remove = issued.browser.account_form("/account/applications/revoke");
+        assert_eq!(remove.value("client_id"), issued.app.id);
+        issued.browser.submit(&remove).must_be(303);
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["account", "own"], "{format}");
+    }
+}
+
+#[test]
+fn di_01_a_new_password_set_by_an_operator_leaves_nothing() {
+    // red without the end of sessions and families in app/admin/users.rs, set_password.
+    for format in FORMATS {
+        let mut issued = Issued::all(app(format));
+        let line = ["user", "set-password", &issued.person.name, "--password-stdin"];
+        default_server().must(&line, "teal marble oboe 77");
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["own"], "{format}");
+    }
+}
+
+#[test]
+fn di_01_a_disabled_user_signs_in_nowhere() {
+    // red without `is_enabled` in app/sign_in.rs, hash; or rules/login/session.rs, enter.
+    let server = default_server();
+    let (app, person) = (app("jwt"), Person::add(server));
+    person.change(server, "disable");
+    for target in ["/login".to_owned(), app.ask().target(), app.ask().with("prompt", "login").target(), "/device".into()] {
+        let mut browser = Browser::new(server);
+        let page = browser.get(&target).must_be(200);
+        browser.log_in_on(&page, &person.name, &person.password).must_be(422);
+        assert!(browser.cookie("sid-").is_none());
+    }
+}
+
+#[test]
+fn di_02_a_device_that_was_approved_shows_up_where_access_is_removed() {
+    // red without a remembered consent in rules/oauth/device.rs, answer.
+    let server = default_server();
+    let (app, person) = (app("jwt"), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let asked = app.post("/oauth2/device", &[("scope", "openid")]).must_be(200).json();
+    let page = browser.get("/device").must_be(200).text();
+    let entry = Form::find(&page, "/device").unwrap().fill("user_code", asked["user_code"].as_str().unwrap());
+    let page = browser.submit(&entry).must_be(200).text();
+    browser.submit(&Form::find(&page, "/device/confirm").unwrap().fill("decision", "allow")).must_be(200);
+    let fields = [("grant_type", DEVICE), ("device_code", asked["device_code"].as_str().unwrap())];
+    let tokens = Tokens::of(&app.post("/oauth2/token", &fields));
+    let remove = browser.account_form("/account/applications/revoke");
+    assert_eq!(remove.value("client_id"), app.id);
+    browser.submit(&remove).must_be(303);
+    assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+}

@@ -1,0 +1,175 @@
+//! UE, BF: what a guesser learns, and how fast.
+
+use crate::scale::{GUESSES, scaled};
+use crate::support::*;
+
+/// What an observer sees of an answer: status, names and lengths of headers, and the body with whatever is random in
+/// every page taken out.
+fn seen(answer: &Answer, page: &str) -> (u16, Vec<(String, usize)>, String) {
+    let mut headers: Vec<(String, usize)> =
+        answer.headers.iter().map(|(name, value)| (name.clone(), value.len())).collect();
+    headers.sort();
+    let mut body = answer.text();
+    for random in randoms(&body).into_iter().chain(randoms(page)) {
+        body = body.replace(&random, "?");
+    }
+    (answer.status, headers, body)
+}
+
+/// Nonces, flows, CSRF tokens and request ids of a page.
+fn randoms(page: &str) -> Vec<String> {
+    let long = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.');
+    let mut found: Vec<String> = page.split(long).filter(|word| word.len() >= 16).map(str::to_owned).collect();
+    found.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    found
+}
+
+#[test]
+fn ue_01_unknown_disabled_and_wrong_look_the_same() {
+    // red if rules/login/attempt.rs, judge, or http/pages/login.rs, sign_in, told them apart.
+    let server = default_server();
+    let (known, disabled) = (Person::add(server), Person::add(server));
+    disabled.change(server, "disable");
+    let width = known.name.len();
+    let nobody = format!("{:z<width$}", "nobody");
+    let app = App::web(server);
+    for target in ["/login".to_owned(), app.ask().target()] {
+        let answers: Vec<_> = [&known.name, &disabled.name, &nobody]
+            .into_iter()
+            .map(|login| {
+                let mut browser = Browser::new(server);
+                let page = browser.get(&target);
+                let answer = browser.log_in_on(&page, login, "not the password 1");
+                let mut seen = seen(&answer, &page.text());
+                seen.2 = seen.2.replace(login.as_str(), "LOGIN");
+                seen.2 = seen.2.replace(&format!(">{}<", login[..1].to_uppercase()), ">INITIAL<");
+                (login, seen)
+            })
+            .collect();
+        assert_eq!(answers[0].1, answers[1].1, "disabled");
+        assert_eq!(answers[0].1, answers[2].1, "unknown");
+    }
+}
+
+#[test]
+fn ue_01_the_right_password_of_a_disabled_account_says_nothing_either() {
+    // red if rules/login/attempt.rs, judge, answered a disabled user by itself.
+    let server = default_server();
+    let person = Person::add(server);
+    person.change(server, "disable");
+    let try_with = |password: &str| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        let answer = browser.log_in_on(&page, &person.name, password);
+        seen(&answer, &page.text())
+    };
+    assert_eq!(try_with(&person.password), try_with("not the password 1"));
+}
+
+#[test]
+fn ue_01_a_sign_up_says_whether_a_name_is_taken_and_nothing_of_addresses() {
+    // red if app/sign_up.rs, new_person, looked for the e-mail address of somebody else.
+    let server = sign_up_server();
+    let person = Person::add(server);
+    let attempt = |name: &str, email: &str| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/signup").text();
+        let form = Form::find(&page, "/signup").unwrap().fill("username", name).fill("email", email);
+        browser.submit(&form.fill("password", "gorse violet anvil 41")).status
+    };
+    assert_eq!(attempt(&person.name, ""), 422);
+    assert_eq!(attempt(&unique("fresh"), &person.email), 303);
+    assert_eq!(attempt(&unique("fresh"), "free@example.test"), 303);
+}
+
+/// Tries wrong passwords until one is refused unheard; how many were heard.
+#[track_caller]
+fn heard(server: &'static Server, logins: &[&str], headers: impl Fn(usize) -> Vec<(String, String)>) -> usize {
+    let mut browser = Browser::new(server);
+    let page = browser.get("/login").text();
+    let form = Form::find(&page, "/login").unwrap();
+    for at in 0..20 {
+        let filled = form.clone().fill("login", logins[at % logins.len()]).fill("password", "wrong wrong wrong");
+        let mut call = filled.call();
+        for (name, value) in headers(at) {
+            call = call.header(&name, &value);
+        }
+        let answer = browser.send(call);
+        if answer.status == 429 {
+            assert!(answer.header("retry-after").is_some());
+            return at;
+        }
+        assert_eq!(answer.status, 422);
+    }
+    20
+}
+
+#[test]
+fn bf_01_every_way_to_write_a_name_counts_for_one_account() {
+    // red if the counter's key in app/sign_in.rs, attempt, were made of what was typed.
+    let server = default_server();
+    let person = Person::add(server);
+    let (upper, spaced) = (person.name.to_uppercase(), format!("  {} ", person.name));
+    let wide: String = person.name.chars().map(|c| if c == 'p' { '\u{ff50}' } else { c }).collect();
+    let logins = [&person.name, &person.email, &upper, &spaced, &wide].map(String::as_str);
+    assert!(heard(server, &logins, |_| vec![]) <= 6);
+}
+
+#[test]
+fn bf_01_a_name_that_nobody_has_is_slowed_alike() {
+    // red without the counter for "nobody:" in app/sign_in.rs, attempt.
+    let server = default_server();
+    let (person, nobody) = (Person::add(server), unique("nobody"));
+    assert_eq!(heard(server, &[&person.name], |_| vec![]), heard(server, &[&nobody], |_| vec![]));
+}
+
+#[test]
+fn bf_04_forwarded_headers_of_strangers_change_nothing() {
+    // red if net/forwarded.rs, client_address, believed a peer that is not in proxy.trusted.
+    let server = Server::start(&[("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "8")]);
+    let server: &'static Server = Box::leak(Box::new(server));
+    let names: Vec<String> = (0..20).map(|_| unique("nobody")).collect();
+    let logins: Vec<&str> = names.iter().map(String::as_str).collect();
+    let forged = |at: usize| {
+        let address = format!("203.0.113.{at}");
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        vec![
+            pair("x-forwarded-for", &address),
+            pair("x-real-ip", &address),
+            pair("forwarded", &format!("for={address}")),
+            pair("x-forwarded-for", "198.51.100.1"),
+        ]
+    };
+    assert!(heard(server, &logins, forged) <= 9, "the peer's own address is what counts");
+    server.kill();
+}
+
+#[test]
+fn bf_05_a_known_browser_is_not_locked_out_by_a_stranger() {
+    // red without the device in account_key, app/sign_in.rs, attempt.
+    let server = default_server();
+    let person = Person::add(server);
+    let mut known = Browser::of(server, &person);
+    let form = known.account_form("/account/signout");
+    known.submit(&form).must_be(200);
+    let mut attacker = Browser::new(server);
+    let page = attacker.get("/login").text();
+    let guess = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", "wrong wrong wrong");
+    let statuses: Vec<u16> = (0..scaled(GUESSES)).map(|_| attacker.submit(&guess).status).collect();
+    assert_eq!(statuses.last(), Some(&429));
+    known.sign_in(&person);
+    assert!(known.is_signed_in());
+}
+
+#[test]
+fn bf_success_clears_the_count() {
+    // red without ForgetAttempts in rules/login/attempt.rs, judge.
+    let server = default_server();
+    let person = Person::add(server);
+    for _ in 0..4 {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        (0..3).for_each(|_| drop(browser.log_in_on(&page, &person.name, "wrong wrong wrong").must_be(422)));
+        browser.log_in_on(&page, &person.name, &person.password).must_be(303);
+    }
+}

@@ -1,0 +1,233 @@
+//! HD, XS, PX, PR, SR-07: what responses carry, and what requests smuggle.
+
+use crate::support::*;
+
+const SVG: &str = "\"><svg onload=alert(1)>";
+
+/// Every page that can be had without and with a session.
+fn pages(browser: &mut Browser, app: &App) -> Vec<Answer> {
+    let mut stranger = Browser::new(browser.server);
+    let mut pages = vec![
+        stranger.get("/"), stranger.get("/login"), stranger.get("/setup"), stranger.get("/nothing"),
+        stranger.get("/device"), stranger.get("/oauth2/authorize"), stranger.get(&app.ask().target()),
+        stranger.get("/oauth2/logout"), stranger.send(Call::get("/login").header("host", "evil.test")),
+        stranger.send(Call::new("DELETE", "/login")), stranger.get("/try"), stranger.get("/login?flow=x"),
+    ];
+    pages.extend([
+        browser.get("/account"), browser.get("/device"), browser.get("/oauth2/logout"), browser.get(&app.ask().target()),
+        browser.get(&app.ask().with("prompt", "select_account").target()),
+        browser.get(&app.ask().with("prompt", "login").target()),
+    ]);
+    pages
+}
+
+#[test]
+fn hd_01_every_page_forbids_frames_and_foreign_scripts() {
+    // red without reply::page or front::finish in server/http.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for page in pages(&mut browser, &app) {
+        let policy = page.header("content-security-policy").unwrap_or_else(|| panic!("{}", page.text()));
+        assert!(policy.contains("frame-ancestors 'none'") && policy.contains("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe-") && !policy.contains('*'), "{policy}");
+        assert_eq!(page.header("x-frame-options"), Some("DENY"));
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+        assert!(["same-origin", "no-referrer"].contains(&page.header("referrer-policy").unwrap()));
+        assert_eq!(page.header("cache-control"), Some("no-store"));
+        let text = page.text();
+        let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or("");
+        assert!(text.matches("<script").count() == text.matches(&format!("<script nonce=\"{nonce}\"")).count());
+        assert!(!text.contains(" onload=") && !text.contains(" onclick=") && !text.contains(" style=\""), "{text}");
+    }
+    let home = browser.get("/account");
+    assert_eq!(home.header("cross-origin-opener-policy"), Some("same-origin"));
+}
+
+#[test]
+fn hd_01_nonces_are_never_used_again() {
+    // red with a constant nonce in server/http/visit.rs.
+    let server = default_server();
+    let mut policies: Vec<String> =
+        (0..20).map(|_| server.get("/login").header("content-security-policy").unwrap().to_owned()).collect();
+    policies.sort();
+    policies.dedup();
+    assert_eq!(policies.len(), 20);
+}
+
+#[test]
+fn hd_01_under_https_cookies_and_transport_are_strict() {
+    // red without Secure and the prefix in http/cookies.rs, or HSTS in http/front.rs.
+    let server = Server::under(|_| "https://id.test".into(), &[]);
+    let call = |target: &str| server.send(&Call::get(target).header("host", "id.test"));
+    let page = call("/login").must_be(200);
+    assert!(page.header("strict-transport-security").is_some_and(|value| value.contains("max-age=")));
+    let cookies = page.all("set-cookie");
+    assert!(!cookies.is_empty());
+    for line in cookies {
+        assert!(line.starts_with("__Host-") && line.contains("; Secure") && line.contains("HttpOnly"), "{line}");
+    }
+    call("/login").must_be(200);
+    server.send(&Call::get("/login")).must_be(421);
+    assert_eq!(call("/.well-known/openid-configuration").json()["issuer"], "https://id.test");
+}
+
+#[test]
+fn hd_02_line_breaks_reach_no_header() {
+    // red if redirect.rs, escape, or reply::set let control characters through.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for bad in ["a\r\nset-cookie: x=y", "a\nb", "a\rb", "\u{85}\u{2028}"] {
+        let answer = browser.get(&app.ask().with("state", bad).target());
+        assert_eq!(answer.landed()["state"], bad, "escaped, and whole");
+        assert!(answer.all("set-cookie").iter().all(|line| !line.contains("x=y")));
+    }
+    browser.get(&app.ask().with("state", "a\0b").target()).must_stay_here();
+    let line = ["client", "add", "--id", "hd02", "--name", "a\r\nb", "--redirect-uri", "https://a.test/cb", "--public"];
+    assert_ne!(server.command(&line, "").code, 0);
+}
+
+#[test]
+fn hd_04_what_is_anybodys_own_is_kept_by_nobody() {
+    // red without private in server/http/reply.rs.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let redirect = browser.get(&app.ask().target()).must_be(303);
+    let tokens = app.redeem(&redirect.landed()["code"]);
+    let access = Tokens::of(&tokens).access;
+    let told = server.send(&Call::get("/oauth2/userinfo").bearer(&access));
+    let introspected = app.post("/oauth2/introspect", &[("token", &access)]);
+    let refused = app.redeem("nothing");
+    for answer in [redirect, tokens, told, introspected, refused, browser.get("/account"), server.get("/readyz")] {
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.text());
+    }
+    assert!(browser.get("/account").header("vary").is_some_and(|vary| vary.contains("Cookie")));
+}
+
+#[test]
+fn hd_rfc9700_4_12_redirects_after_credentials_are_303() {
+    // red with another status in server/http/reply.rs, see_other.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let page = browser.get(&app.ask().target());
+    browser.log_in_on(&page, &person.name, &person.password).must_be(303);
+    browser.send(Call::post("/oauth2/authorize", &app.ask().pairs())).must_be(303);
+}
+
+#[test]
+fn xs_01_whatever_comes_in_is_text_on_a_page() {
+    // red with `|safe` on any of these values in server/templates.
+    let server = sign_up_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let ask = app.ask().with("login_hint", SVG).with("ui_locales", SVG).with("acr_values", SVG);
+    let mut answers: Vec<Answer> = ask
+        .pairs()
+        .into_iter()
+        .flat_map(|(name, _)| {
+            let bent = ask.clone().with(name, SVG);
+            [server.get(&bent.target()), browser.get(&bent.target())]
+        })
+        .collect();
+    let escaped: String = form_urlencoded::byte_serialize(SVG.as_bytes()).collect();
+    for path in ["/login?flow=", "/signup?flow=", "/device?user_code=", "/oauth2/logout?state=", "/account?done=", "/nothing?", "/assets/", "/"] {
+        answers.push(server.get(&format!("{path}{escaped}")));
+        answers.push(browser.get(&format!("{path}{escaped}")));
+    }
+    answers.push(server.send(&Call::get("/login").header("accept-language", SVG).header("user-agent", SVG)));
+    let page = browser.get("/device").text();
+    answers.push(browser.submit(&Form::find(&page, "/device").unwrap().fill("user_code", SVG)));
+    let mut stranger = Browser::new(server);
+    let page = stranger.get("/login");
+    answers.push(stranger.log_in_on(&page, SVG, SVG));
+    let page = stranger.get("/signup").text();
+    let sign_up = Form::find(&page, "/signup").unwrap().fill("username", SVG).fill("email", SVG);
+    answers.push(stranger.submit(&sign_up.fill("password", SVG)));
+    let profile = browser.account_form("/account/profile").fill("name", SVG).fill("given_name", SVG);
+    answers.push(browser.submit(&profile));
+    answers.push(browser.get("/account"));
+    answers.push(browser.get(&app.ask().target()));
+    for answer in answers {
+        assert!(!answer.text().contains("<svg onload"), "{}", answer.text());
+    }
+}
+
+#[test]
+fn xs_01_names_of_applications_are_text_too() {
+    // red with `|safe` on a client's name in server/templates.
+    let server = default_server();
+    let (app, person) = (App::add(server, Grants::Usual, &["--name", SVG]), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let page = browser.get(&app.ask().target());
+    assert!(!page.text().contains("<svg onload"));
+    browser.go_through(page, &person);
+    assert!(!browser.get("/account").text().contains("<svg onload"));
+    assert!(!server.get(&app.ask().target()).text().contains("<svg onload"));
+}
+
+#[test]
+fn xs_02_form_post_escapes_and_posts_to_the_client_only() {
+    // red with `|safe` in templates/form_post.html, or without form_to in server/http/oauth/authorize.rs, respond.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let state = format!("'{SVG}</form><form action=//evil.test>");
+    let page = browser.get(&app.ask().with("response_mode", "form_post").with("state", &state).target()).must_be(200);
+    let forms = Form::all(&page.text());
+    assert_eq!(forms.len(), 1);
+    assert_eq!((forms[0].action.as_str(), forms[0].value("state")), (app.redirect.as_str(), state.as_str()));
+    let policy = page.header("content-security-policy").unwrap();
+    let origin = app.redirect.strip_suffix("/cb").unwrap();
+    assert!(policy.contains(&format!("form-action 'self' {origin};")), "{policy}");
+}
+
+#[test]
+fn pr_02_and_px_01_the_configured_name_is_the_only_one() {
+    // red if Site::serves took any host, or if links were built from the request: server/http/front.rs.
+    let server = default_server();
+    let headers = [
+        "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server",
+        "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-host", "x_forwarded_host", "x-user",
+        "remote-user", "x-remote-user",
+    ];
+    let mut call = Call::get("/.well-known/openid-configuration").header("forwarded", "host=evil.test;proto=https");
+    for name in headers {
+        call = call.header(name, "evil.test");
+    }
+    let answer = server.send(&call).must_be(200);
+    assert_eq!(answer.body, server.get("/.well-known/openid-configuration").body);
+    let mut account = Call::get("/account");
+    for name in headers {
+        account = account.header(name, "admin");
+    }
+    assert_eq!(server.send(&account).location(), Some("/login"));
+    for host in ["evil.test", "localhost.evil.test", "localhost", "127.0.0.1:1", "", "localhost:80@evil.test"] {
+        let answer = Call::get("/login").header("host", host).try_send(server.port).unwrap();
+        assert!([400, 421].contains(&answer.status), "{host}: {}", answer.status);
+        assert!(answer.all("set-cookie").is_empty());
+    }
+    let twice = Call::get("/login").header("host", "evil.test").header("host", "evil.test");
+    assert!([400, 421].contains(&server.send(&twice).status));
+}
+
+#[test]
+fn px_02_nobody_is_a_proxy_unless_listed() {
+    // red without not_everybody in config/checks.rs, or with a default list of proxies.
+    for everybody in ["0.0.0.0/0", "::/0", "*"] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"))
+            .args(["config", "check", "--data"])
+            .arg(folder.path())
+            .env("PORTIERE_PROXY_TRUSTED", format!("[\"{everybody}\"]"))
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{everybody}");
+    }
+    let server = Server::start(&[]);
+    server.send(&Call::get("/login").header("x-forwarded-for", "203.0.113.9"));
+    let told = server.get("/readyz").must_be(200).json();
+    assert_eq!(told["warnings"].as_array().unwrap().len(), 1, "a forgotten proxy is told about");
+}

@@ -1,0 +1,166 @@
+//! DS: too much, too long, too slow.
+
+use crate::scale::{FLOOD, FORM_KEYS, IDLE_CONNECTIONS, scaled};
+use crate::support::*;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+#[test]
+fn ds_01_a_huge_password_is_refused_unhashed_whoever_it_is_for() {
+    // red without body_size in server/http/extract.rs, form; or the limit in rules/login/password.rs, read.
+    let server = default_server();
+    let person = Person::add(server);
+    for length in [1 << 20, 20_000] {
+        let answers: Vec<u16> = [person.name.as_str(), "nobody"]
+            .into_iter()
+            .map(|login| {
+                let mut browser = Browser::new(server);
+                let page = browser.get("/login");
+                browser.log_in_on(&page, login, &"x".repeat(length)).status
+            })
+            .collect();
+        assert_eq!(answers[0], answers[1]);
+        assert!([413, 422].contains(&answers[0]), "{answers:?}");
+    }
+}
+
+#[test]
+fn ds_04_long_headers_and_parameters_are_read_or_refused() {
+    // red with a limit of headers above that of hyper in net/serve.rs, or without ECHO_LIMIT in rules/oauth/authorize.rs.
+    let server = default_server();
+    let app = App::web(server);
+    for (name, value) in [
+        ("accept-language", "en-US,en;q=0.9,".repeat(4_000)),
+        ("accept-language", "de;q=0.".to_owned() + &"9".repeat(30_000)),
+        ("user-agent", "a".repeat(60_000)),
+        ("cookie", "a=b; ".repeat(12_000)),
+        ("x-forwarded-for", "1.1.1.1,".repeat(7_000)),
+    ] {
+        let answer = Call::get("/login").header(name, &value).try_send(server.port).unwrap();
+        assert!([200, 400, 431].contains(&answer.status), "{name}: {}", answer.status);
+    }
+    for name in ["scope", "ui_locales", "login_hint", "acr_values", "claims", "state", "nonce", "prompt", "redirect_uri"] {
+        let long = app.ask().with(name, &"a ".repeat(10_000)).target();
+        let answer = Call::get(&long).try_send(server.port).unwrap();
+        assert!([200, 400, 414, 431].contains(&answer.status), "{name}: {}", answer.status);
+    }
+}
+
+#[test]
+fn ds_05_asking_is_not_remembered() {
+    // red if app/flow.rs kept a row for each flow instead of sealing it.
+    let server = Server::start(&[]);
+    let server: &'static Server = Box::leak(Box::new(server));
+    let app = App::trusted(server);
+    let size = || -> u64 {
+        let files = std::fs::read_dir(server.data()).unwrap().flatten();
+        files.filter(|file| !file.file_name().to_string_lossy().ends_with("-shm")).map(|file| file.metadata().unwrap().len()).sum()
+    };
+    let before = size();
+    for at in 0..scaled(FLOOD) {
+        let odd = format!("x{at}");
+        let ask = app.ask().with("state", &odd).with("nonce", &odd).with("ui_locales", &odd).with("login_hint", &odd);
+        server.get(&ask.target()).must_be(200);
+        server.get("/login").must_be(200);
+        app.redeem(&odd).must_be(400);
+        app.refresh(&odd).must_be(400);
+        app.introspect(&odd);
+        server.get(&format!("/oauth2/authorize?client_id={odd}")).must_be(400);
+    }
+    assert!(size() <= before + 256 * 1024, "{} -> {}", before, size());
+    server.kill();
+}
+
+#[test]
+fn ds_08_slow_and_idle_connections_are_closed_and_keep_nobody_out() {
+    // red without header_timeout, body_timeout and idle_timeout in server/net/serve.rs and net/body.rs.
+    let server = Server::start(&[
+        ("PORTIERE_LIMITS_HEADER_TIMEOUT", "500ms"),
+        ("PORTIERE_LIMITS_BODY_TIMEOUT", "500ms"),
+        ("PORTIERE_LIMITS_IDLE_TIMEOUT", "1s"),
+    ]);
+    let connect = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    };
+    let host = format!("localhost:{}", server.port);
+    let body = format!(
+        "POST /oauth2/token HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 100\r\n\r\nx="
+    );
+    let idle = format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    let kinds: [&[u8]; 4] = [b"", b"GET / HTTP/1.1\r\nho", body.as_bytes(), idle.as_bytes()];
+    let mut held: Vec<TcpStream> = (0..scaled(IDLE_CONNECTIONS)).map(|at| connect(kinds[at % 4])).collect();
+    server.get("/login").must_be(200);
+    for stream in &mut held {
+        let mut rest = Vec::new();
+        // Closed by the server: an end or a reset, and no time-out of ours.
+        if let Err(error) = stream.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+    }
+    server.get("/login").must_be(200);
+}
+
+#[test]
+fn ds_11_many_keys_are_refused() {
+    // red without MOST in rules/oauth/params.rs.
+    let server = default_server();
+    let keys: Vec<String> = (0..FORM_KEYS).map(|at| format!("k{at}=v")).collect();
+    let form = "application/x-www-form-urlencoded";
+    let body = keys.join("&");
+    server.send(&Call::new("POST", "/oauth2/token").body(form, body.clone())).must_fail(400, "invalid_request");
+    server.get(&format!("/oauth2/authorize?{body}")).must_stay_here();
+    server.send(&Call::new("POST", "/oauth2/authorize").body(form, body)).must_stay_here();
+}
+
+#[test]
+fn ds_bodies_have_a_limit_also_without_a_length() {
+    // red without the limit in server/net/body.rs, read_body.
+    let server = default_server();
+    let big = Call::new("POST", "/oauth2/token").body("application/x-www-form-urlencoded", vec![b'a'; 200_000]);
+    server.send(&big).must_be(413);
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+    let head = format!(
+        "POST /oauth2/token HTTP/1.1\r\nhost: localhost:{}\r\ncontent-type: application/x-www-form-urlencoded\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n",
+        server.port
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = format!("1000\r\n{}\r\n", "a".repeat(0x1000));
+    // The server may hang up in the middle of it.
+    (0..64).try_for_each(|_| stream.write_all(chunk.as_bytes())).ok();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413"), "{answer}");
+    server.get("/healthz").must_be(200);
+}
+
+#[test]
+fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
+    // red only with another HTTP library: what it lets through would reach every door.
+    let server = default_server();
+    let host = format!("host: localhost:{}\r\n", server.port);
+    for head in [
+        format!("POST /oauth2/token HTTP/1.1\r\n{host}content-length: 5\r\ncontent-length: 6\r\n\r\nhello!"),
+        format!("POST /oauth2/token HTTP/1.1\r\n{host}content-length: +5\r\n\r\nhello"),
+        format!("POST /oauth2/token HTTP/1.1\r\n{host}transfer-encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        format!("GET /login HTTP/1.1\r\n{host} folded: x\r\n\r\n"),
+        format!("GET /login HTTP/1.1\r\n{host}na me: x\r\n\r\n"),
+        format!("GET /login HTTP/1.1\r\n{host}name : x\r\n\r\n"),
+        format!("GET /lo gin HTTP/1.1\r\n{host}\r\n"),
+        "GET /login HTTP/1.1\r\n\r\n".into(),
+    ] {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok();
+        let answer = String::from_utf8_lossy(&answer);
+        let refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501");
+        assert!(refused, "{head:?}: {answer}");
+    }
+}

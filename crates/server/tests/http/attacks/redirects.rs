@@ -1,0 +1,176 @@
+//! RU, OR: where an authorization response may go.
+
+use crate::support::*;
+
+/// Strings that a lenient comparison takes for `https://app.test/cb`, and others that lead elsewhere.
+pub fn corpus(registered: &str) -> Vec<String> {
+    let host = registered.strip_prefix("https://").unwrap().split('/').next().unwrap();
+    let mut all: Vec<String> = [
+        "https://HOST.evil.test/cb", "https://a@b@evil.test/cb", "https://HOST@evil.test/cb",
+        "https://HOST\\@evil.test/cb", "https://HOST%40evil.test/cb", "https://HOST%2f@evil.test/cb",
+        "https://evil.test#@HOST/cb", "https://evil.test?@HOST/cb", "https://evil.test/https://HOST/cb",
+        "https://HOST/CB", "HTTPS://HOST/cb", "https://HOST/cb/", "https://HOST/cb?", "https://HOST/cb?x=1",
+        "https://HOST/cb#", "https://HOST/cb#x", "https://HOST:443/cb", "https://HOST:8443/cb", "https://HOST./cb",
+        "https://HOST/./cb", "https://HOST/x/../cb", "https://HOST/cb/..", "https://HOST//cb", "https://HOST/%63b",
+        "https://HOST/cb%00", "https://HOST/cb%20", " https://HOST/cb", "https://HOST/cb ", "https://HOST/cb\t",
+        "https://HOST/cb\n", "https://HOST/cb\r\nLocation: https://evil.test", "//HOST/cb", "/cb", "cb", "",
+        "http://HOST/cb", "ftp://HOST/cb", "javascript:alert(1)", "javascript://HOST/cb%0aalert(1)",
+        "data:text/html,<script>alert(1)</script>", "https:HOST/cb", "https:/HOST/cb", "https:///HOST/cb",
+        "https://sub.HOST/cb", "https://xHOST/cb", "https://HOSTx/cb", "https://HOST/cbx", "https://HOST/c",
+        "https://*/cb", "https://HOST/*", "https://HOST/cb;x", "https://HOST;.evil.test/cb",
+        "https://HOST,evil.test/cb", "https://[::1]/cb", "https://127.0.0.1/cb", "https://evil.test/cb",
+        "https://EVIL.test\u{2024}HOST/cb", "https://HOST\u{ff0f}.evil.test/cb", "https://\u{ff41}pp.test/cb",
+        "https://HOST/cb\u{0}", "\u{feff}https://HOST/cb", "https://HOST /cb", "https://user:pass@HOST/cb",
+    ]
+    .iter()
+    .map(|pattern| pattern.replace("HOST", host))
+    .collect();
+    all.extend((0..=registered.len()).map(|end| registered[..end].to_owned()).take(registered.len()));
+    all.extend((1..registered.len()).map(|at| format!("{}.{}", &registered[..at], &registered[at + 1..])));
+    all.retain(|uri| uri != registered);
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[test]
+fn ru_01_02_04_07_only_the_registered_bytes_are_a_redirect_uri() {
+    // red without `known == asked` in rules/oauth/redirect.rs, Verified::accept.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let corpus = corpus(&app.redirect);
+    assert!(corpus.len() >= 120, "{}", corpus.len());
+    for uri in corpus {
+        let ask = app.ask().with("redirect_uri", &uri);
+        browser.get(&ask.target()).must_stay_here();
+        let page = server.get(&ask.with("prompt", "none").target()).must_stay_here().text();
+        assert!(!page.contains("evil.test"), "RU-10: {uri}");
+    }
+}
+
+#[test]
+fn ru_02_14_what_can_be_read_in_two_ways_is_not_registered() {
+    // red without rules/oauth/registration.rs, redirect_problem.
+    let server = default_server();
+    for uri in [
+        "https://user@app.test/cb", "https://a@b@evil.test/cb", "http://app.test/cb", "https://app.test/*",
+        "https://app.test/cb#x", "https://app.test/cb?code=1", "https://app.test/cb?x=1&state=2", "HTTPS://app.test/cb",
+        "https://app.test\\@evil.test/cb", "//app.test/cb", "javascript:alert(1)", "data:text/html,x",
+        "http://127.0.0.1.evil.test/cb", "http://localhost.evil.test/cb", "https://app.test/../cb", "myapp:/cb", "",
+    ] {
+        for kind in [["--public", "--native"].as_slice(), &["--secret-stdin"]] {
+            let id = unique("refused");
+            let mut line = vec!["client", "add", "--id", &id, "--redirect-uri", uri];
+            line.extend(kind);
+            let output = server.command(&line, SECRET);
+            assert_ne!(output.code, 0, "{uri}");
+            assert!(!output.err.is_empty());
+        }
+    }
+}
+
+#[test]
+fn ru_05_only_the_port_of_a_native_loopback_uri_varies() {
+    // red without `same_but_for_port` in rules/oauth/redirect.rs (accepted), or with a looser one (refused).
+    let server = default_server();
+    let native = App::public(server, "http://127.0.0.1/cb", &["--native"]);
+    for uri in [
+        "http://127.0.0.1.evil.test/cb", "http://127.0.0.1@evil.test/cb", "http://localhost.evil.test/cb",
+        "https://127.0.0.1/cb", "http://127.0.0.1:80@evil.test/cb", "http://127.0.0.1:/cb", "http://127.0.0.1:0/cb",
+        "http://127.0.0.1:65536/cb", "http://localhost:51004/cb", "http://127.0.0.2/cb", "http://[::1]/cb",
+        "http://127.0.0.1:51004/cb?x", "http://127.0.0.1:51004/other", "http://127.1/cb", "http://2130706433/cb",
+        "http://127.0.0.1:+80/cb", "http://127.0.0.1: 80/cb", "http://127.0.0.1:80/cb#x",
+    ] {
+        server.get(&native.ask().with("redirect_uri", uri).with("prompt", "none").target()).must_stay_here();
+    }
+    let fine = native.ask().with("redirect_uri", "http://127.0.0.1:51004/cb").with("prompt", "none");
+    assert_eq!(server.get(&fine.target()).must_be(303).landed()["error"], "login_required");
+    let web = App::add(server, Grants::Usual, &["--redirect-uri", "http://127.0.0.1/cb"]);
+    server.get(&web.ask().with("redirect_uri", "http://127.0.0.1:9/cb").target()).must_stay_here();
+}
+
+#[test]
+fn ru_08_every_parameter_comes_once() {
+    // red without the check of `seen` in rules/oauth/params.rs, or of the query in http/oauth/authorize.rs, post.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let ask = app.ask().with("response_mode", "query").with("prompt", "none").with("max_age", "1000");
+    for (name, value) in ask.pairs() {
+        for second in [value, "https://evil.test/cb", ""] {
+            let twice = format!("{}&{}={}", ask.target(), name, form_urlencoded::byte_serialize(second.as_bytes()).collect::<String>());
+            browser.get(&twice).must_stay_here();
+        }
+        let both = Call::post(&format!("/oauth2/authorize?{name}=x"), &ask.pairs());
+        browser.send(both).must_stay_here();
+    }
+    let fields = [("grant_type", "client_credentials"), ("scope", "api"), ("scope", "api")];
+    app.post("/oauth2/token", &fields).must_fail(400, "invalid_request");
+}
+
+#[test]
+fn ru_11_response_types_with_tokens_do_not_exist() {
+    // red without `response_type` in rules/oauth/authorize.rs, CHECKS.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for response_type in ["token", "id_token", "code token", "code id_token", "none", "CODE", "code code"] {
+        let ask = app.ask().with("response_type", response_type);
+        let answer = browser.get(&ask.target()).must_be(303);
+        assert_eq!(answer.landed()["error"], "unsupported_response_type", "{response_type}");
+        assert!(!answer.location().unwrap().contains('#'));
+        browser.get(&ask.with("redirect_uri", "https://evil.test/cb").target()).must_stay_here();
+    }
+}
+
+#[test]
+fn or_01_02_nothing_that_a_request_says_leads_a_sign_in_elsewhere() {
+    // red if server/http/pages/login.rs, go_on, took its place from anything but the sealed flow.
+    let server = default_server();
+    let person = Person::add(server);
+    for place in ["//evil.test", "/\\evil.test", "https:evil.test", "%2f%2fevil.test", "/%09/evil.test", "/..//evil.test"] {
+        for name in ["next", "rd", "return_to", "redirect", "redirect_uri", "flow", "continue", "to"] {
+            let mut browser = Browser::new(server);
+            let page = browser.get(&format!("/login?{name}={place}"));
+            if page.status != 200 {
+                assert_eq!((page.status, page.location()), (403, None), "{name}={place}");
+                continue;
+            }
+            assert!(!page.text().contains("evil.test"), "{name}={place}");
+        }
+        let mut browser = Browser::new(server);
+        let page = browser.get(&format!("/login?next={place}"));
+        let answer = browser.log_in_on(&page, &person.name, &person.password);
+        assert_eq!(answer.location(), Some("/account"), "{place}");
+    }
+}
+
+#[test]
+fn or_04_an_error_does_not_send_a_stranger_away() {
+    // red without `at_once` in app/authorize.rs, tell.
+    let server = default_server();
+    let app = App::web(server);
+    for (name, value) in [("scope", "bogus"), ("response_type", "token"), ("code_challenge", ""), ("claims", "[]")] {
+        let answer = server.get(&app.ask().with(name, value).target());
+        assert_eq!(answer.location(), None, "{name}={value}");
+        assert_eq!(answer.status, 400);
+        let page = answer.text();
+        assert!(page.contains(&format!("href=\"{}?error=", app.redirect)), "a button back: {page}");
+        assert!(!page.contains("http-equiv") && !page.contains(".submit()"));
+    }
+}
+
+#[test]
+fn co_11_no_token_is_ever_in_a_location() {
+    // red with any response type but code: rules/oauth/step.rs, issue.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for mode in ["query", "fragment"] {
+        let landed = browser.get(&app.ask().with("response_mode", mode).target()).landed();
+        let mut names: Vec<&str> = landed.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["code", "iss", "state"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! RT: refresh tokens.
+
+use crate::support::*;
+
+fn setting(server: &'static Server) -> (App, Person, Browser, Tokens) {
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens(&mut browser, &person);
+    (app, person, browser, tokens)
+}
+
+#[test]
+fn rt_01_in_grace_the_predecessor_yields_the_same_successor() {
+    // red without Standing::Predecessor in rules/oauth/refresh.rs.
+    let (app, _, _, first) = setting(default_server());
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    let again = Tokens::of(&app.refresh(&first.refresh));
+    assert_eq!(second.refresh, again.refresh);
+    Tokens::of(&app.refresh(&second.refresh));
+}
+
+#[test]
+fn rt_01_in_grace_an_older_one_revokes_the_family() {
+    // red without Standing::Outdated in rules/oauth/refresh.rs, renew.
+    let (app, _, _, first) = setting(default_server());
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    let third = Tokens::of(&app.refresh(&second.refresh));
+    app.refresh(&first.refresh).must_fail(400, "invalid_grant");
+    app.refresh(&third.refresh).must_fail(400, "invalid_grant");
+}
+
+#[test]
+fn rt_01_without_grace_any_reuse_revokes_the_family() {
+    // red if `until` of Previous ignored a grace of zero: rules/oauth/refresh.rs, successor and standing.
+    let (app, _, _, first) = setting(strict_server());
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    app.refresh(&first.refresh).must_fail(400, "invalid_grant");
+    app.refresh(&second.refresh).must_fail(400, "invalid_grant");
+    assert!(!app.is_active(&second.access));
+}
+
+#[test]
+fn rt_04_another_client_gets_nothing_and_learns_nothing() {
+    // red without the comparison of clients in rules/oauth/refresh.rs, renew.
+    let (app, _, _, tokens) = setting(default_server());
+    let other = App::trusted(app.server);
+    let stolen = other.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    let invented = other.refresh("nothing").must_fail(400, "invalid_grant");
+    assert_eq!(stolen.body, invented.body);
+    Tokens::of(&app.refresh(&tokens.refresh));
+}
+
+#[test]
+fn rt_05_a_scope_only_narrows_and_the_grant_stays() {
+    // red without `narrowed` in rules/oauth/refresh.rs.
+    let (app, _, _, first) = setting(default_server());
+    let with = |token: &str, scope: &str| {
+        app.post("/oauth2/token", &[("grant_type", "refresh_token"), ("refresh_token", token), ("scope", scope)])
+    };
+    with(&first.refresh, "openid email groups").must_fail(400, "invalid_scope");
+    with(&first.refresh, "openid offline_access").must_fail(400, "invalid_scope");
+    let narrow = Tokens::of(&with(&first.refresh, "openid"));
+    assert_eq!(narrow.json["scope"], "openid");
+    let told = app.server.send(&Call::get("/oauth2/userinfo").bearer(&narrow.access)).must_be(200).json();
+    assert_eq!(told.get("email"), None);
+    let wide = Tokens::of(&app.refresh(&narrow.refresh));
+    assert_eq!(wide.json["scope"], first.json["scope"]);
+}
+
+#[test]
+fn rt_07_a_replay_is_written_down_and_ends_the_family() {
+    // red without Kind::RefreshReused in rules/oauth/refresh.rs, renew.
+    let (app, person, _, first) = setting(strict_server());
+    let second = Tokens::of(&app.refresh(&first.refresh));
+    app.refresh(&first.refresh).must_fail(400, "invalid_grant");
+    assert!(!app.is_active(&second.refresh));
+    let events = app.server.command(&["events", "list", "--json"], "");
+    if events.code == 0 {
+        let sub = jwt(&first.id).claims["sub"].as_str().unwrap().to_owned();
+        let told = events.out.lines().chain([events.out.as_str()]).any(|line| line.contains("reuse") && line.contains(&sub));
+        assert!(told, "{}: {}", person.name, events.out);
+    }
+}
+
+#[test]
+fn rt_08_revoked_is_dead_at_every_sink() {
+    // red without the look at the family in rules/oauth/introspect.rs, is_live.
+    let (app, _, _, tokens) = setting(default_server());
+    app.revoke(&tokens.refresh).must_be(200);
+    app.server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_fail(401, "invalid_token");
+    assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    let own = Tokens::of(&app.post("/oauth2/token", &[("grant_type", "client_credentials"), ("scope", "api")]));
+    assert!(app.is_active(&own.access));
+    app.revoke(&own.access).must_be(200);
+    assert!(!app.is_active(&own.access), "CVE-2023-0091");
+}

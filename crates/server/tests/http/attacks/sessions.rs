@@ -1,0 +1,145 @@
+//! SE: sessions.
+
+use crate::support::*;
+
+#[test]
+fn se_01_what_an_attacker_plants_before_sign_in_is_worth_nothing_after() {
+    // red if rules/login/session.rs, enter, kept the id of a session or flow that was there before.
+    let server = default_server();
+    let (app, victim, attacker) = (App::trusted(server), Person::add(server), Person::add(server));
+    let mut planted = Browser::of(server, &attacker);
+    planted.get(&app.ask().with("prompt", "login").target());
+    let mut browser = planted.clone();
+    let page = browser.get("/login").must_be(200);
+    browser.log_in_on(&page, &victim.name, &victim.password).must_be(303);
+    assert_ne!(browser.cookie("sid-"), planted.cookie("sid-"));
+    assert!(!planted.get("/account").text().contains(&victim.name));
+    let code = app.code(&mut browser, &victim, &app.ask());
+    let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&code)).access);
+    assert_eq!(server.send(&told).json()["preferred_username"], victim.name);
+}
+
+#[test]
+fn se_01_a_flow_works_only_with_the_cookie_that_it_was_made_with() {
+    // red without the binding to the flow cookie in app/flow.rs, open_flow.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut one = Browser::new(server);
+    let page = one.get(&app.ask().target()).text();
+    let flow = Form::find(&page, "/login").unwrap().value("flow").to_owned();
+    let mut two = Browser::of(server, &person);
+    two.get("/login").must_be(200);
+    for target in ["/login", "/continue"] {
+        two.get(&format!("{target}?flow={flow}")).must_be(403);
+        server.get(&format!("{target}?flow={flow}")).must_be(403);
+    }
+    let mut bare = one.clone();
+    bare.jar.clear();
+    bare.submit(&Form::find(&page, "/login").unwrap().fill("login", &person.name)).must_be(403);
+    one.get(&format!("/login?flow={flow}")).must_be(200);
+    let bent = format!("{}{}", &flow[..flow.len() - 1], if flow.ends_with('A') { 'B' } else { 'A' });
+    one.get(&format!("/login?flow={bent}")).must_be(403);
+}
+
+#[test]
+fn se_02_the_cookie_changes_whenever_somebody_proves_who_they_are() {
+    // red without a fresh secret in rules/login/session.rs, enter.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let mut old = browser.clone();
+    let page = browser.get(&app.ask().with("prompt", "login").target());
+    browser.go_through(page, &person).landed();
+    assert_ne!(old.cookie("sid-"), browser.cookie("sid-"));
+    assert!(!old.is_signed_in() && browser.is_signed_in(), "step-up");
+    old = browser.clone();
+    let form = browser.account_form("/account/password");
+    browser.submit(&form.fill("current", &person.password).fill("new", "teal marble oboe 77")).must_be(303);
+    assert!(!old.is_signed_in() && browser.is_signed_in(), "password change");
+    old = browser.clone();
+    let somebody_else = Person::add(server);
+    let page = browser.get("/login");
+    browser.log_in_on(&page, &somebody_else.name, &somebody_else.password).must_be(303);
+    assert_ne!(old.cookie("sid-"), browser.cookie("sid-"), "account switch");
+    assert!(browser.get("/account").text().contains(&somebody_else.name));
+}
+
+#[test]
+fn se_04_a_cancelled_reauthentication_gives_no_code() {
+    // red without `signed_in_since` in rules/oauth/step.rs, wanted.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let before = jwt(&app.tokens(&mut browser, &person).id).claims["auth_time"].clone();
+    std::thread::sleep(std::time::Duration::from_millis(1_050));
+    let page = browser.get(&app.ask().with("prompt", "login").target()).text();
+    let flow = Form::find(&page, "/login").unwrap().value("flow").to_owned();
+    let skipped = browser.get(&format!("/continue?flow={flow}"));
+    assert!(skipped.location().is_none() && Form::find(&skipped.text(), "/login").is_some());
+    for (action, fields) in [
+        ("/login/choose", [("choice", "continue")]),
+        ("/consent", [("decision", "allow")]),
+    ] {
+        let csrf = browser.account_form("/account/signout").value("csrf").to_owned();
+        let form = Form { action: action.into(), ..Form::default() }.fill("flow", &flow).fill("csrf", &csrf);
+        let answer = browser.submit(&form.fill(fields[0].0, fields[0].1));
+        assert!(answer.location().is_none_or(|to| !to.contains("code=")), "{action}: {:?}", answer.location());
+    }
+    let again = jwt(&app.tokens(&mut browser, &person).id).claims["auth_time"].clone();
+    assert_eq!(before, again);
+}
+
+#[test]
+fn se_04_reauthentication_does_not_mix_two_people() {
+    // red if the code were made for the session before instead of the one just started: app/sign_in.rs, follow.
+    let server = default_server();
+    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let mut browser = Browser::of(server, &one);
+    let page = browser.get(&app.ask().with("prompt", "login").target());
+    let answer = browser.log_in_on(&page, &two.name, &two.password);
+    let answer = browser.follow(answer);
+    let landed = answer.landed();
+    if let Some(code) = landed.get("code") {
+        let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(code)).access);
+        assert_eq!(server.send(&told).json()["preferred_username"], two.name);
+        assert!(browser.get("/account").text().contains(&two.name));
+    }
+}
+
+#[test]
+fn se_05_signing_out_takes_the_cookie_and_kills_the_session() {
+    // red without forget_session in http/pages/account.rs, leave; or the end of the row in rules/login/session.rs, leave.
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::of(server, &person);
+    let mut replay = browser.clone();
+    let form = browser.account_form("/account/signout");
+    let answer = browser.submit(&form).must_be(200);
+    let cleared = answer.all("set-cookie").into_iter().any(|line| line.starts_with("sid-") && line.contains("Max-Age=0"));
+    assert!(cleared, "{:?}", answer.all("set-cookie"));
+    assert!(!replay.is_signed_in());
+    let landed = replay.get(&App::trusted(server).ask().with("prompt", "none").target()).landed();
+    assert_eq!(landed["error"], "login_required");
+}
+
+#[test]
+fn se_a_cookie_sent_twice_or_bent_is_nobodys() {
+    // red without the check for a second one in server/http/cookies.rs, cookie.
+    let server = default_server();
+    let browser = Browser::of(server, &Person::add(server));
+    let (name, value) = browser.jar.iter().find(|(name, _)| name.starts_with("sid-")).unwrap();
+    let with = |line: &str| server.send(&Call::get("/account").header("cookie", line)).status;
+    assert_eq!(with(&format!("{name}={value}")), 200);
+    for line in [
+        format!("{name}={value}; {name}={value}"),
+        format!("{name}={value}; {name}=x"),
+        format!("{name}={value}x"),
+        format!("{name}= {value}y"),
+        format!("{name}=\"{value}\""),
+        format!("{}={value}", name.to_uppercase()),
+        format!("{name}={}", "x".repeat(100_000)),
+    ] {
+        let answer = Call::get("/account").header("cookie", &line).try_send(server.port);
+        assert!(answer.is_none_or(|answer| answer.status != 200), "{line:.80}");
+    }
+}
