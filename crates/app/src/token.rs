@@ -115,7 +115,7 @@ impl App {
             Grant::DeviceCode => self.poll(client, params).await?,
         };
         match reply {
-            Ok(tokens) => self.sign_at(tokens, epoch).await.map(Ok),
+            Ok(tokens) => self.sign(tokens, epoch).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -192,14 +192,8 @@ impl App {
         .await
     }
 
-    /// Signs what was decided and committed.
-    pub(crate) async fn sign(&self, tokens: Tokens) -> Result<Handed, Fault> {
-        let epoch = self.epoch().await?;
-        self.sign_at(tokens, epoch).await
-    }
-
     /// Signs what was decided and committed, with the keys of `epoch`.
-    async fn sign_at(&self, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
+    pub(crate) async fn sign(&self, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
         let now = self.clock.now();
         let keys = self.keys(epoch).await?;
         let access_token = match tokens.access {

@@ -166,6 +166,10 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
         Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
         }
+        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let why = format!("{} belongs to another user: run this as that user or as root", data.display());
+            return Err(Failure::Failed(why));
+        }
         Ok(Err(error)) => return Err(failed(error)),
         Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
     };

@@ -1,0 +1,192 @@
+//! RC: many at once for one thing. Which of them wins is open; how many win is not.
+
+use crate::scale::{RACE_ROUNDS, RACERS, scaled};
+use crate::support::*;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn rc_01_co_05_a_code_is_redeemed_once_and_the_rush_revokes_it() {
+    // red without the guard `redeemed_at IS NULL` in store/tables/changes.rs (RedeemCode).
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let code = app.code(&mut browser, &person, &app.ask());
+        let answers = at_once(RACERS, |_| app.redeem(&code));
+        let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+        assert_eq!(won.len(), 1);
+        lost.into_iter().for_each(|answer| drop(answer.must_fail(400, "invalid_grant")));
+        let tokens = Tokens::of(&won[0]);
+        assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+        app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    }
+}
+
+#[test]
+fn rc_02_rt_01_in_grace_all_get_the_one_successor() {
+    // red without the guard on the current handle in store/tables/changes.rs (RotateFamily).
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let first = app.tokens(&mut browser, &person);
+        let answers = at_once(RACERS, |_| app.refresh(&first.refresh));
+        let successors: HashSet<String> = answers.iter().map(|answer| Tokens::of(answer).refresh).collect();
+        assert_eq!(successors.len(), 1, "one live successor");
+        let successor = successors.into_iter().next().unwrap();
+        assert!(!app.is_active(&first.refresh) && app.is_active(&successor));
+        Tokens::of(&app.refresh(&successor));
+    }
+}
+
+#[test]
+fn rc_02_rt_01_without_grace_one_wins_and_the_family_is_revoked() {
+    // red without the guard on the current handle in store/tables/changes.rs (RotateFamily).
+    let server = strict_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let first = app.tokens(&mut browser, &person);
+        let answers = at_once(RACERS, |_| app.refresh(&first.refresh));
+        let won: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(won.len(), 1);
+        let tokens = Tokens::of(won[0]);
+        assert!(!app.is_active(&tokens.refresh) && !app.is_active(&tokens.access));
+        app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    }
+}
+
+/// Runs `act` until `end` has been done by the other thread; what `act` gave after that and before.
+fn until<T: Send>(act: impl Fn() -> T + Sync, end: impl FnOnce()) -> Vec<T> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut found = Vec::new();
+                    while !over.load(Ordering::Acquire) {
+                        found.push(act());
+                    }
+                    found
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        end();
+        over.store(true, Ordering::Release);
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
+    // red without Change::Stands in rules/oauth/token.rs, issue, and step.rs, issue.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let browser = Browser::of(server, &person);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        app.code(&mut browser.clone(), &person, &app.ask().with("prompt", "consent"));
+        let mut revoker = browser.clone();
+        let remove = revoker.account_form("/account/applications/revoke");
+        let silent = app.ask().with("prompt", "none").target();
+        let issue = || {
+            let code = browser.clone().get(&silent).landed().remove("code")?;
+            let answer = app.redeem(&code);
+            (answer.status == 200).then(|| Tokens::of(&answer))
+        };
+        let issued = until(issue, || drop(revoker.submit(&remove).must_be(303)));
+        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
+        assert!(!issued.is_empty());
+        for tokens in issued {
+            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+        }
+    }
+}
+
+#[test]
+fn rc_08_a_disabled_user_has_no_session_that_began_beside_it() {
+    // red without Change::Stands in rules/login/session.rs, enter.
+    let server = default_server();
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let person = Person::add(server);
+        let sign_in = || {
+            let mut browser = Browser::new(server);
+            let page = browser.get("/login");
+            let answer = browser.log_in_on(&page, &person.name, &person.password);
+            (answer.status == 303).then_some(browser)
+        };
+        let browsers = until(sign_in, || person.change(server, "disable"));
+        for mut browser in browsers.into_iter().flatten() {
+            assert!(!browser.is_signed_in());
+        }
+    }
+}
+
+#[test]
+fn rc_09_a_username_is_given_once() {
+    // red without the unique key of login names in store/schema.rs.
+    let server = sign_up_server();
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let name = unique("wanted");
+        let answers = at_once(20, |at| {
+            let mut browser = Browser::new(server);
+            let page = browser.get("/signup").text();
+            let written = if at % 2 == 0 { name.clone() } else { name.to_uppercase() };
+            let form = Form::find(&page, "/signup").unwrap().fill("username", &written);
+            let answer = browser.submit(&form.fill("password", &format!("gorse violet anvil {at}")));
+            (answer.status, browser.is_signed_in())
+        });
+        let won = answers.iter().filter(|(status, signed_in)| *status == 303 && *signed_in).count();
+        assert_eq!(won, 1, "{answers:?}");
+        assert!(answers.iter().all(|(status, _)| [303, 422, 503].contains(status)), "{answers:?}");
+    }
+}
+
+#[test]
+fn rc_09_a_client_id_and_an_owner_are_given_once() {
+    // red without the unique row of the owner (Change::ClaimOwner) in store/schema.rs.
+    let server = Server::start(&[]);
+    let server: &'static Server = Box::leak(Box::new(server));
+    let link = std::fs::read_to_string(server.data().join("setup-link")).unwrap();
+    let token = link.trim().rsplit('#').next().unwrap();
+    let won = at_once(20, |at| {
+        let fields =
+            [("token", token), ("username", &format!("owner{at}")), ("email", ""), ("password", "gorse violet anvil 41")];
+        server.send(&Call::post("/setup", &fields).header("origin", &server.issuer)).status
+    });
+    assert_eq!(won.iter().filter(|status| **status == 303).count(), 1, "{won:?}");
+    server.kill();
+}
+
+#[test]
+fn rc_11_parallel_guesses_are_all_counted() {
+    // red if the attempt were counted after the hash: app/sign_in.rs, hash; or without the turnstile and its guard.
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::new(server);
+    let page = browser.get("/login").text();
+    let guess = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", "wrong wrong wrong");
+    let statuses = at_once(RACERS, |_| browser.clone().submit(&guess).status);
+    let heard = statuses.iter().filter(|status| **status == 422).count();
+    assert!((1..=6).contains(&heard), "{heard} of {RACERS} were heard");
+    assert!(statuses.iter().all(|status| [422, 429, 503].contains(status)), "{statuses:?}");
+    assert_eq!(browser.submit(&guess).status, 429);
+}
+
+#[test]
+fn se_07_people_who_sign_in_at_the_same_time_are_not_mixed_up() {
+    // red if anything of a sign-in were kept outside of its request: app/sign_in.rs.
+    let server = default_server();
+    let app = App::trusted(server);
+    let people: Vec<Person> = (0..12).map(|_| Person::add(server)).collect();
+    let names = at_once(people.len(), |at| {
+        let tokens = app.tokens(&mut Browser::new(server), &people[at]);
+        let told = server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200).json();
+        (at, told["preferred_username"].as_str().unwrap().to_owned())
+    });
+    for (at, name) in names {
+        assert_eq!(name, people[at].name);
+    }
+}
