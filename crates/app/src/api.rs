@@ -152,7 +152,7 @@ impl App {
             .settle(|now, fresh| async move { Ok(first_party::begin(ask, &self.context(), (now, &fresh))) })
             .await?;
         match begun {
-            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Ok(tokens) => self.sign(tokens, self.epoch().await?).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -172,7 +172,7 @@ impl App {
             })
             .await?;
         match renewed {
-            Ok(tokens) => self.sign(tokens).await.map(Ok),
+            Ok(tokens) => self.sign(tokens, self.epoch().await?).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }

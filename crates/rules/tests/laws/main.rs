@@ -5,13 +5,12 @@
 //! what has ended; `acts` decide as the use cases do; `play` strings them together; `observe` compares.
 
 mod acts;
-mod clients;
-mod consents;
 mod guesses;
 mod keys;
 mod ledger;
 mod observe;
 mod play;
+mod races;
 mod requests;
 mod sequences;
 mod tables;

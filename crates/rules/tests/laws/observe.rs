@@ -138,7 +138,8 @@ impl World {
             let expired = issued.claims.exp * 1000 <= self.now.0;
             let ended = issued.family.as_ref().and_then(|family| self.ledger.lines[family].ended);
             let (ended, dead) = (ended.or(issued.ended), issued.dead);
-            self.ledger.access[at].dead |= !live;
+            let dies = !live && issued.is_older_than_now(self.now);
+            self.ledger.access[at].dead |= dies;
             if !live {
                 continue;
             }

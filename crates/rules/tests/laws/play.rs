@@ -44,6 +44,8 @@ pub enum Turn {
     Race(Act, Act),
     /// Somebody signs in, allows, and the application redeems.
     Visit { browser: usize, user: u8, client: usize, scope: usize },
+    /// A device asks and waits; somebody signs in and answers; it polls on.
+    Pair { browser: usize, user: u8, client: usize, scope: usize, allow: bool },
 }
 
 /// A sequence, and the grace of refresh tokens in it.
@@ -67,6 +69,13 @@ impl Play {
                 }
                 Turn::Visit { browser, user, client, scope } => {
                     visit(&mut world, (*browser, *user, *client), Shape { scope: *scope, ..Shape::default() });
+                }
+                Turn::Pair { browser, user, client, scope, allow } => {
+                    one(&mut world, &Act::DeviceAsk { client: *client, scope: *scope });
+                    one(&mut world, &Act::DevicePoll { device: 0, other: false });
+                    one(&mut world, &Act::SignIn { browser: *browser, user: *user, right: true });
+                    one(&mut world, &Act::DeviceAnswer { device: 0, browser: *browser, allow: *allow });
+                    one(&mut world, &Act::DevicePoll { device: 0, other: false });
                 }
             }
         }
@@ -219,10 +228,12 @@ fn turn() -> impl Strategy<Value = Turn> {
         1 => (ending(), daily()),
     ];
     let visit = (0usize..3, 0u8..3, 0usize..4, 0usize..SCOPES.len());
+    let pair = (0usize..3, 0u8..3, proptest::sample::select(vec![0usize, 2]), 0usize..3, proptest::bool::weighted(0.8));
     prop_oneof![
-        8 => act().prop_map(Turn::One),
-        2 => rivals.prop_map(|(first, second)| Turn::Race(first, second)),
-        1 => visit.prop_map(|(browser, user, client, scope)| Turn::Visit { browser, user, client, scope }),
+        16 => act().prop_map(Turn::One),
+        4 => rivals.prop_map(|(first, second)| Turn::Race(first, second)),
+        2 => visit.prop_map(|(browser, user, client, scope)| Turn::Visit { browser, user, client, scope }),
+        1 => pair.prop_map(|(browser, user, client, scope, allow)| Turn::Pair { browser, user, client, scope, allow }),
     ]
 }
 

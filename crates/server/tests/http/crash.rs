@@ -89,7 +89,28 @@ fn check(app: &App, ledger: Ledger) {
 #[test]
 fn r1_kill_9_under_load_loses_nothing_that_was_acknowledged() {
     // red if the writer answered before COMMIT: store/sqlite/writer.rs. (The sync itself: durability.rs.)
-    let server = Server::start(&[("PORTIERE_SIGNUP_ENABLED", "true")]);
-    let server: *mut Server = Box::into_raw(Box::new(server));
-    run(server);
+    let server = Server::leaked(&[("PORTIERE_SIGNUP_ENABLED", "true")]);
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let browser = Browser::of(server, &person);
+    let mut acknowledged = 0;
+    for kill in 0..scaled(KILLS) {
+        let over = AtomicBool::new(false);
+        let ledgers: Vec<Ledger> = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..3).map(|_| scope.spawn(|| client(&app, &browser, &over))).collect();
+            let newcomers = scope.spawn(|| newcomers(server, &over));
+            // Somewhere else in the work each time.
+            std::thread::sleep(Duration::from_millis(150 + (kill as u64 * 37) % 250));
+            server.kill();
+            over.store(true, Ordering::Release);
+            clients.into_iter().chain([newcomers]).map(|worker| worker.join().unwrap()).collect()
+        });
+        server.restart();
+        for ledger in ledgers {
+            acknowledged += ledger.redeemed.len() + ledger.current.len() + ledger.revoked.len() + ledger.signed_up.len();
+            check(&app, ledger);
+        }
+    }
+    assert!(acknowledged > 10 * scaled(KILLS), "too little load to say anything: {acknowledged}");
+    assert!(browser.clone().is_signed_in());
+    server.kill();
 }

@@ -175,9 +175,9 @@ pub fn manage_client(world: &World, id: &ClientId, what: Manage) -> Plan {
     Plan::of(vec![change, Change::BumpEpoch], move |world| {
         let ledger = &mut world.ledger;
         match what {
-            Manage::Disable | Manage::Enable => ledger.end_all_of_client(&id, "its application was disabled"),
+            Manage::Disable | Manage::Enable => ledger.end_all_of_client(&id, now, "its application was disabled"),
             Manage::Remove => {
-                ledger.end_all_of_client(&id, "its application was removed");
+                ledger.end_all_of_client(&id, now, "its application was removed");
                 ledger.agreed.retain(|(_, to), _| *to != id);
             }
             Manage::Add => ledger.meet("client added again"),

@@ -126,8 +126,7 @@ fn bf_01_a_name_that_nobody_has_is_slowed_alike() {
 #[test]
 fn bf_04_forwarded_headers_of_strangers_change_nothing() {
     // red if net/forwarded.rs, client_address, believed a peer that is not in proxy.trusted.
-    let server = Server::start(&[("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "8")]);
-    let server: &'static Server = Box::leak(Box::new(server));
+    let server = Server::leaked(&[("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "8")]);
     let names: Vec<String> = (0..20).map(|_| unique("nobody")).collect();
     let logins: Vec<&str> = names.iter().map(String::as_str).collect();
     let forged = |at: usize| {

@@ -67,8 +67,7 @@ fn in_02_names_are_names() {
 #[test]
 fn in_04_a_log_line_is_one_line_whatever_was_typed() {
     // red without the JSON format's escaping in server/logs.rs, or if a door logged what was typed.
-    let server = Server::start(&[("PORTIERE_LOG_LEVEL", "debug")]);
-    let server: &'static Server = Box::leak(Box::new(server));
+    let server = Server::leaked(&[("PORTIERE_LOG_LEVEL", "debug")]);
     let hostile = "x\r\n{\"level\":\"ERROR\",\"forged\":true}\u{1b}[31m";
     let mut browser = Browser::new(server);
     let page = browser.get("/login");

@@ -50,8 +50,7 @@ fn ds_04_long_headers_and_parameters_are_read_or_refused() {
 #[test]
 fn ds_05_asking_is_not_remembered() {
     // red if app/flow.rs kept a row for each flow instead of sealing it.
-    let server = Server::start(&[]);
-    let server: &'static Server = Box::leak(Box::new(server));
+    let server = Server::leaked(&[]);
     let app = App::trusted(server);
     let size = || -> u64 {
         let files = std::fs::read_dir(server.data()).unwrap().flatten();

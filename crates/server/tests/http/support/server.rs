@@ -23,7 +23,7 @@ pub struct Server {
     settings: Vec<(String, String)>,
     wrapper: Vec<String>,
     child: Mutex<Child>,
-    guard: Child,
+    guard: Mutex<Child>,
 }
 
 /// What a command came to.
@@ -88,7 +88,7 @@ impl Server {
             0 => issuer.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the issuer names the port"),
             port => port,
         };
-        let guard = guard(&folder, child.id());
+        let guard = Mutex::new(guard(&folder, child.id()));
         Server { port, issuer, folder, settings, wrapper, child: Mutex::new(child), guard }
     }
 
@@ -120,6 +120,11 @@ impl Server {
         self.send(&Call::post(target, fields))
     }
 
+    /// The same for tests that need it for long; it ends with the test binary.
+    pub fn leaked(settings: &[(&str, &str)]) -> &'static Server {
+        Box::leak(Box::new(Server::start(settings)))
+    }
+
     /// Runs a command on the data folder.
     pub fn command(&self, arguments: &[&str], input: &str) -> Output {
         run(&self.data(), arguments, input)
@@ -141,11 +146,10 @@ impl Server {
     }
 
     /// Starts again on the same folder and port, ready before it returns.
-    pub fn restart(&mut self) {
+    pub fn restart(&self) {
         let (child, issuer) = launch(&self.folder, &self.settings, &self.wrapper, self.port).expect("it starts again");
         assert_eq!(issuer, self.issuer);
-        let old = std::mem::replace(&mut self.guard, guard(&self.folder, child.id()));
-        dismiss(old);
+        dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
         *self.child.lock().unwrap() = child;
         let deadline = Instant::now() + Duration::from_secs(10);
         while Call::get("/readyz").try_send(self.port).is_none_or(|answer| answer.status != 200) {
@@ -235,7 +239,8 @@ impl Drop for Server {
         let mut child = self.child.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         child.kill().ok();
         child.wait().ok();
-        drop(self.guard.stdin.take());
-        self.guard.wait().ok();
+        let mut guard = self.guard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(guard.stdin.take());
+        guard.wait().ok();
     }
 }

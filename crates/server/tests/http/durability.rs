@@ -1,0 +1,182 @@
+//! D1, seen from outside: no answer to a write leaves before the log that holds it was synced. The page cache survives a
+//! killed process, so a kill proves nothing here; the system calls do.
+
+use crate::support::*;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the system calls of a server say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    /// Answers that left while something in the write-ahead log was not synced.
+    early: usize,
+    /// Answers in all.
+    answers: usize,
+    /// Writes to the write-ahead log.
+    writes: usize,
+}
+
+/// Reads what strace wrote. Calls of several threads are interleaved: a sync counts when it has ended and nothing was
+/// written since it began.
+fn judge(trace: &str) -> Verdict {
+    let mut verdict = Verdict::default();
+    let (mut dirty, mut written, mut syncing) = (false, 0_usize, None);
+    for line in trace.lines() {
+        let Some((_thread, call)) = line.trim_start().split_once(char::is_whitespace) else { continue };
+        let call = call.trim_start();
+        let resumed = call.starts_with("<... ");
+        let name = call.trim_start_matches("<... ").split(['(', ' ']).next().unwrap_or("");
+        let on_log = call.split('>').next().is_some_and(|first| first.ends_with("-wal"));
+        let on_socket = call.split('>').next().is_some_and(|first| first.contains("socket:[") || first.contains("TCP:["));
+        match name {
+            "pwrite64" | "pwritev" | "write" if on_log && !resumed => {
+                dirty = true;
+                written += 1;
+                verdict.writes += 1;
+            }
+            "fdatasync" | "fsync" if on_log || resumed => {
+                if !resumed {
+                    syncing = Some(written);
+                }
+                if !call.contains("unfinished") && call.ends_with("= 0") && syncing.take() == Some(written) {
+                    dirty = false;
+                }
+            }
+            "write" | "writev" | "sendto" | "sendmsg" if on_socket && !resumed && call.contains("HTTP/1.1 ") => {
+                verdict.answers += 1;
+                verdict.early += usize::from(dirty);
+            }
+            _ => {}
+        }
+    }
+    verdict
+}
+
+/// Writes of every kind, one request at a time, on a server whose calls are traced.
+fn trace(synchronous: &str) -> Verdict {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    let calls = "trace=pwrite64,pwritev,write,writev,sendto,sendmsg,fdatasync,fsync";
+    let strace = ["strace", "-D", "-f", "-y", "-q", "-s", "32", "-e", calls, "-e", "signal=none", "-o", &path];
+    let settings = [("PORTIERE_STORE_SYNCHRONOUS", synchronous), ("PORTIERE_SIGNUP_ENABLED", "true")];
+    let server: &'static Server = Box::leak(Box::new(Server::wrapped(&settings, &strace)));
+    let (app, person) = (App::trusted(server), Person::add(server));
+    std::fs::write(&path, "").unwrap();
+    let mut browser = Browser::new(server);
+    for _ in 0..5 {
+        let first = app.tokens(&mut browser, &person);
+        let second = Tokens::of(&app.refresh(&first.refresh));
+        app.revoke(&second.access).must_be(200);
+        app.revoke(&second.refresh).must_be(200);
+        app.post("/oauth2/device", &[("scope", "openid")]).must_be(200);
+        let code = app.code(&mut browser, &person, &app.ask());
+        App::trusted(server).redeem(&code).must_be(400);
+        let mut newcomer = Browser::new(server);
+        let page = newcomer.get("/signup").text();
+        let form = Form::find(&page, "/signup").unwrap().fill("username", &unique("sync"));
+        newcomer.submit(&form.fill("password", "gorse violet anvil 41")).must_be(303);
+        let sign_out = newcomer.account_form("/account/signout");
+        newcomer.submit(&sign_out).must_be(200);
+    }
+    server.kill();
+    judge(&std::fs::read_to_string(&path).unwrap())
+}
+
+fn strace_is_there() -> bool {
+    let found = Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: strace is not installed");
+    }
+    found
+}
+
+#[test]
+fn d1_no_acknowledged_write_leaves_before_its_sync() {
+    // red with synchronous=NORMAL, or an answer before COMMIT: store/sqlite/{open,writer}.rs.
+    if !strace_is_there() {
+        return;
+    }
+    let verdict = trace("full");
+    assert!(verdict.writes > 40 && verdict.answers > 40, "{verdict:?}");
+    assert_eq!(verdict.early, 0, "{verdict:?}");
+}
+
+#[test]
+fn d1_the_same_trace_tells_when_nothing_is_synced() {
+    if !strace_is_there() {
+        return;
+    }
+    let verdict = trace("normal");
+    assert!(verdict.early > 0, "{verdict:?}");
+}
+
+#[test]
+fn d1_the_judge_reads_interleaved_calls() {
+    let wal = "7</d/portiere.db-wal>";
+    let socket = "9<socket:[1]>";
+    let write = format!("11 pwrite64({wal}, \"x\", 4096, 0) = 4096\n");
+    let sync = format!("11 fdatasync({wal}) = 0\n");
+    let answer = format!("12 sendto({socket}, \"HTTP/1.1 200 OK\", 15, 0) = 15\n");
+    let begun = format!("11 fdatasync({wal} <unfinished ...>\n");
+    let ended = "11 <... fdatasync resumed>) = 0\n";
+    let early = |trace: &[&str]| judge(&trace.concat()).early;
+    assert_eq!(early(&[&write, &sync, &answer]), 0);
+    assert_eq!(early(&[&write, &answer, &sync]), 1);
+    assert_eq!(early(&[&write, &begun, &answer, ended]), 1);
+    assert_eq!(early(&[&write, &begun, ended, &answer]), 0);
+    assert_eq!(early(&[&write, &begun, &write, ended, &answer]), 1);
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    // red without the lock in store/sqlite/open.rs.
+    let server = default_server();
+    let output = Command::new(env!("CARGO_BIN_EXE_portiere"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(server.data())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("another server"), "{said}");
+    server.get("/readyz").must_be(200);
+}
+
+#[test]
+fn sigterm_finishes_what_runs_and_exits_with_success() {
+    // red without told_to_stop in server/boot.rs, run.
+    let server = Server::leaked(&[]);
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens(&mut Browser::new(server), &person);
+    assert_eq!(server.stop(), Some(0));
+    server.restart();
+    assert!(app.is_active(&tokens.access));
+    server.kill();
+}
+
+#[test]
+fn a_backup_brings_back_people_and_no_tokens() {
+    // red without revive_nothing in app/admin/restore.rs.
+    let server = Server::leaked(&[]);
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens(&mut browser, &person);
+    let code = app.code(&mut browser, &person, &app.ask());
+    let copy = server.folder.join("copy.db");
+    server.must(&["backup", copy.to_str().unwrap()], "");
+    assert_eq!(server.stop(), Some(0));
+    keep_only_master_key(&server.data());
+    server.must(&["restore", copy.to_str().unwrap()], "");
+    server.restart();
+    assert!(!browser.is_signed_in());
+    app.redeem(&code).must_fail(400, "invalid_grant");
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    assert!(!app.is_active(&tokens.access));
+    app.tokens(&mut Browser::new(server), &person);
+    server.kill();
+}
+
+fn keep_only_master_key(data: &Path) {
+    let files = std::fs::read_dir(data).unwrap().flatten().map(|entry| entry.path());
+    let rest = files.filter(|file: &PathBuf| file.file_name().is_some_and(|name| name != "master.key"));
+    rest.for_each(|file| std::fs::remove_file(file).unwrap());
+}
