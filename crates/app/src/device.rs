@@ -6,12 +6,13 @@ use rules::login::session::Session;
 use rules::login::throttle::{account_key, address_key};
 use rules::oauth::authorize;
 use rules::oauth::client::Client;
-use rules::oauth::device::{self, Asked, Device, user_code_handle};
+use rules::oauth::device::{self, Answerer, Asked, Device, user_code_handle};
 use rules::oauth::error::Error;
 use rules::oauth::params::Params;
 use rules::{Change, Decision, Span};
 use std::sync::Arc;
-use store::tables::{counters, devices};
+use store::tables::realms::Epoch;
+use store::tables::{consents, counters, devices};
 
 /// A device's request, as its approval page shows it.
 #[derive(Debug)]
@@ -95,10 +96,14 @@ impl App {
     ) -> Result<Result<(), Error>, Fault> {
         let user_code = device.user_code;
         self.settle(|now, fresh| async move {
-            let Some(device) = self.ask(devices::ByUserCode(user_code)).await? else {
+            let consent = consents::Between(&session.user, &device.client);
+            let (found, consent, epoch) = self.ask((devices::ByUserCode(user_code), consent, Epoch)).await?;
+            let client = self.client(&device.client, self.epoch_of(epoch)?).await?;
+            let Some(device) = found.filter(|_| client.is_some_and(|client| client.is_enabled())) else {
                 return Ok(Decision::refuse(Error::grant("the request is gone")));
             };
-            Ok(device::answer(&device, allow, session, now, &fresh))
+            let who = Answerer { session, consent: consent.as_ref() };
+            Ok(device::answer(&device, allow, &who, (now, &fresh)))
         })
         .await
     }

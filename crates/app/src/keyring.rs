@@ -139,7 +139,10 @@ impl App {
     /// the start.
     pub async fn prepare(&self) -> Result<(), Fault> {
         let ensure = store::tables::realms::ensure(&self.realm.id, &self.realm.issuer, self.clock.now());
-        self.engine.commit(vec![ensure]).await?;
+        let touched = self.engine.commit(ensure).await?;
+        if touched.last().is_some_and(|rows| *rows > 0) {
+            tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
+        }
         let epoch = self.epoch().await?;
         let keys = self.keys(epoch).await?;
         for alg in ALGS {

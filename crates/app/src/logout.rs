@@ -88,9 +88,15 @@ impl App {
         if let Some((session, _)) = self.session(browser).await? {
             self.leave(&session, browser).await?;
         }
-        let wanted = params.get("post_logout_redirect_uri");
-        let to = client.as_deref().zip(wanted).and_then(|(client, uri)| Verified::after_logout(client, uri));
-        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), to: to.map(|to| address(&to, &params)) })
+        let ask = Ask {
+            hint: hint.as_ref(),
+            hint_sent: params.get("id_token_hint").is_some(),
+            client: client.as_deref(),
+            post_logout: params.get("post_logout_redirect_uri"),
+            session: None,
+        };
+        let to = ask.destination().map(|to| address(&to, &params));
+        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), to })
     }
 
     /// The application that a sign-out request names: by `client_id`, which must not contradict the hint, or by the

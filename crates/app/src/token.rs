@@ -13,7 +13,7 @@ use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
 use rules::oauth::{authorize, device, token};
-use rules::secret::Secret;
+use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
 use store::tables::{codes, devices, families, groups};
@@ -200,7 +200,10 @@ impl App {
             Access::Opaque(secret) => secret,
             Access::Jwt { alg, plain_typ, claims } => {
                 let typ = if plain_typ { Typ::Jwt } else { Typ::AccessToken };
-                Secret::new(signed(keys.signer(alg, now)?, typ, &*claims)?)
+                let text = signed(keys.signer(alg, now)?, typ, &*claims)?;
+                // Our own signature needs no checking when the token comes back.
+                self.remember(Handle::of(&text), epoch, &Arc::from(claims));
+                Secret::new(text)
             }
         };
         let id_token = match tokens.id {

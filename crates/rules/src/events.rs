@@ -41,8 +41,6 @@ kinds! {
     ConsentGranted = "consent.granted",
     /// Access was taken from an application.
     ConsentRevoked = "consent.revoked",
-    /// A device asked for access.
-    DeviceAsked = "device.asked",
     /// A device's request was answered.
     DeviceAnswered = "device.answered",
     /// An account was made.

@@ -126,32 +126,46 @@ pub fn rotate(keys: &[Key], mut fresh: Key, longest_token: Span, now: Time) -> D
         .and(Change::Record(event))
 }
 
-/// Throws a key out. The others close ranks, so that there is a published signer at every moment: whoever signs now
-/// stays until the latest takes over, and the latest has no end.
+/// Throws a key out. The others close ranks, so that there is a published signer at every moment: each stays until what
+/// it signs before its successor takes over has expired, and the last has no end.
 pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decision<(), &'static str> {
     let Some(key) = keys.iter().find(|key| &key.kid == kid && key.revoked_at.is_none()) else {
         return Decision::refuse("no key has that id, or it was revoked before");
     };
-    let others: Vec<Key> = keys.iter().filter(|other| &other.kid != kid).cloned().collect();
-    let mut decision = Decision::accept(());
+    let mut changes = Vec::new();
     if key.is_published(now) {
-        let Some(latest) = latest(&others, key.alg, now) else {
+        let alike = |other: &&Key| &other.kid != kid && other.alg == key.alg && other.is_published(now);
+        let mut line: Vec<Key> = keys.iter().filter(alike).cloned().collect();
+        line.sort_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)));
+        if line.is_empty() {
             return Decision::refuse("it is the only signing key of its algorithm: rotate first");
-        };
-        if latest.publish_until.is_some() {
-            decision = decision.and(Change::RetireKey { kid: latest.kid.clone(), until: None });
         }
-        let until = stays_until(latest.active_from, longest_token);
-        match signer(&others, key.alg, now) {
-            None => decision = decision.and(Change::ActivateKey { kid: latest.kid.clone(), at: now }),
-            Some(signer) if signer.kid != latest.kid && signer.publish_until.is_some_and(|end| end < until) => {
-                decision = decision.and(Change::RetireKey { kid: signer.kid.clone(), until: Some(until) });
-            }
-            Some(_) => {}
-        }
+        changes = close_ranks(line, longest_token, now);
     }
     let event = Event::new(Kind::KeyRevoked, now).detail("kid", kid.as_str());
-    decision.and(Change::RevokeKey { kid: kid.clone(), at: now }).and(Change::BumpEpoch).and(Change::Record(event))
+    Decision::accept(())
+        .with(changes)
+        .and(Change::RevokeKey { kid: kid.clone(), at: now })
+        .and(Change::BumpEpoch)
+        .and(Change::Record(event))
+}
+
+/// What has to change so that the keys of `line`, in the order in which they sign, follow each other without a gap.
+fn close_ranks(mut line: Vec<Key>, longest_token: Span, now: Time) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if let Some(first) = line.first_mut().filter(|first| !first.active_from.has_come(now)) {
+        first.active_from = now;
+        changes.push(Change::ActivateKey { kid: first.kid.clone(), at: now });
+    }
+    for pair in line.windows(2) {
+        let until = stays_until(pair[1].active_from, longest_token);
+        if pair[0].publish_until.is_none_or(|end| end < until) {
+            changes.push(Change::RetireKey { kid: pair[0].kid.clone(), until: Some(until) });
+        }
+    }
+    let last = line.last().filter(|last| last.publish_until.is_some());
+    changes.extend(last.map(|last| Change::RetireKey { kid: last.kid.clone(), until: None }));
+    changes
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, PublicUrl, Synchronous, TryIt};
 use crate::http::{self, Site};
-use crate::net::{ListenError, Listeners, Proxies, Terms, TlsError, raise_nofile, serve};
+use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
@@ -218,8 +218,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         http::try_it::ensure_client(&instance.app, &url).await?;
     }
     let announced = announce(&config, &url, &instance.app).await?;
-    let site =
-        Site::new(&config, url, instance.app.clone(), Arc::clone(&instance.sqlite), try_it, Proxies::of(&config));
+    let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
     let control = crate::control::listen(&config.server.data, &instance)?;
     let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
@@ -261,7 +260,7 @@ async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!("Portiere runs at {}", url.as_str()));
     say(format!("  data in {}", folder.display()));
-    let file = config.server.data.join(SETUP_FILE);
+    let file = folder.join(SETUP_FILE);
     let Some(link) = app.offer_setup().await? else {
         drop(fs::remove_file(&file));
         return Ok(None);

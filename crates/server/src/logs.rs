@@ -4,12 +4,12 @@ use crate::config::{Config, LogFormat};
 use std::io::IsTerminal;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Lines that may wait for the writer. Beyond them lines are dropped and counted: a full disk or a stopped terminal
+/// Lines that may wait for the writer. Beyond them lines are dropped: a full disk or a stopped terminal
 /// must not stop a sign-in.
 const WAITING_LINES: usize = 16_384;
 
@@ -18,7 +18,6 @@ const OURS: [&str; 6] = ["portiere", "app", "store", "hasher", "rules", "load"];
 
 /// The logging that runs. Dropping it writes what still waits.
 pub struct Logs {
-    dropped: ErrorCounter,
     _writer: WorkerGuard,
 }
 
@@ -27,18 +26,12 @@ impl Logs {
     pub fn start(config: &Config) -> Result<Self, tracing::subscriber::SetGlobalDefaultError> {
         let (writer, guard) =
             NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES).finish(std::io::stderr());
-        let dropped = writer.error_counter();
         let color = std::io::stderr().is_terminal();
         match config.log.format {
             LogFormat::Json => tracing::subscriber::set_global_default(json(config.log.level, writer))?,
             LogFormat::Text => tracing::subscriber::set_global_default(text(config.log.level, writer, color))?,
         }
-        Ok(Logs { dropped, _writer: guard })
-    }
-
-    /// Lines that were dropped since the start because the writer could not keep up.
-    pub fn dropped(&self) -> usize {
-        self.dropped.dropped_lines()
+        Ok(Logs { _writer: guard })
     }
 }
 

@@ -4,6 +4,8 @@ mod boot;
 mod cli;
 mod config;
 mod control;
+#[cfg(test)]
+mod house;
 mod http;
 mod logs;
 mod net;

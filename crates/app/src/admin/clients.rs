@@ -97,8 +97,10 @@ impl App {
     /// Disables or enables an application.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<(), Refused>, Fault> {
         self.change_client(id, if enabled { "enabled" } else { "disabled" }, |client, now| {
-            client.revived_at = if enabled { Some(now) } else { client.revived_at };
-            client.disabled_at = (!enabled).then_some(now);
+            if enabled && client.disabled_at.is_some() {
+                client.revived_at = Some(now);
+            }
+            client.disabled_at = if enabled { None } else { client.disabled_at.or(Some(now)) };
             Ok(())
         })
         .await

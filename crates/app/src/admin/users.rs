@@ -9,6 +9,7 @@ use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::login::password::Weak;
+use rules::login::throttle::account_key;
 use rules::people::names::{Email, LoginKey};
 use rules::people::{Role, User};
 use store::tables::users::{ById, ByLogin, Owner, Page};
@@ -93,7 +94,7 @@ impl App {
         .await
     }
 
-    /// Sets a password and ends all that the account holds.
+    /// Sets a password, ends all that the account holds, and forgives failed attempts.
     pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<(), Refused>, Fault> {
         let email = user.email.as_deref().unwrap_or("");
         let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
@@ -113,7 +114,9 @@ impl App {
                 at: now,
             };
             let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("by", "operator");
-            Ok(Decision::accept(()).and(change).with(everything_else(&user, None, now)).and(Change::Record(event)))
+            let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
+            let ends = everything_else(&user, None, now);
+            Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
         })
         .await
     }

@@ -1,7 +1,9 @@
 //! The device grant (RFC 8628).
 
+use super::authorize::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::code::Granted;
+use super::consent::Consent;
 use super::error::{Code as ErrorCode, Error};
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, issue};
@@ -149,11 +151,9 @@ pub fn ask(
         stage: Stage::Pending,
     };
     let expires_in = realm.settings.device_ttl.whole_seconds();
-    let event = Event::new(Kind::DeviceAsked, now).client(&client.id).address(address);
     Decision::accept(Asked { device_code: secret, user_code: letters, expires_in, interval: INTERVAL_S })
         .and(Change::Stands(Standing { client: Some(client.id.clone()), ..Standing::default() }))
         .and(Change::AskDevice(Box::new(device)))
-        .and(Change::Record(event))
 }
 
 /// `XXXX-XXXX` from 256 bits of chance, without bias that matters: 2^64 is taken modulo 20^8.
@@ -185,40 +185,66 @@ pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !device.expires.has_come(now)
 }
 
-/// Somebody answers, after they were shown who asks and from where.
-pub fn answer(device: &Device, allow: bool, session: &Session, now: Time, fresh: &Fresh) -> Decision<(), Error> {
+/// Whoever answers, and what they let this application have before.
+pub struct Answerer<'a> {
+    /// In which session.
+    pub session: &'a Session,
+    /// Earlier consent.
+    pub consent: Option<&'a Consent>,
+}
+
+/// Somebody answers, after they were shown who asks and from where. A yes is remembered like that of the consent page,
+/// so that its owner sees it and can take it back.
+pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (Time, &Fresh)) -> Decision<(), Error> {
+    let session = who.session;
     if !may_answer(session, now) {
         return Decision::refuse(Error::new(ErrorCode::LoginRequired, "sign in again first"));
     }
     if !is_open(device, now) {
         return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the request was answered or has expired"));
     }
-    let approval = allow.then(|| {
-        Box::new(Approval {
-            user: session.user.clone(),
-            session: session.id.clone(),
-            family: fresh.family(now),
-            granted: Granted {
-                scope: device.scope.clone(),
-                resources: device.resources.clone(),
-                auth_time: session.auth_time,
-                amr: session.amr.clone(),
-                acr: session.acr().to_owned(),
-                nonce: None,
-                claims: Default::default(),
-            },
-        })
-    });
     let event = Event::new(Kind::DeviceAnswered, now).user(&session.user).client(&device.client).session(&session.id);
-    Decision::accept(())
+    let decision = Decision::accept(())
         .and(Change::Stands(Standing {
             user: Some(session.user.clone()),
             client: Some(device.client.clone()),
             session: Some(session.id.clone()),
             ..Standing::default()
         }))
-        .and(Change::AnswerDevice { device: device.handle, approval, at: now })
-        .and(Change::Record(event.detail("allowed", allow)))
+        .and(Change::Record(event.detail("allowed", allow)));
+    if !allow {
+        return decision.and(Change::AnswerDevice { device: device.handle, approval: None, at: now });
+    }
+    let approval = Some(Box::new(approval(device, session, fresh.family(now))));
+    let consent = Consent {
+        user: session.user.clone(),
+        client: device.client.clone(),
+        scope: who.consent.map(|before| before.scope.clone()).unwrap_or_default().either(&device.scope),
+        granted: who.consent.map_or(now, |before| before.granted),
+    };
+    let seen = who.consent.map(|before| before.scope.clone());
+    decision.and(Change::GrantConsent { consent: Box::new(consent), seen }).and(Change::AnswerDevice {
+        device: device.handle,
+        approval,
+        at: now,
+    })
+}
+
+fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
+    Approval {
+        user: session.user.clone(),
+        session: session.id.clone(),
+        family,
+        granted: Granted {
+            scope: device.scope.clone(),
+            resources: device.resources.clone(),
+            auth_time: session.auth_time,
+            amr: session.amr.clone(),
+            acr: session.acr().to_owned(),
+            nonce: None,
+            claims: ClaimsRequest::default(),
+        },
+    }
 }
 
 /// RFC 8628 §3.4: the device polls.

@@ -34,6 +34,7 @@ pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, no
 fn issued_since(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool {
     match family {
         Some(found) => found.family.created >= client.since(),
+        None if client.revived_at.is_some() => claims.iat > client.since().seconds(),
         None => claims.iat >= client.since().seconds(),
     }
 }

@@ -52,19 +52,27 @@ pub enum Step {
     Done(Option<Verified>),
 }
 
-/// Decides. Without a valid hint that names this very session, the person is asked; an address that the client did not
-/// register is never gone to (OR-05).
+impl<'a> Ask<'a> {
+    /// The hint, when it was made for the client that asks.
+    fn vouched(&self) -> Option<&'a Hint> {
+        self.hint.zip(self.client).filter(|(hint, client)| hint.client == client.id).map(|(hint, _)| hint)
+    }
+    /// Where the browser may go afterwards: an address that the client registered, unless a hint was sent that is not
+    /// its own (OR-05).
+    pub fn destination(&self) -> Option<Verified> {
+        let trusted = !self.hint_sent || self.vouched().is_some();
+        Verified::after_logout(self.client.filter(|_| trusted)?, self.post_logout?)
+    }
+}
+
+/// Decides. Without a valid hint that names this very session, the person is asked.
 pub fn decide(ask: &Ask<'_>) -> Step {
-    let vouched = ask.hint.zip(ask.client).filter(|(hint, client)| hint.client == client.id);
-    let to = match (ask.client, ask.post_logout) {
-        (Some(client), Some(uri)) if !ask.hint_sent || vouched.is_some() => Verified::after_logout(client, uri),
-        _ => None,
-    };
+    let (vouched, to) = (ask.vouched(), ask.destination());
     let Some((session, user)) = ask.session else {
         return Step::Done(to.filter(|_| vouched.is_some()));
     };
-    let names_it = vouched
-        .is_some_and(|(hint, _)| hint.user == *user && hint.session.as_ref().is_none_or(|named| named == session));
+    let names_it =
+        vouched.is_some_and(|hint| hint.user == *user && hint.session.as_ref().is_none_or(|named| named == session));
     if names_it { Step::SignOut(to) } else { Step::Confirm(to) }
 }
 

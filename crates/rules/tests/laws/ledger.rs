@@ -161,12 +161,13 @@ impl Ledger {
     }
     /// Ends all that somebody holds, but for one session and what lives and dies with it.
     pub fn end_all_of(&mut self, user: &UserId, except: Option<&SessionId>, why: &'static str) {
-        let theirs = |(id, visit): (&SessionId, &Visit)| (visit.user == *user && Some(id) != except).then(|| id.clone());
+        let theirs =
+            |(id, visit): (&SessionId, &Visit)| (visit.user == *user && Some(id) != except).then(|| id.clone());
         let others: Vec<SessionId> = self.visits.iter().filter_map(theirs).collect();
         others.iter().for_each(|id| self.end_visit(id, why));
         self.end_lines(why, |line| {
-            let spared = except == Some(&line.session)
-                && if line.began.is_some() { !line.is_offline() } else { !line.device };
+            let spared =
+                except == Some(&line.session) && if line.began.is_some() { !line.is_offline() } else { !line.device };
             line.user == *user && !spared
         });
     }

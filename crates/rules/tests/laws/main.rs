@@ -23,5 +23,10 @@ use proptest::test_runner::Config;
 fn cases(everyday: u32) -> Config {
     #[allow(clippy::disallowed_methods, reason = "tests have no configuration of their own")]
     let factor = std::env::var("PORTIERE_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    Config { cases: everyday.saturating_mul(factor), failure_persistence: None, ..Config::default() }
+    Config {
+        cases: everyday.saturating_mul(factor),
+        failure_persistence: None,
+        max_shrink_iters: 4_096,
+        ..Config::default()
+    }
 }

@@ -49,9 +49,13 @@ impl World {
                     visit.dead |= !superseded;
                     None
                 }
-                Some((_, user)) if user.id != visit.user => Some((Law::CookieProves, "it is somebody else's".to_owned())),
+                Some((_, user)) if user.id != visit.user => {
+                    Some((Law::CookieProves, "it is somebody else's".to_owned()))
+                }
                 Some(_) if *superseded => Some((Law::CookieProves, "an old cookie still proves".to_owned())),
-                Some(_) if visit.ended.is_some() => Some((Law::EndedIsDead, format!("a session lives: {:?}", visit.ended))),
+                Some(_) if visit.ended.is_some() => {
+                    Some((Law::EndedIsDead, format!("a session lives: {:?}", visit.ended)))
+                }
                 Some(_) if visit.dead => Some((Law::NothingRevives, "a session".to_owned())),
                 Some(_) => None,
             };
@@ -75,7 +79,11 @@ impl World {
             let (ended, dead) = (line.ended, line.dead);
             line.dead |= line.began.is_some() && !live;
             let ledger = &mut self.ledger;
-            ledger.hold(Law::OneSuccessor, current.is_none() || current == newest, "the newest refresh token is not the one");
+            ledger.hold(
+                Law::OneSuccessor,
+                current.is_none() || current == newest,
+                "the newest refresh token is not the one",
+            );
             if let Some(why) = ended.filter(|_| live || renewable) {
                 ledger.breach(Law::EndedIsDead, format!("a line lives although {why}"));
             }

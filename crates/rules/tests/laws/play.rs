@@ -44,6 +44,8 @@ pub enum Turn {
     Race(Act, Act),
     /// Somebody signs in, allows, and the application redeems.
     Visit { browser: usize, user: u8, client: usize, scope: usize },
+    /// An application goes, and another one of its name comes.
+    Replace { client: usize },
     /// A device asks and waits; somebody signs in and answers; it polls on.
     Pair { browser: usize, user: u8, client: usize, scope: usize, allow: bool },
 }
@@ -63,18 +65,25 @@ impl Play {
             match turn {
                 Turn::One(act) => one(&mut world, act),
                 Turn::Race(first, second) => {
-                    world.race(&|world, fresh| decide(world, fresh, first), &|world, fresh| decide(world, fresh, second));
+                    world.race(&|world, fresh| decide(world, fresh, first), &|world, fresh| {
+                        decide(world, fresh, second)
+                    });
                     world.tick();
                     world.observe();
                 }
                 Turn::Visit { browser, user, client, scope } => {
                     visit(&mut world, (*browser, *user, *client), Shape { scope: *scope, ..Shape::default() });
                 }
+                Turn::Replace { client } => {
+                    one(&mut world, &Act::Manage { client: *client, what: Manage::Remove });
+                    one(&mut world, &Act::Manage { client: *client, what: Manage::Add });
+                }
                 Turn::Pair { browser, user, client, scope, allow } => {
                     one(&mut world, &Act::DeviceAsk { client: *client, scope: *scope });
                     one(&mut world, &Act::DevicePoll { device: 0, other: false });
                     one(&mut world, &Act::SignIn { browser: *browser, user: *user, right: true });
                     one(&mut world, &Act::DeviceAnswer { device: 0, browser: *browser, allow: *allow });
+                    one(&mut world, &Act::DevicePoll { device: 0, other: true });
                     one(&mut world, &Act::DevicePoll { device: 0, other: false });
                 }
             }
@@ -136,9 +145,7 @@ fn decide(world: &World, fresh: &Fresh, act: &Act) -> Plan {
         Act::SetEnabled { user: who, enabled } => Some(people::set_user_enabled(world, &user(who), enabled)),
         Act::RemoveUser { user: who } => Some(people::remove_user(world, &user(who))),
         Act::Manage { client: which, what } => Some(people::manage_client(world, &client(which), what)),
-        Act::DeviceAsk { client: which, scope } => {
-            Some(device_ask(world, fresh, &client(which), SCOPES[scope]))
-        }
+        Act::DeviceAsk { client: which, scope } => Some(device_ask(world, fresh, &client(which), SCOPES[scope])),
         Act::DeviceAnswer { device, browser, allow } => {
             recent(ledger.devices.len(), device).map(|at| device_answer(world, fresh, (at, browser), allow))
         }
@@ -202,7 +209,7 @@ fn daily() -> impl Strategy<Value = Act> {
 fn ending() -> impl Strategy<Value = Act> {
     use Manage::*;
     let browser = || 0usize..3;
-    let what = proptest::sample::select(vec![Disable, Enable, Enable, Narrow, Restore, Remove, Add, Add]);
+    let what = proptest::sample::select(vec![Disable, Enable, Enable, Narrow, Restore, Restore]);
     prop_oneof![
         3 => browser().prop_map(|browser| Act::SignOut { browser }),
         1 => browser().prop_map(|browser| Act::EndOthers { browser }),
@@ -233,14 +240,19 @@ fn turn() -> impl Strategy<Value = Turn> {
         16 => act().prop_map(Turn::One),
         4 => rivals.prop_map(|(first, second)| Turn::Race(first, second)),
         2 => visit.prop_map(|(browser, user, client, scope)| Turn::Visit { browser, user, client, scope }),
+        1 => (0usize..5).prop_map(|client| Turn::Replace { client }),
         1 => pair.prop_map(|(browser, user, client, scope, allow)| Turn::Pair { browser, user, client, scope, allow }),
     ]
 }
 
 /// Sequences of about forty turns, with and without a grace, from a first visit on.
 pub fn plays() -> impl Strategy<Value = Play> {
-    let first = (0usize..4, 0usize..SCOPES.len())
-        .prop_map(|(client, scope)| Turn::Visit { browser: 0, user: 0, client, scope });
+    let first = (0usize..4, 0usize..SCOPES.len()).prop_map(|(client, scope)| Turn::Visit {
+        browser: 0,
+        user: 0,
+        client,
+        scope,
+    });
     let grace = proptest::sample::select(vec![Span::ZERO, Span::seconds(10)]);
     (grace, first, proptest::collection::vec(turn(), 20..45)).prop_map(|(grace, first, mut turns)| {
         turns.insert(0, first);

@@ -27,18 +27,43 @@ fn holder(native: bool) -> Client {
 /// A registered address, bent in one or two places; or anything at all.
 fn asked() -> impl Strategy<Value = String> {
     let piece = proptest::sample::select(vec![
-        "", ":1", ":80", ":65536", ":0", ":", ".evil.test", "@evil.test", "\\@evil.test", "/", "/../", "?", "#", "%2e",
-        " ", "\t", "\0", "A", "é", "://", "//evil.test", ":80@evil.test", "&x", "127.0.0.1", "localhost", "https",
+        "",
+        ":1",
+        ":80",
+        ":65536",
+        ":0",
+        ":",
+        ".evil.test",
+        "@evil.test",
+        "\\@evil.test",
+        "/",
+        "/../",
+        "?",
+        "#",
+        "%2e",
+        " ",
+        "\t",
+        "\0",
+        "A",
+        "é",
+        "://",
+        "//evil.test",
+        ":80@evil.test",
+        "&x",
+        "127.0.0.1",
+        "localhost",
+        "https",
     ]);
-    let bent = (proptest::sample::select(REGISTERED.to_vec()), proptest::collection::vec((any::<usize>(), piece), 0..3))
-        .prop_map(|(known, bends)| {
-            let mut text = known.to_owned();
-            for (at, piece) in bends {
-                let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-                text.insert_str(places[at % places.len()], piece);
-            }
-            text
-        });
+    let bent =
+        (proptest::sample::select(REGISTERED.to_vec()), proptest::collection::vec((any::<usize>(), piece), 0..3))
+            .prop_map(|(known, bends)| {
+                let mut text = known.to_owned();
+                for (at, piece) in bends {
+                    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+                    text.insert_str(places[at % places.len()], piece);
+                }
+                text
+            });
     let port = (2usize..5, any::<u32>()).prop_map(|(which, port)| {
         let host = if which == 4 { "http://[::1]" } else { "http://127.0.0.1" };
         format!("{host}:{port}{}", ["", "", "/cb", "/cb?y", "/"][which])

@@ -1,5 +1,6 @@
 //! Facts in maps: every change with the meaning and the guard that the store gives it, all or nothing.
 
+use rules::Time;
 use rules::decision::{Change, Standing};
 use rules::id::{ClientId, FamilyId, SessionId, UserId};
 use rules::keys::Key;
@@ -12,7 +13,6 @@ use rules::oauth::device::{Device, Stage};
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::token::AccessClaims;
 use rules::oauth::{code, device, family};
-use rules::Time;
 use rules::people::User;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,15 +88,17 @@ impl Tables {
         let client = |id: &ClientId| self.clients.get(id).is_some_and(|client| client.disabled_at.is_none());
         let session = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.ended_at.is_none());
         let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
-        let password = |(id, seen): &(UserId, String)| {
-            self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen))
-        };
+        let password =
+            |(id, seen): &(UserId, String)| self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen));
         must(
             standing.user.as_ref().is_none_or(user)
                 && standing.client.as_ref().is_none_or(client)
                 && standing.session.as_ref().is_none_or(session)
                 && standing.family.as_ref().is_none_or(family)
-                && standing.consent.as_ref().is_none_or(|(user, client, given)| self.given(user, client) == Some(*given))
+                && standing
+                    .consent
+                    .as_ref()
+                    .is_none_or(|(user, client, given)| self.given(user, client) == Some(*given))
                 && standing.password.as_ref().is_none_or(password),
         )
     }
@@ -124,7 +126,8 @@ impl Tables {
                 Ok(())
             }
             Change::EndSessionsOf { user, except, at } => {
-                let theirs = self.sessions.values_mut().filter(|row| row.user == *user && Some(&row.id) != except.as_ref());
+                let theirs =
+                    self.sessions.values_mut().filter(|row| row.user == *user && Some(&row.id) != except.as_ref());
                 theirs.for_each(|row| row.ended_at = row.ended_at.or(Some(*at)));
                 Ok(())
             }
@@ -163,9 +166,7 @@ impl Tables {
                 }
                 _ => Err(Conflict),
             },
-            Change::StartFamily(family) => {
-                must(self.families.insert(family.id.clone(), (**family).clone()).is_none())
-            }
+            Change::StartFamily(family) => must(self.families.insert(family.id.clone(), (**family).clone()).is_none()),
             Change::RotateFamily { family, rotation } => match self.families.get_mut(family) {
                 Some(row)
                     if row.revoked_at.is_none() && row.refresh.as_ref().is_some_and(|r| r.current == rotation.was) =>
@@ -189,9 +190,7 @@ impl Tables {
                 theirs.for_each(|row| row.revoked_at = row.revoked_at.or(Some(*at)));
                 Ok(())
             }
-            Change::IssueOpaque(token) => {
-                must(self.opaque.insert(token.handle.0, token.claims.clone()).is_none())
-            }
+            Change::IssueOpaque(token) => must(self.opaque.insert(token.handle.0, token.claims.clone()).is_none()),
             Change::DropOpaque(handle) => {
                 self.opaque.remove(&handle.0);
                 Ok(())
@@ -216,9 +215,7 @@ impl Tables {
                 self.consents.remove(&(user.clone(), client.clone()));
                 Ok(())
             }
-            Change::AddClient(client) => {
-                must(self.clients.insert(client.id.clone(), (**client).clone()).is_none())
-            }
+            Change::AddClient(client) => must(self.clients.insert(client.id.clone(), (**client).clone()).is_none()),
             Change::SaveClient(client) => must(self.clients.insert(client.id.clone(), (**client).clone()).is_some()),
             Change::RemoveClient(client) => {
                 self.consents.retain(|(_, to), _| to != client);

@@ -66,9 +66,10 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
         }
         Command::Config(command) => Ok(show(&global, &command.run(global.sources(Vec::new()))?)),
         Command::Version => Ok(show(&global, &version())),
-        Command::Completions { shell } => Ok(print(&docs::completions(shell))),
-        Command::Man(man) => Ok(print(&man.page()?)),
-        Command::Load(options) => {
+        Command::Completions { shell } => Ok(print(docs::completions(shell))),
+        Command::Man(man) => Ok(print(man.page()?)),
+        Command::Load(mut options) => {
+            options.json |= global.json;
             load::cli::main(&options, &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }

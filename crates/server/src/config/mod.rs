@@ -17,8 +17,12 @@ mod value;
 pub use options::*;
 pub use public_url::PublicUrl;
 pub use reader::{Problem, Source, declared, variable};
-pub use render::{Shown, example, markdown};
-pub use value::{LogFormat, ProxyHeader, Size, Synchronous, TryIt, Value};
+pub use render::example;
+#[cfg(test)]
+pub use render::markdown;
+pub use value::{LogFormat, ProxyHeader, Synchronous, TryIt};
+#[cfg(test)]
+use value::Size;
 
 use reader::{Given, Reader, find, suggestion};
 use std::path::{Path, PathBuf};
@@ -57,7 +61,8 @@ pub fn environment() -> Vec<(String, String)> {
 }
 
 /// Everything that is wrong with the file at `file`, taken alone.
-pub fn check(file: &Path) -> Vec<Problem> {
+#[cfg(test)]
+fn check(file: &Path) -> Vec<Problem> {
     Config::load(Sources { file: Some(file.to_owned()), ..Sources::default() }).err().unwrap_or_default()
 }
 

@@ -179,7 +179,7 @@ options! {
 
     /// What a password must be.
     "password." password: Password {
-        /// The least number of bytes. NIST SP 800-63B asks for 15 where the password is the only factor.
+        /// The least number of characters. NIST SP 800-63B asks for 15 where the password is the only factor.
         min_length: usize = 8, Start, between(8, 64);
     }
 

@@ -64,10 +64,6 @@ impl PublicUrl {
     pub fn is_localhost(&self) -> bool {
         matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "[::1]")
     }
-    /// The host in lower case, an IPv6 address in brackets.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
     /// The port, given or implied by the scheme.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
@@ -82,10 +78,6 @@ impl PublicUrl {
             (true, 443) | (false, 80) => self.host.clone(),
             (_, port) => format!("{}:{port}", self.host),
         }
-    }
-    /// The origin as a browser writes it (RFC 6454 §6.2).
-    pub fn origin(&self) -> String {
-        format!("{}://{}", if self.https { "https" } else { "http" }, self.authority())
     }
 }
 
@@ -165,7 +157,7 @@ mod tests {
     fn the_text_is_kept_and_the_rest_derived() {
         let url = PublicUrl::parse("https://Login.Example.com:443/realms/a").unwrap();
         assert_eq!(url.as_str(), "https://Login.Example.com:443/realms/a");
-        assert_eq!(url.origin(), "https://login.example.com");
+        assert_eq!(url.authority(), "login.example.com");
         assert_eq!((url.path(), url.port(), url.is_https()), ("/realms/a", 443, true));
         let local = PublicUrl::parse("http://[::1]:8080").unwrap();
         assert_eq!((local.authority().as_str(), local.path(), local.is_localhost()), ("[::1]:8080", "", true));

@@ -34,11 +34,15 @@ pub fn example() -> String {
             let _ = writeln!(out, "[{header}]");
         }
         for option in section.options {
-            let _ = write!(out, "\n{}", comment(option.doc));
+            let _ = write!(out, "\n{}# Takes {}.{}\n", comment(option.doc), (option.takes)(), live(option));
             let _ = writeln!(out, "#{}", assignment(section, option));
         }
     }
     out
+}
+
+fn live(option: &Declared) -> &'static str {
+    if option.when == When::Live { " Its file is read again when it changes." } else { "" }
 }
 
 fn comment(doc: &str) -> String {
@@ -54,6 +58,7 @@ fn assignment(section: &Section, option: &Declared) -> String {
 }
 
 /// The page `docs/config.md`.
+#[cfg(test)]
 pub fn markdown() -> String {
     let mut out = String::from(
         "# Configuration
@@ -83,6 +88,7 @@ is read again when it changes.
     out
 }
 
+#[cfg(test)]
 fn row(option: &Declared) -> String {
     let default = (option.default)().map_or(option.computed.to_owned(), |value| format!("`{value}`"));
     let live = if option.when == When::Live { " *live*" } else { "" };
@@ -95,6 +101,7 @@ fn row(option: &Declared) -> String {
     format!("| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
 
+#[cfg(test)]
 fn sentence(doc: &str) -> String {
     doc.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

@@ -125,7 +125,7 @@ impl Refusal {
                 Reason::BadRequest,
             ),
             Refusal::Forgery => {
-                new(StatusCode::FORBIDDEN, "invalid_request", "the form does not come from our page", Reason::Forbidden)
+                new(StatusCode::FORBIDDEN, "invalid_request", "the form does not come from our page", Reason::ForeignForm)
             }
             Refusal::Stale => new(
                 StatusCode::FORBIDDEN,

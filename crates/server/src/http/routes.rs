@@ -32,7 +32,10 @@ pub fn router(site: Site) -> Router {
     let oauth_metadata = Router::new()
         .route(&format!("/.well-known/oauth-authorization-server{base}"), only_get(get(metadata::discovery)))
         .layer(middleware::from_fn(cors::everybody));
-    let realm = if base.is_empty() { realm } else { Router::new().nest(&base, realm) };
+    let realm = match base.as_str() {
+        "" => realm,
+        base => Router::new().nest(base, realm).route(&format!("{base}/"), only_get(get(home::home))),
+    };
     Router::new()
         .merge(realm)
         .merge(oauth_metadata)

@@ -1,7 +1,8 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
 use crate::config::{Config, PublicUrl};
-use crate::net::Proxies;
+use crate::net::{Caps, Proxies};
+use crate::boot::Instance;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct Inside {
     pub try_it: bool,
     /// Whose forwarded headers are believed.
     pub proxies: Proxies,
+    /// The connections that are open.
+    pub caps: Arc<Caps>,
     /// The largest body, in bytes.
     pub body_size: usize,
     /// The longest time for a body.
@@ -54,19 +57,21 @@ pub struct Jwks {
 
 impl Site {
     /// The doors of one realm.
-    pub fn new(config: &Config, url: PublicUrl, app: App, sqlite: Arc<Sqlite>, try_it: bool, proxies: Proxies) -> Self {
+    pub fn new(config: &Config, url: PublicUrl, instance: &Instance, try_it: bool, caps: Arc<Caps>) -> Self {
         let mut hosts = vec![url.authority()];
         if url.is_localhost() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
         }
+        let app = instance.app.clone();
         let discovery = rules::oauth::discovery::document(&app.realm).to_string();
         Site(Arc::new(Inside {
             app,
-            sqlite,
+            sqlite: Arc::clone(&instance.sqlite),
             hosts,
             brand: config.brand.name.clone(),
             try_it,
-            proxies,
+            proxies: Proxies::of(config),
+            caps,
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,

@@ -16,10 +16,10 @@ mod tls;
 
 pub use address::{AddressKey, Cidr, CidrError};
 pub use body::{BodyError, read_body};
-pub use caps::{Caps, Place};
-pub use forwarded::{Client, Proto, Proxies, client_address};
+pub use caps::Caps;
+pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
-pub use serve::{Answers, Stopped, serve};
+pub use serve::serve;
 pub use tls::{TlsError, TlsReload};
 
 use crate::config::Config;

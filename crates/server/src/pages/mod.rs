@@ -31,7 +31,7 @@ mod samples;
 mod tests;
 
 pub use account::{AccountPage, ApplicationRow, Notice, Profile, SessionRow};
-pub use assets::{Asset, assets};
+pub use assets::assets;
 pub use chrome::{Back, Brand, Chrome};
 pub use consent::ConsentPage;
 pub use device::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};

@@ -13,8 +13,6 @@ pub enum Problem {
     UsernameTaken,
     /// The e-mail address is not one.
     Email,
-    /// The e-mail address belongs to another account.
-    EmailTaken,
     /// A name is longer than can be kept.
     Name,
     /// The password has fewer bytes than the minimum.
@@ -48,7 +46,7 @@ impl Problem {
         match self {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameTaken => Some("username"),
-            Problem::Email | Problem::EmailTaken => Some("email"),
+            Problem::Email => Some("email"),
             Problem::Name => Some("name"),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
@@ -65,7 +63,6 @@ impl Problem {
             Problem::Username => "problem.username",
             Problem::UsernameTaken => "problem.username_taken",
             Problem::Email => "problem.email",
-            Problem::EmailTaken => "problem.email_taken",
             Problem::Name => "problem.name",
             Problem::PasswordLong => "problem.password_long",
             Problem::PasswordCommon => "problem.password_common",

@@ -20,8 +20,8 @@ pub enum Reason {
     Denied,
     /// The form is too old or was opened in another browser: begin again.
     Stale,
-    /// The signed-in person may not see this.
-    Forbidden,
+    /// The form was sent from another site.
+    ForeignForm,
     /// There is no such page.
     NotFound,
     /// The page exists but not for this method.
@@ -59,7 +59,7 @@ impl Reason {
             Reason::WrongScope => "error.wrong_scope",
             Reason::Denied => "error.denied",
             Reason::Stale => "error.stale",
-            Reason::Forbidden => "error.forbidden",
+            Reason::ForeignForm => "error.foreign_form",
             Reason::NotFound => "error.not_found",
             Reason::WrongMethod => "error.wrong_method",
             Reason::TooLarge => "error.too_large",

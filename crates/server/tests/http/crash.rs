@@ -26,7 +26,10 @@ fn client(app: &App, browser: &Browser, over: &AtomicBool) -> Ledger {
     let mut turn = 0;
     while !over.load(Ordering::Acquire) {
         turn += 1;
-        let Some(code) = send(Call::get(&ask).cookies(&browser.jar)).map(|answer| answer.landed()["code"].clone()) else { break };
+        let Some(code) = send(Call::get(&ask).cookies(&browser.jar)).map(|answer| answer.landed()["code"].clone())
+        else {
+            break;
+        };
         let Some(answer) = send(app.redemption(&code)) else { break };
         ledger.redeemed.push(code);
         let mut token = Tokens::of(&answer).refresh;
@@ -56,7 +59,9 @@ fn newcomers(server: &'static Server, over: &AtomicBool) -> Ledger {
     let mut ledger = Ledger::default();
     while !over.load(Ordering::Acquire) {
         let mut browser = Browser::new(server);
-        let Some(page) = Call::get("/signup").try_send(server.port).filter(|answer| answer.status == 200) else { break };
+        let Some(page) = Call::get("/signup").try_send(server.port).filter(|answer| answer.status == 200) else {
+            break;
+        };
         page.all("set-cookie").into_iter().for_each(|line| browser.jar.keep(line));
         let form = Form::find(&page.text(), "/signup").unwrap();
         let form = form.fill("username", &unique("crash")).fill("password", "gorse violet anvil 41");
@@ -106,7 +111,8 @@ fn r1_kill_9_under_load_loses_nothing_that_was_acknowledged() {
         });
         server.restart();
         for ledger in ledgers {
-            acknowledged += ledger.redeemed.len() + ledger.current.len() + ledger.revoked.len() + ledger.signed_up.len();
+            acknowledged +=
+                ledger.redeemed.len() + ledger.current.len() + ledger.revoked.len() + ledger.signed_up.len();
             check(&app, ledger);
         }
     }

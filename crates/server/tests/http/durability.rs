@@ -27,7 +27,8 @@ fn judge(trace: &str) -> Verdict {
         let resumed = call.starts_with("<... ");
         let name = call.trim_start_matches("<... ").split(['(', ' ']).next().unwrap_or("");
         let on_log = call.split('>').next().is_some_and(|first| first.ends_with("-wal"));
-        let on_socket = call.split('>').next().is_some_and(|first| first.contains("socket:[") || first.contains("TCP:["));
+        let on_socket =
+            call.split('>').next().is_some_and(|first| first.contains("socket:[") || first.contains("TCP:["));
         match name {
             "pwrite64" | "pwritev" | "write" if on_log && !resumed => {
                 dirty = true;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn rc_01_co_05_a_code_is_redeemed_once_and_the_rush_revokes_it() {
-    // red without the guard `redeemed_at IS NULL` in store/tables/changes.rs (RedeemCode).
+    // red without both the guard `redeemed_at IS NULL` in store/tables/codes.rs and the unique name of the family that a
+    // code begins (store/schema.rs): either alone holds.
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
@@ -25,7 +26,7 @@ fn rc_01_co_05_a_code_is_redeemed_once_and_the_rush_revokes_it() {
 
 #[test]
 fn rc_02_rt_01_in_grace_all_get_the_one_successor() {
-    // red without the guard on the current handle in store/tables/changes.rs (RotateFamily).
+    // red without `current_hash = ?` in store/tables/families.rs, rotate.
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::new(server);
@@ -42,7 +43,7 @@ fn rc_02_rt_01_in_grace_all_get_the_one_successor() {
 
 #[test]
 fn rc_02_rt_01_without_grace_one_wins_and_the_family_is_revoked() {
-    // red without the guard on the current handle in store/tables/changes.rs (RotateFamily).
+    // red without `current_hash = ?` in store/tables/families.rs, rotate.
     let server = strict_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::new(server);
@@ -151,8 +152,12 @@ fn rc_09_a_client_id_and_an_owner_are_given_once() {
     let link = std::fs::read_to_string(server.data().join("setup-link")).unwrap();
     let token = link.trim().rsplit('#').next().unwrap();
     let won = at_once(20, |at| {
-        let fields =
-            [("token", token), ("username", &format!("owner{at}")), ("email", ""), ("password", "gorse violet anvil 41")];
+        let fields = [
+            ("token", token),
+            ("username", &format!("owner{at}")),
+            ("email", ""),
+            ("password", "gorse violet anvil 41"),
+        ];
         server.send(&Call::post("/setup", &fields).header("origin", &server.issuer)).status
     });
     assert_eq!(won.iter().filter(|status| **status == 303).count(), 1, "{won:?}");

@@ -33,10 +33,14 @@ impl Question for SetupLink {
     }
 }
 
-/// Makes a realm unless it is there.
-pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Write {
-    let sql = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
-    write(sql, values![realm, issuer, now], Must::Any)
+/// Makes a realm unless it is there, and notes its issuer. The second statement touches a row when that has changed.
+pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Vec<Write> {
+    let insert = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
+    let update = "UPDATE realms SET issuer = ? WHERE id = ? AND issuer <> ?";
+    vec![
+        write(insert, values![realm, issuer, now], Must::Any),
+        write(update, values![issuer, realm, issuer], Must::Any),
+    ]
 }
 
 pub(super) fn offer_setup(realm: &RealmId, link: Handle, expires: Time) -> Vec<Write> {

@@ -3,15 +3,14 @@
 use crate::ledger::{IssuedCode, Law, Line};
 use crate::world::{Plan, RESOURCES, World};
 use rules::decision::Change;
-use rules::id::{ClientId, UserId};
-use rules::login::session::Session;
+use rules::id::{ClientId, SessionId, UserId};
 use rules::oauth::authorize::{Request, read};
 use rules::oauth::code::Code;
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::oauth::step::{Facts, Progress, Step, issue, next};
 use rules::secret::base64url;
-use rules::{Fresh, Secret, Span};
+use rules::{Fresh, Secret, Span, Time};
 use sha2::{Digest, Sha256};
 
 /// What a request asks for, by number.
@@ -92,7 +91,8 @@ fn advance(world: &World, fresh: &Fresh, mut flow: Flow, answer: Option<bool>) -
     let redirect = client.redirect_uris.first().map_or("https://nowhere.test/", String::as_str);
     let Ok(request) = read(&flow.params(redirect), Some(client), &world.realm) else { return Plan::nothing() };
     let session = world.proved(flow.browser);
-    let consent = session.as_ref().and_then(|(_, user)| world.tables.consents.get(&(user.id.clone(), client.id.clone())));
+    let consent =
+        session.as_ref().and_then(|(_, user)| world.tables.consents.get(&(user.id.clone(), client.id.clone())));
     let hint = flow.hint();
     let facts = Facts { client, session: session.as_ref(), consent, hint: hint.as_ref() };
     let step = next(&request, &facts, flow.progress, &world.realm, world.now);
@@ -118,15 +118,22 @@ fn advance(world: &World, fresh: &Fresh, mut flow: Flow, answer: Option<bool>) -
     let (Some(code), Some(text), Some((session, _))) = (code, text, session) else {
         unreachable!("a response without a code, or without anybody")
     };
-    Plan::of(decision.changes, move |world| issued(world, &flow, &request, code, text, &session))
+    let proof = (session.id, world.ledger.visits[&code.session].auth_time);
+    Plan::of(decision.changes, move |world| issued(world, &flow, &request, (code, text), proof))
 }
 
-#[allow(clippy::too_many_arguments, reason = "everything that a code is checked against")]
-fn issued(world: &mut World, flow: &Flow, request: &Request, code: Code, text: Secret, session: &Session) {
+/// A code, with the session that yielded it and when its person had proved who they are when it was decided.
+fn issued(
+    world: &mut World,
+    flow: &Flow,
+    request: &Request,
+    (code, text): (Code, Secret),
+    (session, proved): (SessionId, Time),
+) {
     let trusted = world.tables.clients[&code.client].trusted;
     let ledger = &mut world.ledger;
     ledger.meet("code");
-    ledger.use_visit(&session.id, world.now);
+    ledger.use_visit(&session, world.now);
     let pair = (code.user.clone(), code.client.clone());
     if flow.progress.consented {
         ledger.meet("consent");
@@ -140,10 +147,9 @@ fn issued(world: &mut World, flow: &Flow, request: &Request, code: Code, text: S
 
     let expected = flow.expected().is_none_or(|who| who == code.user);
     ledger.hold(Law::ExpectedPerson, expected, "a code for somebody else than the application expects");
-    let visit = &ledger.visits[&session.id];
-    let fresh = visit.auth_time >= flow.progress.started;
-    let young = flow.shape.max_age.is_none_or(|age| visit.auth_time + Span::seconds(age) >= world.now);
-    let (told, whose) = (visit.auth_time == code.granted.auth_time, visit.user == code.user);
+    let fresh = proved >= flow.progress.started;
+    let young = flow.shape.max_age.is_none_or(|age| proved + Span::seconds(age) >= world.now);
+    let (told, whose) = (proved == code.granted.auth_time, ledger.visits[&session].user == code.user);
     ledger.hold(Law::SignInIsAsAsked, fresh || !request.prompt.login, "prompt=login without a new sign-in");
     ledger.hold(Law::SignInIsAsAsked, fresh || young, "a sign-in older than max_age");
     ledger.hold(Law::SignInIsAsAsked, told && whose, "a code that tells of another sign-in");
@@ -151,7 +157,7 @@ fn issued(world: &mut World, flow: &Flow, request: &Request, code: Code, text: S
     let line = Line {
         client: code.client,
         user: code.user,
-        session: session.id.clone(),
+        session,
         granted: code.granted,
         by_consent: !trusted || flow.progress.consented,
         device: false,

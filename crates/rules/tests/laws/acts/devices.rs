@@ -38,6 +38,9 @@ pub fn device_answer(world: &World, fresh: &Fresh, (which, browser): (usize, usi
     let Some((session, _)) = world.proved(browser) else { return Plan::nothing() };
     let handle = world.ledger.devices[which].code.handle();
     let Some(device) = world.tables.devices.get(&handle.0) else { return Plan::nothing() };
+    if world.tables.client(&device.client).is_none() {
+        return Plan::nothing();
+    }
     let decision = answer(device, allow, &session, world.now, fresh);
     if decision.reply.is_err() {
         return Plan::nothing();
@@ -81,16 +84,18 @@ pub fn device_poll(world: &World, fresh: &Fresh, which: usize, other: bool) -> P
     let may = |client: &&Client| client.is_enabled() && client.may(Grant::DeviceCode);
     let presenter = world.tables.clients.values().filter(may).find(|client| (client.id != asked.client) == other);
     let Some(client) = presenter else { return Plan::nothing() };
-    let (handle, interval_s) = (asked.code.handle(), asked.interval_s);
+    let (handle, interval_s, known) = (asked.code.handle(), asked.interval_s, asked.ended.is_none());
     let early = asked.polled.is_some_and(|polled| polled + Span::seconds(interval_s) > world.now);
     let found = world.tables.device(&handle.0);
     let pending = found.as_ref().is_some_and(|found| matches!(found.device.stage, Stage::Pending));
     let decision = poll(client, found.as_ref(), &world.context(), (world.now, fresh));
     Plan::of(decision.changes, move |world| {
         let code = decision.reply.as_ref().err().map(|error| error.code);
-        if pending && !other {
+        if pending && known && !other {
             waited(world, which, (early, interval_s), code);
         }
+        let told = code.is_some_and(|code| code != ErrorCode::InvalidGrant);
+        world.ledger.hold(Law::DeviceYieldsOnce, !(other && told), "another client learns how a request stands");
         let Ok(tokens) = decision.reply else { return };
         polled(world, which, other, tokens);
     })

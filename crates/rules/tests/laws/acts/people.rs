@@ -52,8 +52,7 @@ fn signed_in(world: &mut World, browser: usize, user: &UserId, started: Started)
             ledger.hold(Law::CookieProves, same, "a session became somebody else's");
         }
         None => {
-            let visit =
-                Visit { user: user.clone(), started: now, auth_time: now, used: now, ended: None, dead: false };
+            let visit = Visit { user: user.clone(), started: now, auth_time: now, used: now, ended: None, dead: false };
             ledger.visits.insert(session.id.clone(), visit);
         }
     }
@@ -166,6 +165,7 @@ pub fn manage_client(world: &World, id: &ClientId, what: Manage) -> Plan {
     let change = match (what, found) {
         (Manage::Add, None) => Change::AddClient(Box::new(Client { created: now, ..whole })),
         (Manage::Add, Some(_)) | (_, None) => return Plan::nothing(),
+        (Manage::Enable, Some(client)) if client.is_enabled() => return Plan::nothing(),
         (Manage::Disable, Some(client)) => save(Client { disabled_at: Some(now), ..client }),
         (Manage::Enable, Some(client)) => save(Client { disabled_at: None, revived_at: Some(now), ..client }),
         (Manage::Narrow, Some(client)) => save(Client { scope: whole.scope.without("email"), ..client }),

@@ -41,7 +41,7 @@ pub fn routes(site: &Site) -> Router<Site> {
         .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     let document = Bytes::from(openapi::document(site.url.as_str()));
     let described = Router::new()
-        .route("/openapi.json", get(async move || as_json("application/json", document.clone())))
+        .route("/openapi.json", get(async move || as_json(document.clone())))
         .route("/problems/{slug}", get(described))
         .layer(middleware::from_fn(crate::http::cors::everybody));
     Router::new().nest(BASE, doors.merge(described))
@@ -70,11 +70,12 @@ async fn described(
 ) -> Response {
     let door = Door { site: &site, visit: &visit, headers: &headers };
     match Kind::ALL.iter().find(|kind| kind.slug() == slug) {
-        Some(kind) => as_json("application/json", openapi::described(*kind, site.url.as_str()).to_string()),
+        Some(kind) => as_json(openapi::described(*kind, site.url.as_str()).to_string()),
         None => door.refuse(Problem::of(Kind::NotFound)),
     }
 }
 
-fn as_json(content_type: &'static str, body: impl Into<Body>) -> Response {
-    crate::http::reply::plain(StatusCode::OK, content_type, body)
+/// Public: not `no-store`.
+fn as_json(body: impl Into<Body>) -> Response {
+    crate::http::reply::plain(StatusCode::OK, "application/json", body)
 }

@@ -4,7 +4,7 @@ use super::{BASE, openapi};
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl, Sources};
 use crate::http::{Site, router};
-use crate::net::{Peer, Proxies};
+use crate::net::{Caps, Peer};
 use app::admin::clients::ClientSecret;
 use app::sign_up::NewPerson;
 use axum::Router;
@@ -19,7 +19,6 @@ use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tower::ServiceExt;
 
 const ISSUER: &str = "https://id.example.test";
@@ -138,7 +137,7 @@ impl Server {
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let url = PublicUrl::parse(ISSUER).unwrap();
         let instance = Instance::open(&config, &url).await.unwrap();
-        let app = instance.app.clone();
+        let app = &instance.app;
         for (client, secret) in [
             (client("shop", SHOP, false), ClientSecret::Nothing),
             (client("backend", "https://backend.example.test", true), ClientSecret::Given(Secret::new(SECRET))),
@@ -148,7 +147,7 @@ impl Server {
         }
         let ada = NewPerson { username: "ada", email: "ada@example.test", password: PASSWORD.as_bytes() };
         app.add_user(&ada, Role::Member).await.unwrap().unwrap();
-        let site = Site::new(&config, url, app, Arc::clone(&instance.sqlite), false, Proxies::of(&config));
+        let site = Site::new(&config, url, &instance, false, Caps::of(&config));
         Server { doors: router(site), instance, _folder: folder }
     }
 
@@ -448,7 +447,7 @@ async fn only_pages_of_first_party_clients_may_read() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_no_longer_first_party_is_out_at_once() {
+async fn a_client_that_is_disabled_is_out_at_once() {
     let server = Server::start(&[]).await;
     let signed_in = server.sign_in().await;
     let app = &server.instance.app;

@@ -10,38 +10,26 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::header::{self, CONTENT_TYPE};
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use rules::oauth::Error;
 use rules::secret::Secret;
 use serde_json::{Map, Value};
 
 /// `GET` and `POST /oauth2/userinfo`.
-pub async fn userinfo(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    match answer(&site, &method, &uri, &headers, body).await {
+pub async fn userinfo(State(site): State<Site>, Extension(visit): Extension<Visit>, request: Request<Body>) -> Response {
+    match answer(&site, request).await {
         Ok(Some(claims)) => reply::json(StatusCode::OK, serde_json::to_vec(&claims).unwrap_or_default()),
         Ok(None) => unauthenticated(),
         Err(refusal) => refusal.to_bearer(&visit),
     }
 }
 
-async fn answer(
-    site: &Site,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Option<Map<String, Value>>, Refusal> {
-    if extract::query(uri)?.get("access_token").is_some() {
+async fn answer(site: &Site, request: Request<Body>) -> Result<Option<Map<String, Value>>, Refusal> {
+    let (parts, body) = request.into_parts();
+    if extract::query(&parts.uri)?.get("access_token").is_some() {
         return Err(Error::request("an access token does not belong into the query").into());
     }
-    let Some(token) = token(site, method, headers, body).await? else { return Ok(None) };
+    let Some(token) = token(site, &parts.method, &parts.headers, body).await? else { return Ok(None) };
     Ok(Some(site.app.userinfo(token.reveal()).await??))
 }
 

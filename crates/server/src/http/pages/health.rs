@@ -46,6 +46,7 @@ pub async fn ready(State(site): State<Site>) -> Response {
         "problems": problems,
         "warnings": warnings,
         "durability": durability,
+        "connections": { "open": site.caps.open(), "refused": site.caps.refused() },
         "hashing": {
             "waiting": hashing.waiting,
             "running": hashing.running,

@@ -5,6 +5,7 @@ mod stop;
 mod tls;
 mod waiting;
 
+use super::serve::Stopped;
 use super::*;
 use axum::Router;
 use axum::body::Body;

@@ -16,8 +16,20 @@ fn near(good: &str, step: usize) -> Vec<String> {
     }
     let alphabet = (b'a'..=b'z').chain(b'A'..=b'Z').chain(b'0'..=b'9').chain(*b"-_=+/.~");
     near.extend(alphabet.map(|last| format!("{}{}", &good[..good.len() - 1], char::from(last))));
-    near.extend([good.to_uppercase(), good.to_lowercase(), format!(" {good}"), format!("{good} "), format!("{good}\n")]);
-    near.extend([format!("{good}="), format!("{good}=="), format!("{good}."), format!("{good}\u{0}"), format!("\"{good}\"")]);
+    near.extend([
+        good.to_uppercase(),
+        good.to_lowercase(),
+        format!(" {good}"),
+        format!("{good} "),
+        format!("{good}\n"),
+    ]);
+    near.extend([
+        format!("{good}="),
+        format!("{good}=="),
+        format!("{good}."),
+        format!("{good}\u{0}"),
+        format!("\"{good}\""),
+    ]);
     near.retain(|text| text != good);
     near
 }
@@ -27,7 +39,8 @@ fn co_10_access_and_refresh_tokens() {
     // red if the verified-token cache were keyed by a part of the token: app/cache.rs; or a lax from_base64url.
     let server = default_server();
     for format in ["jwt", "opaque"] {
-        let (app, person) = (App::add(server, Grants::Usual, &["--trusted", "--access-token", format]), Person::add(server));
+        let (app, person) =
+            (App::add(server, Grants::Usual, &["--trusted", "--access-token", format]), Person::add(server));
         for _ in 0..scaled(ALTERED_CREDENTIALS) {
             let tokens = app.tokens(&mut Browser::new(server), &person);
             assert!(app.is_active(&tokens.access));
@@ -62,7 +75,11 @@ fn co_10_codes_and_device_codes() {
         let grant = "urn:ietf:params:oauth:grant-type:device_code";
         for text in near(&device, 2) {
             let answer = app.post("/oauth2/token", &[("grant_type", grant), ("device_code", &text)]);
-            assert!(["invalid_grant", "invalid_request"].contains(&answer.error().as_str()), "{text}: {}", answer.text());
+            assert!(
+                ["invalid_grant", "invalid_request"].contains(&answer.error().as_str()),
+                "{text}: {}",
+                answer.text()
+            );
         }
     }
 }

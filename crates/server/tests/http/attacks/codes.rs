@@ -109,10 +109,16 @@ fn co_08_a_code_travels_in_the_body_of_a_post() {
     // red without the check of the query in server/http/oauth/token.rs, authenticated.
     let (app, person, mut browser) = setting();
     let code = app.code(&mut browser, &person, &app.ask());
-    let target = format!("/oauth2/token?code={code}");
-    let fields = [("grant_type", "authorization_code"), ("redirect_uri", &app.redirect), ("code_verifier", VERIFIER)];
-    app.post(&target, &fields).must_fail(400, "invalid_request");
-    app.server.get(&target).must_be(405);
+    let fields = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", &app.redirect),
+        ("code_verifier", VERIFIER),
+    ];
+    for query in [format!("code={code}"), format!("code_verifier={VERIFIER}"), "x=y".into()] {
+        app.post(&format!("/oauth2/token?{query}"), &fields).must_fail(400, "invalid_request");
+    }
+    app.server.get(&format!("/oauth2/token?code={code}")).must_be(405);
     Tokens::of(&app.redeem(&code));
 }
 
@@ -189,7 +195,8 @@ fn pk_05_no_two_secrets_are_alike_and_no_bit_leans() {
         .collect();
     assert_eq!(jtis.len(), count);
     // The secret half of a code, six bits a character: each bit is set about half the time.
-    let tails: Vec<Vec<u8>> = codes.iter().map(|code| code.bytes().rev().skip(1).take(40).map(sextet).collect()).collect();
+    let tails: Vec<Vec<u8>> =
+        codes.iter().map(|code| code.bytes().rev().skip(1).take(40).map(sextet).collect()).collect();
     let expected = count as f64 / 2.0;
     for place in 0..40 {
         for bit in 0..6 {

@@ -138,7 +138,8 @@ fn di_01_a_removed_client_has_nothing_left_and_its_name_revives_nothing() {
 
 #[test]
 fn di_01_an_ended_session_leaves_only_what_outlives_it() {
-    // red without the check of the session in rules/oauth/token.rs (gate) or rules/oauth/family.rs, is_live.
+    // red without each of: the session in rules/oauth/token.rs (admit), in family.rs (is_live), and the end of families and
+    // codes with their session (rules/login/session.rs, leave).
     for format in FORMATS {
         let mut issued = Issued::all(app(format));
         let sign_out = issued.browser.account_form("/account/signout");
@@ -192,7 +193,9 @@ fn di_01_a_disabled_user_signs_in_nowhere() {
     let server = default_server();
     let (app, person) = (app("jwt"), Person::add(server));
     person.change(server, "disable");
-    for target in ["/login".to_owned(), app.ask().target(), app.ask().with("prompt", "login").target(), "/device".into()] {
+    for target in
+        ["/login".to_owned(), app.ask().target(), app.ask().with("prompt", "login").target(), "/device".into()]
+    {
         let mut browser = Browser::new(server);
         let page = browser.get(&target).must_be(200);
         browser.log_in_on(&page, &person.name, &person.password).must_be(422);

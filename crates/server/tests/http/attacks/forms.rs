@@ -35,7 +35,9 @@ fn cs_01_no_change_by_get_or_from_another_site() {
         assert!([200, 403, 405, 410].contains(&by_get.status), "{path}: {}", by_get.status);
         let mut full = fields.clone();
         full.push(("csrf", &csrf));
-        for origin in ["https://evil.test", "null", "https://localhost.evil.test", &format!("{}.evil.test", server.issuer)] {
+        for origin in
+            ["https://evil.test", "null", "https://localhost.evil.test", &format!("{}.evil.test", server.issuer)]
+        {
             let call = Call::post(path, &full).header("origin", origin);
             assert_eq!(browser.send(call).status, 403, "{path} from {origin}");
         }
@@ -88,12 +90,21 @@ fn cs_04_origins_are_compared_whole() {
     let app = App::web(server);
     let good = app.redirect.strip_suffix("/cb").unwrap();
     for path in ["/oauth2/token", "/oauth2/userinfo", "/oauth2/revoke"] {
-        let allowed = server.send(&Call::new("OPTIONS", path).header("origin", good).header("access-control-request-method", "POST"));
+        let allowed = server
+            .send(&Call::new("OPTIONS", path).header("origin", good).header("access-control-request-method", "POST"));
         assert_eq!(allowed.header("access-control-allow-origin"), Some(good), "{path}");
         assert_eq!(allowed.header("access-control-allow-credentials"), None);
         for origin in [
-            "null", "https://evil.test", "https://localhost.evil.test", &format!("{good}.evil.test"), &format!("{good}:8443"),
-            &good.replace("https", "http"), &good.to_uppercase(), &format!("{good}/"), "*", "",
+            "null",
+            "https://evil.test",
+            "https://localhost.evil.test",
+            &format!("{good}.evil.test"),
+            &format!("{good}:8443"),
+            &good.replace("https", "http"),
+            &good.to_uppercase(),
+            &format!("{good}/"),
+            "*",
+            "",
         ] {
             for method in ["OPTIONS", "POST"] {
                 let answer = server.send(&Call::new(method, path).header("origin", origin));
@@ -109,7 +120,18 @@ fn cs_04_pages_are_never_open_to_scripts_of_others() {
     let server = default_server();
     let app = App::web(server);
     let good = app.redirect.strip_suffix("/cb").unwrap();
-    for path in ["/oauth2/authorize", "/oauth2/logout", "/oauth2/introspect", "/oauth2/device", "/login", "/account", "/consent", "/device", "/setup", "/"] {
+    for path in [
+        "/oauth2/authorize",
+        "/oauth2/logout",
+        "/oauth2/introspect",
+        "/oauth2/device",
+        "/login",
+        "/account",
+        "/consent",
+        "/device",
+        "/setup",
+        "/",
+    ] {
         for method in ["GET", "POST", "OPTIONS"] {
             let answer = server.send(&Call::new(method, path).header("origin", good));
             assert!(answer.headers.iter().all(|(name, _)| !name.starts_with("access-control-")), "{method} {path}");

@@ -8,13 +8,24 @@ const SVG: &str = "\"><svg onload=alert(1)>";
 fn pages(browser: &mut Browser, app: &App) -> Vec<Answer> {
     let mut stranger = Browser::new(browser.server);
     let mut pages = vec![
-        stranger.get("/"), stranger.get("/login"), stranger.get("/setup"), stranger.get("/nothing"),
-        stranger.get("/device"), stranger.get("/oauth2/authorize"), stranger.get(&app.ask().target()),
-        stranger.get("/oauth2/logout"), stranger.send(Call::get("/login").header("host", "evil.test")),
-        stranger.send(Call::new("DELETE", "/login")), stranger.get("/try"), stranger.get("/login?flow=x"),
+        stranger.get("/"),
+        stranger.get("/login"),
+        stranger.get("/setup"),
+        stranger.get("/nothing"),
+        stranger.get("/device"),
+        stranger.get("/oauth2/authorize"),
+        stranger.get(&app.ask().target()),
+        stranger.get("/oauth2/logout"),
+        stranger.send(Call::get("/login").header("host", "evil.test")),
+        stranger.send(Call::new("DELETE", "/login")),
+        stranger.get("/try"),
+        stranger.get("/login?flow=x"),
     ];
     pages.extend([
-        browser.get("/account"), browser.get("/device"), browser.get("/oauth2/logout"), browser.get(&app.ask().target()),
+        browser.get("/account"),
+        browser.get("/device"),
+        browser.get("/oauth2/logout"),
+        browser.get(&app.ask().target()),
         browser.get(&app.ask().with("prompt", "select_account").target()),
         browser.get(&app.ask().with("prompt", "login").target()),
     ]);
@@ -37,7 +48,8 @@ fn hd_01_every_page_forbids_frames_and_foreign_scripts() {
         assert_eq!(page.header("cache-control"), Some("no-store"));
         let text = page.text();
         let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or("");
-        assert!(text.matches("<script").count() == text.matches(&format!("<script nonce=\"{nonce}\"")).count());
+        let scripts = text.split("<script").skip(1).filter_map(|tag| tag.split('>').next());
+        scripts.for_each(|tag| assert!(tag.contains(&format!("nonce=\"{nonce}\"")), "{tag}"));
         assert!(!text.contains(" onload=") && !text.contains(" onclick=") && !text.contains(" style=\""), "{text}");
     }
     let home = browser.get("/account");
@@ -133,7 +145,16 @@ fn xs_01_whatever_comes_in_is_text_on_a_page() {
         })
         .collect();
     let escaped: String = form_urlencoded::byte_serialize(SVG.as_bytes()).collect();
-    for path in ["/login?flow=", "/signup?flow=", "/device?user_code=", "/oauth2/logout?state=", "/account?done=", "/nothing?", "/assets/", "/"] {
+    for path in [
+        "/login?flow=",
+        "/signup?flow=",
+        "/device?user_code=",
+        "/oauth2/logout?state=",
+        "/account?done=",
+        "/nothing?",
+        "/assets/",
+        "/",
+    ] {
         answers.push(server.get(&format!("{path}{escaped}")));
         answers.push(browser.get(&format!("{path}{escaped}")));
     }
@@ -189,9 +210,20 @@ fn pr_02_and_px_01_the_configured_name_is_the_only_one() {
     // red if Site::serves took any host, or if links were built from the request: server/http/front.rs.
     let server = default_server();
     let headers = [
-        "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-server",
-        "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-host", "x_forwarded_host", "x-user",
-        "remote-user", "x-remote-user",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-forwarded-port",
+        "x-forwarded-prefix",
+        "x-forwarded-server",
+        "x-original-host",
+        "x-original-url",
+        "x-original-uri",
+        "x-rewrite-url",
+        "x-host",
+        "x_forwarded_host",
+        "x-user",
+        "remote-user",
+        "x-remote-user",
     ];
     let mut call = Call::get("/.well-known/openid-configuration").header("forwarded", "host=evil.test;proto=https");
     for name in headers {

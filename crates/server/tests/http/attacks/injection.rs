@@ -4,8 +4,18 @@ use crate::support::*;
 use serde_json::Value;
 
 const HOSTILE: [&str; 12] = [
-    "' OR 1=1--", "'; DROP TABLE users;--", "\" OR \"\"=\"", "*)(uid=*", "*", "%", "_", "\\", "a\\' OR 1=1--", "${jndi:x}",
-    "$(id)", "../../etc/passwd",
+    "' OR 1=1--",
+    "'; DROP TABLE users;--",
+    "\" OR \"\"=\"",
+    "*)(uid=*",
+    "*",
+    "%",
+    "_",
+    "\\",
+    "a\\' OR 1=1--",
+    "${jndi:x}",
+    "$(id)",
+    "../../etc/passwd",
 ];
 
 #[test]
@@ -20,13 +30,19 @@ fn in_01_no_parameter_is_part_of_a_statement() {
         app.redeem(text).must_fail(400, "invalid_grant");
         app.refresh(text).must_fail(400, "invalid_grant");
         assert!(!app.is_active(text));
-        server.post("/oauth2/token", &[("grant_type", "client_credentials"), ("client_id", text), ("client_secret", text)])
+        server
+            .post(
+                "/oauth2/token",
+                &[("grant_type", "client_credentials"), ("client_id", text), ("client_secret", text)],
+            )
             .must_fail(401, "invalid_client");
         let end = [("csrf", csrf.as_str()), ("id", text)];
         assert_eq!(browser.send(Call::post("/account/sessions/revoke", &end)).status, 404, "{text}");
         let remove = [("csrf", csrf.as_str()), ("client_id", text)];
         assert!([303, 404].contains(&browser.send(Call::post("/account/applications/revoke", &remove)).status));
-        for line in [["user", "show", text], ["client", "show", text], ["client", "remove", text], ["user", "remove", text]] {
+        for line in
+            [["user", "show", text], ["client", "show", text], ["client", "remove", text], ["user", "remove", text]]
+        {
             assert_eq!(server.command(&line, "").code, 1, "{line:?}");
         }
     }

@@ -26,9 +26,9 @@ impl Sinks {
         let server = self.app.server;
         let answer = server.post("/oauth2/userinfo", &[("access_token", token)]);
         assert!([400, 401, 413].contains(&answer.status), "{} {token:.200}", answer.text());
-        if token.len() < 60_000 {
-            assert!(!self.app.is_active(token), "{token:.200}");
-        }
+        let told = self.app.post("/oauth2/introspect", &[("token", token)]);
+        let active = told.status == 200 && told.json()["active"] == Value::Bool(true);
+        assert!(!active && [200, 400, 413].contains(&told.status), "{} {token:.200}", told.text());
     }
 
     /// Nothing takes `token` for an ID token.
@@ -39,8 +39,11 @@ impl Sinks {
         }
         let mut browser = self.browser.clone();
         let ask = self.app.ask().with("id_token_hint", token).with("prompt", "none");
-        let landed = browser.get(&ask.target()).landed();
-        assert_eq!(landed.get("error").map(String::as_str), Some("invalid_request"), "{token:.200}");
+        let answer = browser.get(&ask.target());
+        // A NUL is refused before anything else is read, and so on a page of ours.
+        if answer.status != 400 {
+            assert_eq!(answer.landed().get("error").map(String::as_str), Some("invalid_request"), "{token:.200}");
+        }
         let query = form_urlencoded::byte_serialize(token.as_bytes()).collect::<String>();
         browser.get(&format!("/oauth2/logout?id_token_hint={query}"));
         assert!(browser.is_signed_in(), "{token:.200}");
@@ -118,15 +121,24 @@ fn jw_05_07_edited_claims_need_a_new_signature() {
     for original in [&sinks.tokens.access, &sinks.tokens.id] {
         let real = jwt(original);
         for (claim, value) in [
-            ("sub", json!("admin")), ("exp", json!(9_999_999_999_i64)), ("exp", json!("9999999999")), ("exp", Value::Null),
-            ("nbf", json!(true)), ("iat", json!([])), ("aud", json!([])), ("aud", json!(5)), ("aud", json!({ "a": 1 })),
-            ("scope", json!("openid admin")), ("iss", json!("https://evil.test")),
+            ("sub", json!("admin")),
+            ("exp", json!(9_999_999_999_i64)),
+            ("exp", json!("9999999999")),
+            ("exp", Value::Null),
+            ("nbf", json!(true)),
+            ("iat", json!([])),
+            ("aud", json!([])),
+            ("aud", json!(5)),
+            ("aud", json!({ "a": 1 })),
+            ("scope", json!("openid admin")),
+            ("iss", json!("https://evil.test")),
         ] {
             let mut claims = real.claims.clone();
             claims[claim] = value;
             sinks.nowhere(&unsigned(&real.header, &claims, &encode(&real.signature)));
         }
-        for signature in [String::new(), "A".into(), encode(vec![0; real.signature.len()]), encode([0; 64]), "=".into()] {
+        for signature in [String::new(), "A".into(), encode(vec![0; real.signature.len()]), encode([0; 64]), "=".into()]
+        {
             sinks.nowhere(&unsigned(&real.header, &real.claims, &signature));
         }
     }
@@ -140,10 +152,20 @@ fn jw_10_keys_come_from_our_records_and_never_from_the_token() {
     for original in [&sinks.tokens.access, &sinks.tokens.id] {
         let real = jwt(original);
         for extra in [
-            json!({ "jwk": own.jwk("k") }), json!({ "jku": "http://127.0.0.1:9/" }), json!({ "x5u": "http://127.0.0.1:9/" }),
-            json!({ "x5c": ["MIIB"] }), json!({ "kid": "../../../dev/null" }), json!({ "kid": "' OR 1=1--" }),
-            json!({ "kid": "k".repeat(1024) }), json!({ "kid": "a\u{0}b" }), json!({ "kid": 7 }), json!({ "crit": ["x"] }),
-            json!({ "b64": false }), json!({ "zip": "DEF" }), json!({ "cty": "JWT" }), json!({}),
+            json!({ "jwk": own.jwk("k") }),
+            json!({ "jku": "http://127.0.0.1:9/" }),
+            json!({ "x5u": "http://127.0.0.1:9/" }),
+            json!({ "x5c": ["MIIB"] }),
+            json!({ "kid": "../../../dev/null" }),
+            json!({ "kid": "' OR 1=1--" }),
+            json!({ "kid": "k".repeat(1024) }),
+            json!({ "kid": "a\u{0}b" }),
+            json!({ "kid": 7 }),
+            json!({ "crit": ["x"] }),
+            json!({ "b64": false }),
+            json!({ "zip": "DEF" }),
+            json!({ "cty": "JWT" }),
+            json!({}),
         ] {
             let mut header = real.header.clone();
             header["alg"] = json!("ES256");
@@ -160,11 +182,23 @@ fn jw_11_13_14_malformed_tokens_are_refused_and_harm_nothing() {
     let pbes2 = encode(r#"{"alg":"PBES2-HS256+A128KW","enc":"A128GCM","p2c":2147483647,"p2s":"AAAA"}"#);
     let deep = format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000));
     for token in [
-        format!("{pbes2}.AAAA.AAAA.AAAA.AAAA"), ".".repeat(50_000), "a.b.c".into(), "..".into(), ".".into(), "a".into(),
-        format!("{}.{}.AAAA", encode("[]"), encode("[]")), format!("{}.{}.AAAA", encode("null"), encode("{}")),
+        format!("{pbes2}.AAAA.AAAA.AAAA.AAAA"),
+        ".".repeat(50_000),
+        "a.b.c".into(),
+        "..".into(),
+        ".".into(),
+        "a".into(),
+        format!("{}.{}.AAAA", encode("[]"), encode("[]")),
+        format!("{}.{}.AAAA", encode("null"), encode("{}")),
         format!("{}.{}.AAAA", encode(r#"{"alg":"ES256","alg":"none"}"#), encode("{}")),
-        format!("{}.{}.AAAA", encode(&deep), encode("{}")), format!("{}.{}.AAAA", encode([0xff, 0xfe]), encode("{}")),
-        "é.ü.ß".into(), "\u{0}.a.b".into(), " ".into(), "%00".into(), "e30.e30.".into(), "e30=.e30=.AAAA".into(),
+        format!("{}.{}.AAAA", encode(&deep), encode("{}")),
+        format!("{}.{}.AAAA", encode([0xff, 0xfe]), encode("{}")),
+        "é.ü.ß".into(),
+        "\u{0}.a.b".into(),
+        " ".into(),
+        "%00".into(),
+        "e30.e30.".into(),
+        "e30=.e30=.AAAA".into(),
     ] {
         sinks.nowhere(&token);
     }
@@ -193,7 +227,8 @@ fn jw_16_an_access_token_of_typ_jwt_is_still_no_id_token() {
     // red without the look for client_id in app/authorize.rs, hint.
     let server = default_server();
     let person = Person::add(server);
-    let app = App::add(server, Grants::Usual, &["--trusted", "--access-token-typ", "JWT", "--access-token-alg", "RS256"]);
+    let app =
+        App::add(server, Grants::Usual, &["--trusted", "--access-token-typ", "JWT", "--access-token-alg", "RS256"]);
     let mut browser = Browser::new(server);
     let tokens = app.tokens(&mut browser, &person);
     let sinks = Sinks { app, browser, tokens };
@@ -232,8 +267,27 @@ fn au_05_no_claim_of_a_person_is_one_of_the_protocol() {
     let server = default_server();
     let person = Person::add(server);
     for claim in [
-        "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "amr", "acr", "auth_time", "cnf", "client_id", "scope",
-        "sid", "nonce", "act", "typ", "groups", "role", "email_verified",
+        "iss",
+        "sub",
+        "aud",
+        "exp",
+        "iat",
+        "nbf",
+        "jti",
+        "azp",
+        "amr",
+        "acr",
+        "auth_time",
+        "cnf",
+        "client_id",
+        "scope",
+        "sid",
+        "nonce",
+        "act",
+        "typ",
+        "groups",
+        "role",
+        "email_verified",
     ] {
         let output = server.command(&["user", "set", &person.name, &format!("{claim}=x")], "");
         assert_ne!(output.code, 0, "{claim}");

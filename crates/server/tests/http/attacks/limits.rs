@@ -40,7 +40,9 @@ fn ds_04_long_headers_and_parameters_are_read_or_refused() {
         let answer = Call::get("/login").header(name, &value).try_send(server.port).unwrap();
         assert!([200, 400, 431].contains(&answer.status), "{name}: {}", answer.status);
     }
-    for name in ["scope", "ui_locales", "login_hint", "acr_values", "claims", "state", "nonce", "prompt", "redirect_uri"] {
+    for name in
+        ["scope", "ui_locales", "login_hint", "acr_values", "claims", "state", "nonce", "prompt", "redirect_uri"]
+    {
         let long = app.ask().with(name, &"a ".repeat(10_000)).target();
         let answer = Call::get(&long).try_send(server.port).unwrap();
         assert!([200, 400, 414, 431].contains(&answer.status), "{name}: {}", answer.status);
@@ -54,7 +56,10 @@ fn ds_05_asking_is_not_remembered() {
     let app = App::trusted(server);
     let size = || -> u64 {
         let files = std::fs::read_dir(server.data()).unwrap().flatten();
-        files.filter(|file| !file.file_name().to_string_lossy().ends_with("-shm")).map(|file| file.metadata().unwrap().len()).sum()
+        files
+            .filter(|file| !file.file_name().to_string_lossy().ends_with("-shm"))
+            .map(|file| file.metadata().unwrap().len())
+            .sum()
     };
     let before = size();
     for at in 0..scaled(FLOOD) {

@@ -77,7 +77,8 @@ fn rt_07_a_replay_is_written_down_and_ends_the_family() {
     let events = app.server.command(&["events", "list", "--json"], "");
     if events.code == 0 {
         let sub = jwt(&first.id).claims["sub"].as_str().unwrap().to_owned();
-        let told = events.out.lines().chain([events.out.as_str()]).any(|line| line.contains("reuse") && line.contains(&sub));
+        let told =
+            events.out.lines().chain([events.out.as_str()]).any(|line| line.contains("reuse") && line.contains(&sub));
         assert!(told, "{}: {}", person.name, events.out);
     }
 }

@@ -214,7 +214,8 @@ fn jw_01_02_05_10_11_14_forged_assertions_prove_nothing() {
         header.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         header
     };
-    let unsigned = |alg: &Value| format!("{}.{}.", encode(json!({ "alg": alg }).to_string()), encode(claims.to_string()));
+    let unsigned =
+        |alg: &Value| format!("{}.{}.", encode(json!({ "alg": alg }).to_string()), encode(claims.to_string()));
     let mut forged: Vec<String> =
         [json!("none"), json!("None"), json!("nOnE"), json!(""), Value::Null].iter().map(unsigned).collect();
     forged.push(format!("{}.{}.", encode("{}"), encode(claims.to_string())));
@@ -230,7 +231,11 @@ fn jw_01_02_05_10_11_14_forged_assertions_prove_nothing() {
         keyed.key.sign(&header(json!({ "alg": "RS256" })), &claims),
         keyed.key.sign(&header(json!({ "typ": "at+jwt" })), &claims),
         format!("{}.a.b.c.d", encode(r#"{"alg":"PBES2-HS256+A128KW","enc":"A128GCM","p2c":2147483647}"#)),
-        ".".repeat(2), ".".repeat(900), "a.b.c".into(), String::from("é.é.é"), "..".repeat(5_000),
+        ".".repeat(2),
+        ".".repeat(900),
+        "a.b.c".into(),
+        String::from("é.é.é"),
+        "..".repeat(5_000),
     ]);
     for value in [r#""9999999999""#, "true", "[]", "{}", "1e400", "-1", "1.5e308"] {
         for claim in ["exp", "nbf", "iat"] {

@@ -155,7 +155,8 @@ fn dv_04_the_grant_is_off_by_default_and_a_link_approves_nothing() {
 
 #[test]
 fn rc_05_approving_and_polling_race_for_one_grant() {
-    // red without the guard on the stage in store/tables/devices.rs (RedeemDevice).
+    // red without both `stage = 'approved'` in store/tables/devices.rs, redeem, and the unique name of the family that an
+    // approval begins (store/schema.rs): either alone holds.
     let server = default_server();
     let (app, person) = (app(), Person::add(server));
     let asked = asked(&app);
@@ -174,7 +175,8 @@ fn rc_05_approving_and_polling_race_for_one_grant() {
 
 #[test]
 fn rc_05_parallel_polls_of_an_approved_code_yield_tokens_once() {
-    // red without the guard on the stage in store/tables/devices.rs (RedeemDevice).
+    // red without both `stage = 'approved'` in store/tables/devices.rs, redeem, and the unique name of the family that an
+    // approval begins (store/schema.rs): either alone holds.
     let server = default_server();
     let (app, person) = (app(), Person::add(server));
     let asked = asked(&app);

@@ -66,7 +66,8 @@ fn or_05_an_unregistered_uri_leads_nowhere() {
     // red without Verified::after_logout in rules/oauth/logout.rs, decide.
     let (_, _, browser, tokens) = signed_in();
     let (_, _, _, foreign) = signed_in();
-    for uri in ["https://evil.test/", "https://app.test/bye/", "https://app.test/bye?x", "//evil.test", "javascript:0"] {
+    for uri in ["https://evil.test/", "https://app.test/bye/", "https://app.test/bye?x", "//evil.test", "javascript:0"]
+    {
         for hint in [None, Some(tokens.id.as_str()), Some(foreign.id.as_str()), Some("nonsense")] {
             let mut pairs = vec![("post_logout_redirect_uri", uri)];
             pairs.extend(hint.map(|hint| ("id_token_hint", hint)));

@@ -124,10 +124,10 @@ fn rfc6749_4_4_client_credentials_speak_of_no_person() {
 #[test]
 fn rfc7636_4_6_the_verifier_has_to_fit() {
     let long = "a".repeat(129);
-    for verifier in [None, Some("x".repeat(43).as_str()), Some(CHALLENGE), Some("short"), Some(long.as_str()), Some("")] {
+    for verifier in [None, Some("x".repeat(43).as_str()), Some(CHALLENGE), Some("short"), Some(long.as_str()), Some("")]
+    {
         let (app, code) = with_code();
-        let mut fields =
-            vec![("grant_type", "authorization_code"), ("code", &code), ("redirect_uri", &app.redirect)];
+        let mut fields = vec![("grant_type", "authorization_code"), ("code", &code), ("redirect_uri", &app.redirect)];
         fields.extend(verifier.map(|verifier| ("code_verifier", verifier)));
         app.post("/oauth2/token", &fields).must_fail(400, "invalid_grant");
     }
@@ -198,7 +198,8 @@ fn rfc8707_2_the_resource_is_the_audience() {
     assert_eq!(jwt(&both.access).claims["aud"].as_array().unwrap().len(), 2);
     let one = app.tokens_for(&mut browser, &person, &app.ask().with("resource", "https://one.test/api"));
     assert_eq!(jwt(&one.access).claims["aud"], "https://one.test/api");
-    let wider = [("grant_type", "refresh_token"), ("refresh_token", &one.refresh), ("resource", "https://two.test/api")];
+    let wider =
+        [("grant_type", "refresh_token"), ("refresh_token", &one.refresh), ("resource", "https://two.test/api")];
     app.post("/oauth2/token", &wider).must_fail(400, "invalid_target");
     let foreign = Call::get("/oauth2/userinfo").bearer(&both.access);
     server.send(&foreign).must_fail(401, "invalid_token");

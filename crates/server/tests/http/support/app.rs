@@ -50,7 +50,7 @@ impl App {
     pub fn add(server: &'static Server, grants: Grants, options: &[&str]) -> App {
         let id = unique("app");
         let redirect = format!("https://{id}.test/cb");
-        let mut line = vec!["client", "add", "--id", &id, "--name", &id, "--redirect-uri", &redirect, "--secret-stdin"];
+        let mut line = vec!["client", "add", "--id", &id, "--redirect-uri", &redirect, "--secret-stdin"];
         if matches!(grants, Grants::All) {
             for grant in ["authorization_code", "refresh_token", "client_credentials", "device_code"] {
                 line.extend(["--grant", grant]);
@@ -66,7 +66,7 @@ impl App {
     #[track_caller]
     pub fn public(server: &'static Server, redirect: &str, options: &[&str]) -> App {
         let id = unique("pub");
-        let mut line = vec!["client", "add", "--id", &id, "--name", &id, "--redirect-uri", redirect, "--public"];
+        let mut line = vec!["client", "add", "--id", &id, "--redirect-uri", redirect, "--public"];
         SCOPES[..5].iter().for_each(|scope| line.extend(["--scope", scope]));
         line.extend(options);
         server.must(&line, "");
@@ -217,6 +217,11 @@ impl Tokens {
         assert_eq!(answer.status, 200, "{}", answer.text());
         let json = answer.json();
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
-        Tokens { access: text("access_token"), refresh: text("refresh_token"), id: text("id_token"), json: json.clone() }
+        Tokens {
+            access: text("access_token"),
+            refresh: text("refresh_token"),
+            id: text("id_token"),
+            json: json.clone(),
+        }
     }
 }

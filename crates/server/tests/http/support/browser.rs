@@ -84,7 +84,8 @@ impl Form {
     }
 
     pub fn call(&self) -> Call {
-        let fields: Vec<(&str, &str)> = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let fields: Vec<(&str, &str)> =
+            self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         Call::post(&self.action, &fields)
     }
 }

@@ -6,11 +6,11 @@ mod jwt;
 mod server;
 mod wire;
 
-pub use app::{App, Authorization, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
+pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
-pub use jwt::{EcKey, Jwt, encode, jwt, now};
-pub use server::{Output, Server, default_server, short_server, sign_up_server, strict_server};
-pub use wire::{Answer, Call, pairs_of};
+pub use jwt::{EcKey, encode, jwt, now};
+pub use server::{Server, default_server, short_server, sign_up_server, strict_server};
+pub use wire::{Answer, Call};
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -89,7 +89,9 @@ impl Server {
             port => port,
         };
         let guard = Mutex::new(guard(&folder, child.id()));
-        Server { port, issuer, folder, settings, wrapper, child: Mutex::new(child), guard }
+        let server = Server { port, issuer, folder, settings, wrapper, child: Mutex::new(child), guard };
+        server.wait_until_ready();
+        server
     }
 
     pub fn data(&self) -> PathBuf {
@@ -151,7 +153,11 @@ impl Server {
         assert_eq!(issuer, self.issuer);
         dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
         *self.child.lock().unwrap() = child;
-        let deadline = Instant::now() + Duration::from_secs(10);
+        self.wait_until_ready();
+    }
+
+    fn wait_until_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(30);
         while Call::get("/readyz").try_send(self.port).is_none_or(|answer| answer.status != 200) {
             assert!(Instant::now() < deadline, "not ready: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));

@@ -1,0 +1,64 @@
+"""What the machine is, and what a process of it costs."""
+
+import os
+import statistics
+import struct
+import time
+from pathlib import Path
+
+
+def describe(folder: Path) -> dict:
+    """Everything about the machine that a figure depends on, read at the start of the run."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "kernel": os.uname().release,
+        "load_average": [round(load, 2) for load in os.getloadavg()],
+        "fsync_ms": round(fsync_ms(folder), 2),
+    }
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return os.uname().machine
+
+
+def fsync_ms(folder: Path) -> float:
+    """The time to append 4 KiB to a file and sync it, as the median of 200."""
+    probe = folder / "fsync-probe"
+    took = []
+    with probe.open("wb", buffering=0) as file:
+        for _ in range(200):
+            file.write(bytes(4096))
+            begun = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - begun)
+    probe.unlink()
+    return statistics.median(took) * 1000
+
+
+def rss_mib(pid: int) -> float:
+    """Resident memory of a process, in MiB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"process {pid} has no memory")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far: fields 14 and 15 of proc_pid_stat(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def has_symbol_table(binary: Path) -> bool:
+    """Whether a 64-bit little-endian ELF file has a section of type SHT_SYMTAB."""
+    data = binary.read_bytes()
+    if data[:6] != b"\x7fELF\x02\x01":
+        return False
+    (sections,) = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    return any(struct.unpack_from("<I", data, sections + size * at + 4)[0] == 2 for at in range(count))

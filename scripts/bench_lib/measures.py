@@ -1,0 +1,164 @@
+"""The figures on a small file: starts, memory, sign-ins, requests, writers."""
+
+import shutil
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import machine, programs
+from .figures import Figure, number
+from .place import Place
+from .programs import PORTIERE, Failed, Server, load, pool_rate
+
+# Requests per second of server CPU: title, workload, application, target, best of five other providers on the reference
+# machine.
+REQUESTS = {
+    "jwks": ("JWKS", "jwks", "web-es256", 50_000, 34_600),
+    "introspect": ("introspection", "introspect", "web-es256", 20_000, 5_200),
+    "userinfo": ("userinfo", "userinfo", "web-es256", 20_000, 5_100),
+    "client_credentials": ("client_credentials", "client_credentials", "service", 8_000, 1_370),
+    "refresh": ("refresh, ES256 ID token", "refresh", "web-es256", 4_000, 310),
+    "refresh-rs256": ("refresh, RS256 ID token", "refresh", "web-rs256", 2_200, 310),
+}
+
+
+@dataclass
+class Bench:
+    """A run: what was asked for, and what came out."""
+
+    folder: Path
+    seconds: float
+    rounds: int
+    users: int
+    figures: list[Figure] = field(default_factory=list)
+    settings: list[str] = field(default_factory=list)
+
+    def say(self, what: str) -> None:
+        print(f"  {time.strftime('%H:%M:%S')}  {what}", flush=True)
+
+    def add(self, name: str, runs: list[float], unit: str, *, reference: str = "", least: float | None = None,
+            most: float | None = None, reports: list[dict] | None = None) -> None:
+        """Adds a figure with its lower or upper target, and says what it came to."""
+        target = least if least is not None else most
+        assert target is not None
+        figure = Figure(name, runs, unit, target, least is not None, reference, reports or [])
+        self.figures.append(figure)
+        self.say(f"{name}: {number(figure.value)} {unit}, {figure.verdict}")
+
+    def measure(self, server: Server, place: Place, client: str, workload: str, *more, vus: int = 20) -> dict:
+        """One run of the load generator."""
+        arguments = [*place.arguments(client), *more]
+        return load(server, workload, vus=vus, seconds=self.seconds, arguments=arguments)
+
+
+def start(bench: Bench, place: Place) -> None:
+    """Time from the start of the process to the first 200 of /readyz, and memory at rest."""
+    new = Place(bench.folder / "new").data
+    shutil.rmtree(new, ignore_errors=True)
+    new.parent.mkdir(parents=True, exist_ok=True)
+    with Server(new) as server:
+        first = server.ready_ms
+    bench.add("first start to ready", [first], "ms", most=2000)
+    bench.add("later starts to ready, slowest", [max(starts(new))], "ms", most=150)
+    with Server(place.data) as server:
+        server.settle()
+        idle = machine.rss_mib(server.pid)
+        bench.add("idle memory after start", [idle], "MiB", most=30)
+        load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-rs256"))
+        passed, after = given_back(server)
+        bench.add("idle memory after sign-ins", [after], "MiB", most=30,
+                  reference=f"{idle:.1f} MiB before; lowest after {passed:.0f} s")
+
+
+def given_back(server: Server) -> tuple[float, float]:
+    """Seconds until memory is lowest, and how low, once nobody signs in any more. Hashing threads give theirs back
+    after ten seconds without work."""
+    begun, low = time.monotonic(), (0.0, machine.rss_mib(server.pid))
+    while time.monotonic() - begun < 30:
+        time.sleep(1)
+        now = machine.rss_mib(server.pid)
+        if now < low[1] - 1:
+            low = (time.monotonic() - begun, now)
+    return low
+
+
+def starts(data: Path, count: int = 5) -> list[float]:
+    """Milliseconds to ready of several starts on the same folder."""
+    took = []
+    for _ in range(count):
+        with Server(data) as server:
+            took.append(server.ready_ms)
+    return took
+
+
+def binary(bench: Bench, _: Place) -> None:
+    if not machine.has_symbol_table(PORTIERE):
+        raise Failed("the binary has no symbol table")
+    bench.add("binary, with its symbol table", [PORTIERE.stat().st_size / 1e6], "MB", most=25)
+
+
+def w1(bench: Bench, place: Place) -> None:
+    """Sign-ins with a password beside what the hashing pool alone reaches, in turns."""
+    span = max(2.0, bench.seconds / 2)
+    alone = pool_rate(span)
+    settings = {}
+    # Two hundred who wait for two cores may wait longer than the default lets them.
+    wait = 200 / alone
+    if wait > 0.8 * 3:
+        settings["PORTIERE_HASH_MAX_WAIT"] = f"{int(wait * 3) + 1}s"
+        bench.settings.append(f"hash.max_wait = {settings['PORTIERE_HASH_MAX_WAIT']} for W1 (default 3s): 200 users at "
+                              f"{alone:.0f} hashes/s wait {wait:.1f} s")
+    shares, rates, reports, pools = {20: [], 200: []}, {20: [], 200: []}, {20: [], 200: []}, {20: [], 200: []}
+    with Server(place.data, settings) as server:
+        for turn in range(bench.rounds):
+            for vus in (20, 200):
+                pools[vus].append(pool_rate(span))
+                report = bench.measure(server, place, "web-rs256", "w1", vus=vus)
+                reports[vus].append(report)
+                rates[vus].append(report["iterations_per_second"])
+                shares[vus].append(100 * rates[vus][-1] / pools[vus][-1])
+                bench.say(f"W1, round {turn + 1}: {rates[vus][-1]:.1f}/s at {vus} users, "
+                          f"pool alone {pools[vus][-1]:.1f}/s")
+    for vus in (20, 200):
+        rate, pool = statistics.median(rates[vus]), statistics.median(pools[vus])
+        bench.add(f"W1, {vus} users: share of the pool", shares[vus], "%", least=80, reports=reports[vus],
+                  reference=f"{rate:.1f} of {pool:.1f} hashes/s alone")
+        setbacks = sum(report["failed"] + report["refused"] for report in reports[vus])
+        bench.add(f"W1, {vus} users: failed or refused", [setbacks], "", most=0,
+                  reference=f"{sum(report['iterations'] for report in reports[vus]):,} done")
+    bench.add("W1, 200 users beside 20", [100 * many / few for few, many in zip(rates[20], rates[200])], "%", least=90,
+              reference=f"{statistics.median(rates[20]):.1f}/s at 20 users")
+
+
+def session(bench: Bench, place: Place) -> None:
+    """The same flow with a session cookie instead of a password."""
+    with Server(place.data) as server:
+        reports = [bench.measure(server, place, "web-es256", "w1", "--no-password") for _ in range(bench.rounds)]
+        rs256 = bench.measure(server, place, "web-rs256", "w1", "--no-password")
+    bench.add("W1 without password", [report["iterations_per_second"] for report in reports], "flows/s", least=1000,
+              reports=reports, reference=f"{rs256['iterations_per_second']:.0f} flows/s with RS256 ID tokens")
+
+
+def requests(name: str):
+    """A measure of requests divided by the server's own CPU seconds."""
+    title, workload, client, target, best = REQUESTS[name]
+
+    def measure(bench: Bench, place: Place) -> None:
+        with Server(place.data) as server:
+            reports = [bench.measure(server, place, client, workload) for _ in range(bench.rounds)]
+        rates = [report["server"]["requests_per_cpu_second"] for report in reports]
+        bench.add(title, rates, "per CPU s", least=target, reports=reports,
+                  reference=f"best of five other providers {best:,}")
+
+    return measure
+
+
+def writers(bench: Bench, _: Place) -> None:
+    """64 writers of three-row batches through the store."""
+    found = programs.writers(bench.folder)
+    many = found["store, 64 rate"]
+    bench.add("64 writers beside one at a time", [found["one at a time"]], "x", least=3,
+              reference=f"{many:,.0f} and {found['store, one rate']:,.0f} batches/s")
+    bench.add("64 writers beside plain SQLite", [found["plain SQLite"]], "%", least=75,
+              reference=f"{many:,.0f} and {found['plain SQLite rate']:,.0f} batches/s")

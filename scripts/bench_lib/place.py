@@ -1,0 +1,57 @@
+"""A data folder with people and applications in it."""
+
+import json
+import shutil
+from pathlib import Path
+
+from .programs import PORTIERE, Server, example, run
+
+PASSWORD = "plum-Lantern-47-orbit"
+REDIRECT_URI = "https://app.example.com/callback"
+
+# Applications by name: what the command line is told about each.
+CLIENTS = {
+    "web-rs256": ["--redirect-uri", REDIRECT_URI, "--trusted"],
+    "web-es256": ["--redirect-uri", REDIRECT_URI, "--trusted", "--id-token-alg", "ES256"],
+    "service": ["--grant", "client_credentials"],
+}
+
+# Who signs in during a measurement.
+VISITORS = 1000
+
+
+class Place:
+    """`folder` holds the server's data, secrets of the applications, and a list of people who sign in."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.data = folder, folder / "data"
+
+    def make(self, users: int, sessions: int) -> "Place":
+        """From nothing: through the command line, then in bulk."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        with Server(self.data):
+            self._cli("user", "add", "template", "--email", "template@example.com", "--password-stdin", stdin=PASSWORD)
+            for name, options in CLIENTS.items():
+                made = json.loads(self._cli("client", "add", "--json", "--id", name, *options))
+                self.secret(name).touch(mode=0o600)
+                self.secret(name).write_text(made["client_secret"])
+        example("grow", self.data / "portiere.db", "template", "web-rs256", users, sessions, show=True)
+        names = (number * users // VISITORS for number in range(min(users, VISITORS)))
+        self.people.write_text("".join(f"user-{number:07}:{PASSWORD}\n" for number in names))
+        return self
+
+    def _cli(self, *arguments: str, stdin: str = "") -> str:
+        return run([PORTIERE, *arguments, "--data", self.data], stdin)
+
+    @property
+    def people(self) -> Path:
+        return self.folder / "people.txt"
+
+    def secret(self, client: str) -> Path:
+        return self.folder / f"{client}.secret"
+
+    def arguments(self, client: str) -> list:
+        """What the load generator has to know to come from `client`."""
+        return ["--client", client, "--client-secret-file", self.secret(client), "--redirect-uri", REDIRECT_URI,
+                "--users", self.people]

@@ -1,0 +1,135 @@
+"""The programs that are run: cargo, the server, its command line, the load generator, the examples."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+PORTIERE = RELEASE / "portiere"
+
+# The longest that a server may take to start or to stop, in seconds.
+PATIENCE = 60
+
+
+class Failed(Exception):
+    """Why there is no figure, in one line."""
+
+
+def build() -> None:
+    """Builds what is measured, and what measures."""
+    if subprocess.run([ROOT / "scripts/check-tools", "cc", "cargo"]).returncode:
+        raise Failed("tools are missing")
+    command = ["cargo", "build", "--release", "--locked", "--bin", "portiere"]
+    for package in ("server", "load", "hasher", "store"):
+        command += ["--package", package]
+    for name in ("load", "rate", "writers", "grow"):
+        command += ["--example", name]
+    if subprocess.run(command, cwd=ROOT).returncode:
+        raise Failed("the workspace does not build")
+
+
+def run(command: list, stdin: str = "") -> str:
+    """Standard output of a program that must succeed."""
+    done = subprocess.run([str(part) for part in command], input=stdin, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{Path(command[0]).name} {command[1]}: {done.stderr.strip() or 'failed'}")
+    return done.stdout
+
+
+def example(name: str, *arguments, show: bool = False) -> str:
+    """Runs an example; with `show` its progress goes to the terminal and nothing is returned."""
+    command = [str(part) for part in (RELEASE / "examples" / name, *arguments)]
+    if not show:
+        return run(command)
+    if subprocess.run(command).returncode:
+        raise Failed(f"{name} failed")
+    return ""
+
+
+def pool_rate(seconds: float) -> float:
+    """Passwords a second that the hashing pool alone reaches."""
+    return float(example("rate", "pool", seconds))
+
+
+def writers(folder: Path) -> dict[str, float]:
+    """What the store example measures on the disk of `folder`: two ratios and three rates."""
+    text = example("writers", folder)
+    found = dict(re.findall(r"^64 writers / (one at a time|plain SQLite) +([\d.]+)", text, re.M))
+    rates = re.findall(r"^(plain SQLite|store, one|store, 64).*? ([\d.]+) batches/s", text, re.M)
+    if len(found) != 2 or len(rates) != 3:
+        raise Failed("the writers example says something else than it used to")
+    return {name: float(value) for name, value in [*found.items(), *((f"{who} rate", rate) for who, rate in rates)]}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A running server on a data folder, with the default configuration but for its port and `settings`."""
+
+    def __init__(self, data: Path, settings: dict[str, str] | None = None):
+        self.data, self.port = data, free_port()
+        self.url = f"http://localhost:{self.port}"
+        mine = {name: value for name, value in os.environ.items() if not name.startswith("PORTIERE_")}
+        command = [PORTIERE, "serve", "--data", data, "--listen", f"127.0.0.1:{self.port}"]
+        self.log = (data.parent / f"{data.name}.log").open("ab")
+        begun = time.perf_counter()
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=mine | (settings or {}))
+        self._wait_until_ready()
+        self.ready_ms = (time.perf_counter() - begun) * 1000
+        self.pid = self.process.pid
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
+                    return
+            except (OSError, urllib.error.URLError):
+                time.sleep(0.001)
+        self.stop()
+        raise Failed(f"the server does not start: see {self.log.name}")
+
+    def settle(self) -> None:
+        """Waits until what runs after the start (checks, measurements) has run: a second with next to no CPU."""
+        from .machine import cpu_seconds
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            before = cpu_seconds(self.pid)
+            time.sleep(1)
+            if cpu_seconds(self.pid) - before < 0.05:
+                return
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+
+def load(server: Server, workload: str, *, vus: int, seconds: float, arguments: list) -> dict:
+    """One report of the load generator, without failures."""
+    command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--vus", vus, "--duration",
+               f"{seconds}s", "--warmup", f"{min(2.0, seconds / 3)}s", "--server-pid", server.pid, *arguments]
+    (report,) = json.loads(run(command))["runs"]
+    return report
