@@ -20,12 +20,14 @@ pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
-pub use value::{LogFormat, ProxyHeader, Synchronous, TryIt};
 #[cfg(test)]
 use value::Size;
+pub use value::{LogFormat, ProxyHeader, Synchronous, TryIt};
 
 use reader::{Given, Reader, find, suggestion};
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
 use value::Raw;
 
 /// The variable that names the configuration file when no flag does.

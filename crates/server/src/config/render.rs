@@ -1,7 +1,9 @@
 //! What the table says to people: the example file, the documentation, the effective values.
 
 use super::options::{Config, Declared, SECTIONS, Section, When};
-use super::reader::{Source, variable};
+use super::reader::Source;
+#[cfg(test)]
+use super::reader::variable;
 use std::fmt::Write as _;
 
 /// An option's effective value.

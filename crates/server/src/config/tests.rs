@@ -1,7 +1,7 @@
 //! The table, its sources and its problems.
 
-use super::*;
 use super::value::Value;
+use super::*;
 use rules::Span;
 use std::collections::BTreeSet;
 use std::time::Duration;

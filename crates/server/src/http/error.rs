@@ -124,9 +124,12 @@ impl Refusal {
                 "the body must be application/x-www-form-urlencoded",
                 Reason::BadRequest,
             ),
-            Refusal::Forgery => {
-                new(StatusCode::FORBIDDEN, "invalid_request", "the form does not come from our page", Reason::ForeignForm)
-            }
+            Refusal::Forgery => new(
+                StatusCode::FORBIDDEN,
+                "invalid_request",
+                "the form does not come from our page",
+                Reason::ForeignForm,
+            ),
             Refusal::Stale => new(
                 StatusCode::FORBIDDEN,
                 "invalid_request",

@@ -1,8 +1,8 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
+use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::net::{Caps, Proxies};
-use crate::boot::Instance;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::world::{Plan, World};
 use rules::decision::Change;
 use rules::id::ClientId;
 use rules::oauth::client::{Client, Grant};
-use rules::oauth::device::{FRESH, INTERVAL_S, Stage, answer, ask, poll};
+use rules::oauth::device::{Answerer, FRESH, INTERVAL_S, Stage, answer, ask, poll};
 use rules::oauth::error::Code as ErrorCode;
 use rules::oauth::token::Tokens;
 use rules::{Fresh, Span};
@@ -41,7 +41,9 @@ pub fn device_answer(world: &World, fresh: &Fresh, (which, browser): (usize, usi
     if world.tables.client(&device.client).is_none() {
         return Plan::nothing();
     }
-    let decision = answer(device, allow, &session, world.now, fresh);
+    let consent = world.tables.consents.get(&(session.user.clone(), device.client.clone()));
+    let who = Answerer { session: &session, consent };
+    let decision = answer(device, allow, &who, (world.now, fresh));
     if decision.reply.is_err() {
         return Plan::nothing();
     }
@@ -61,6 +63,8 @@ pub fn device_answer(world: &World, fresh: &Fresh, (which, browser): (usize, usi
         let client = asked.client.clone();
         ledger.hold(Law::DeviceYieldsOnce, !again && !expired, "a request is answered twice or too late");
         let Some(approval) = approval else { return };
+        let agreed = ledger.agreed.entry((approval.user.clone(), client.clone())).or_default();
+        *agreed = agreed.either(&approval.granted.scope);
         let line = Line {
             client,
             user: approval.user,

@@ -16,7 +16,11 @@ use rules::secret::Secret;
 use serde_json::{Map, Value};
 
 /// `GET` and `POST /oauth2/userinfo`.
-pub async fn userinfo(State(site): State<Site>, Extension(visit): Extension<Visit>, request: Request<Body>) -> Response {
+pub async fn userinfo(
+    State(site): State<Site>,
+    Extension(visit): Extension<Visit>,
+    request: Request<Body>,
+) -> Response {
     match answer(&site, request).await {
         Ok(Some(claims)) => reply::json(StatusCode::OK, serde_json::to_vec(&claims).unwrap_or_default()),
         Ok(None) => unauthenticated(),

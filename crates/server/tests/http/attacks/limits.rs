@@ -160,7 +160,8 @@ fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // The server may have hung up already.
+        stream.shutdown(std::net::Shutdown::Write).ok();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok();
         let answer = String::from_utf8_lossy(&answer);

@@ -98,7 +98,7 @@ const PATTERNS: &[&str] = &[
 ];
 
 /// The patterns for one registered URI, its prefixes, and it with each character replaced by a dot.
-pub fn corpus(registered: &str) -> Vec<String> {
+fn corpus(registered: &str) -> Vec<String> {
     let host = registered.strip_prefix("https://").unwrap().split('/').next().unwrap();
     let mut all: Vec<String> = PATTERNS.iter().map(|pattern| pattern.replace("HOST", host)).collect();
     all.extend((0..=registered.len()).map(|end| registered[..end].to_owned()).take(registered.len()));
@@ -228,6 +228,26 @@ fn ru_11_response_types_with_tokens_do_not_exist() {
         assert_eq!(answer.landed()["error"], "unsupported_response_type", "{response_type}");
         assert!(!answer.location().unwrap().contains('#'));
         browser.get(&ask.with("redirect_uri", "https://evil.test/cb").target()).must_stay_here();
+    }
+}
+
+#[test]
+fn ru_13_the_way_back_after_sign_out_is_compared_as_strictly() {
+    // red without `known == asked` in rules/oauth/redirect.rs, Verified::after_logout.
+    let server = default_server();
+    let bye = format!("https://{}.test/bye", unique("bye"));
+    let app = App::add(server, Grants::Usual, &["--trusted", "--post-logout-redirect-uri", &bye]);
+    let hint = app.tokens(&mut Browser::new(server), &Person::add(server)).id;
+    let leave = |uri: &str| {
+        let pairs = [("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", uri)];
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        server.get(&format!("/oauth2/logout?{query}"))
+    };
+    assert_eq!(leave(&bye).location(), Some(bye.as_str()));
+    for uri in corpus(&bye) {
+        let answer = leave(&uri);
+        assert_eq!(answer.location(), None, "{uri}");
+        assert!(!answer.text().contains("evil.test"), "{uri}");
     }
 }
 
