@@ -64,10 +64,12 @@ class Figure:
 
 
 def number(value: float) -> str:
-    """Three figures or so: 34,600 or 78.2 or 0.91."""
+    """Three figures or so: 34,600 or 78.2 or 0.91 or 0.030."""
     if value == int(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"
 
 
 def _space(unit: str) -> str:

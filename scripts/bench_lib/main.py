@@ -10,6 +10,7 @@ from .growth import growth
 from .measures import REQUESTS, Bench
 from .place import Place
 from .programs import PORTIERE, RELEASE, Failed, build
+from .timing import timing
 
 MEASURES = {
     "start": measures.start,
@@ -18,6 +19,7 @@ MEASURES = {
     "session": measures.session,
     **{name: measures.requests(name) for name in REQUESTS},
     "writers": measures.writers,
+    "timing": timing,
     "growth": growth,
 }
 
@@ -31,10 +33,13 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each figure [default: 3; with --quick 1]")
     parser.add_argument("--users", type=int, metavar="N",
                         help="people in the large file, with 5 sessions each [default: 1000000; with --quick 20000]")
+    parser.add_argument("--pairs", type=int, metavar="N",
+                        help="pairs of refusals whose times are compared [default: 1000; with --quick 200]")
     parser.add_argument("--quick", action="store_true", help="short runs: to see that it works, not how fast")
     parser.add_argument("--clean", action="store_true", help="remove what earlier runs left, and end")
     chosen = parser.parse_args(argv)
-    for name, long, short in (("seconds", 10.0, 2.0), ("rounds", 3, 1), ("users", 1_000_000, 20_000)):
+    for name, long, short in (("seconds", 10.0, 2.0), ("rounds", 3, 1), ("users", 1_000_000, 20_000),
+                              ("pairs", 1000, 200)):
         if getattr(chosen, name) is None:
             setattr(chosen, name, short if chosen.quick else long)
         if getattr(chosen, name) <= 0:
@@ -56,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return measure(Bench(folder, chosen.seconds, chosen.rounds, chosen.users), chosen.measures)
+        return measure(Bench(folder, chosen.seconds, chosen.rounds, chosen.users, chosen.pairs), chosen.measures)
     except Failed as why:
         print(f"bench: {why}", file=sys.stderr)
         return 1

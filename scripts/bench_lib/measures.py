@@ -31,6 +31,7 @@ class Bench:
     seconds: float
     rounds: int
     users: int
+    pairs: int
     figures: list[Figure] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
 

@@ -373,6 +373,7 @@ fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Opt
     claims.insert("iss".into(), json!(realm.issuer));
     claims.insert("sub".into(), json!(person.user.id));
     claims.insert("aud".into(), json!(ask.client.id));
+    claims.insert("azp".into(), json!(ask.client.id));
     claims.insert("exp".into(), json!((now + realm.settings.id_ttl).seconds()));
     claims.insert("iat".into(), json!(now.seconds()));
     claims.insert("auth_time".into(), json!(person.granted.auth_time.seconds()));

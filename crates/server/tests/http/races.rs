@@ -108,7 +108,7 @@ fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
 
 #[test]
 fn rc_08_a_disabled_user_has_no_session_that_began_beside_it() {
-    // red without Change::Stands in rules/login/session.rs, enter.
+    // held twice: by Change::Stands in rules/login/session.rs, enter, and by the look at the person in `proved` there.
     let server = default_server();
     for _ in 0..scaled(RACE_ROUNDS) {
         let person = Person::add(server);

@@ -1,0 +1,190 @@
+"""Whether the time of a refusal tells what was wrong: several kinds of request in turn, compared by rank."""
+
+import base64
+import hashlib
+import random
+import re
+import secrets
+import sqlite3
+import statistics
+from collections.abc import Callable
+from contextlib import closing
+from math import sqrt
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from .measures import Bench
+from .place import PASSWORD, REDIRECT_URI, Place
+from .programs import Failed, Server
+from .wire import Answer, Wire
+
+# Rounds that are made before those that count: caches and hashing threads are warm after them.
+WARMUP = 20
+
+# Nothing is throttled: throttling is the same for all kinds, and would be all that is measured.
+SETTINGS = {"PORTIERE_THROTTLE_FREE_FAILURES": "1000", "PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES": "1000000"}
+
+# How far the medians may be apart, in milliseconds, and the AUC from one half: 0.47 to 0.53.
+MEDIANS_APART = 1
+AUC_MARGIN = 0.03
+
+# A kind of request: makes the one of a round, which must be refused.
+Kind = Callable[[int], Answer]
+
+
+def timing(bench: Bench, _: Place) -> None:
+    """Refusals that must not differ: at sign-in, of clients, and of refresh tokens."""
+    rounds = WARMUP + bench.pairs
+    place = Place(bench.folder / "timing").make(3 * rounds, 0)
+    spoil(place, rounds)
+    bench.settings.append("throttle.free_failures = 1000 and throttle.address_free_failures = 1000000 for the timing "
+                          "of refusals (defaults 5 and 50): nothing is throttled, and no account is tried twice")
+    with Server(place.data, SETTINGS) as server, closing(Wire(server.port)) as wire:
+        server.settle()
+        sign_ins(bench, wire)
+        clients(bench, wire)
+        refreshes(bench, place, wire)
+
+
+def username(kind: int, turn: int) -> str:
+    """People of three kinds, in turn: with a password (0), disabled (1), without a password (2)."""
+    return f"user-{3 * turn + kind:07}"
+
+
+def spoil(place: Place, rounds: int) -> None:
+    """Disables one third of the people of a stopped server, and takes the password of another."""
+    with closing(sqlite3.connect(place.data / "portiere.db")) as file:
+        for kind, change in ((1, "disabled_at = created"), (2, "password = NULL")):
+            names = [(username(kind, turn),) for turn in range(rounds)]
+            if file.executemany(f"UPDATE users SET {change} WHERE username = ?", names).rowcount != rounds:
+                raise Failed("the people in the file are called something else")
+        file.commit()
+
+
+def sign_ins(bench: Bench, wire: Wire) -> None:
+    """A wrong password for somebody, and for nobody."""
+    form = sign_in_form(wire.get("/login"))
+
+    def trying(login: Callable[[int], str]) -> Kind:
+        return lambda turn: form(wire, login(turn), "wrong-" + secrets.token_urlsafe(12))
+
+    nobody = f"none-{{:0{len(username(0, 0)) - 5}}}"
+    compare(bench, "sign-in", 422, {
+        "unknown": trying(lambda turn: nobody.format(2 * turn)),
+        "unknown again": trying(lambda turn: nobody.format(2 * turn + 1)),
+        "known": trying(lambda turn: username(0, turn)),
+        "disabled": trying(lambda turn: username(1, turn)),
+        "without password": trying(lambda turn: username(2, turn)),
+    })
+
+
+def clients(bench: Bench, wire: Wire) -> None:
+    """A wrong secret of a client, and of none."""
+    def trying(client: Callable[[], str]) -> Kind:
+        return lambda _: token(wire, client(), secrets.token_urlsafe(32), grant_type="client_credentials")
+
+    def stranger() -> str:
+        return "web-" + secrets.token_hex(3)[1:]
+
+    compare(bench, "client", 401, {
+        "unknown": trying(stranger),
+        "unknown again": trying(stranger),
+        "known": trying(lambda: "web-rs256"),
+    })
+
+
+def refreshes(bench: Bench, place: Place, wire: Wire) -> None:
+    """A refresh token that is another client's, and one that never was."""
+    theirs, secret = refresh_token(place, wire, "web-es256"), place.secret("web-rs256").read_text()
+
+    def trying(presented: Callable[[], str]) -> Kind:
+        return lambda _: token(wire, "web-rs256", secret, grant_type="refresh_token", refresh_token=presented())
+
+    def garbage() -> str:
+        return secrets.token_urlsafe(len(theirs))[:len(theirs)]
+
+    compare(bench, "refresh token", 400, {
+        "garbage": trying(garbage),
+        "garbage again": trying(garbage),
+        "another client's": trying(lambda: theirs),
+    })
+
+
+def compare(bench: Bench, what: str, status: int, kinds: dict[str, Kind]) -> None:
+    """One request of each kind a round, in an order drawn anew. The first two kinds are the same: how far they come out
+    apart is chance, and the reference of the others. Those are compared with the first."""
+    took = {name: [] for name in kinds}
+    for turn in range(WARMUP + bench.pairs):
+        for name in random.sample(list(kinds), len(kinds)):
+            answer = kinds[name](turn)
+            if answer.status != status:
+                raise Failed(f"{what}, {name}: status {answer.status} in place of {status}")
+            if turn >= WARMUP:
+                took[name].append(answer.ms)
+    base, control, *others = took
+    chance = f"{base} beside itself {auc(took[base], took[control]):.3f}, by chance ±{deviation(bench.pairs):.3f}"
+    for name in others:
+        one, other = statistics.median(took[base]), statistics.median(took[name])
+        area = auc(took[base], took[name])
+        title = f"{what}, {name} or {base}"
+        bench.add(f"{title}: |median difference|", [abs(other - one)], "ms", most=MEDIANS_APART,
+                  reference=f"{other:.3f} and {one:.3f} ms")
+        bench.add(f"{title}: |AUC - 0.5|", [abs(area - 0.5)], "", most=AUC_MARGIN,
+                  reference=f"AUC {area:.3f}; {chance}")
+
+
+def auc(base: list[float], other: list[float]) -> float:
+    """The probability that one drawn from `other` is longer than one drawn from `base` (Mann and Whitney's U over the
+    number of pairs); ties count half."""
+    ordered = sorted([(value, 0) for value in base] + [(value, 1) for value in other])
+    wins, below, at = 0.0, 0, 0
+    while at < len(ordered):
+        end = at
+        while end < len(ordered) and ordered[end][0] == ordered[at][0]:
+            end += 1
+        theirs = sum(which for _, which in ordered[at:end])
+        ours = end - at - theirs
+        wins += theirs * (below + ours / 2)
+        below, at = below + ours, end
+    return wins / (len(base) * len(other))
+
+
+def deviation(pairs: int) -> float:
+    """The standard deviation of the AUC of two samples of the same kind."""
+    return sqrt((2 * pairs + 1) / (12 * pairs * pairs))
+
+
+def sign_in_form(page: Answer) -> Callable[[Wire, str, str], Answer]:
+    """What fills in and sends the form of a sign-in page, as often as wanted."""
+    flow = re.search(r'name="flow" value="([^"]+)"', page.text)
+    cookie = page.headers.get("set-cookie", "").partition(";")[0]
+    if page.status != 200 or not flow:
+        raise Failed(f"there is no sign-in form (status {page.status})")
+
+    def send(wire: Wire, login: str, password: str) -> Answer:
+        fields = {"flow": flow[1], "login": login, "password": password}
+        return wire.post("/login", fields, {"Cookie": cookie, "Origin": wire.origin})
+
+    return send
+
+
+def token(wire: Wire, client: str, secret: str, **fields: str) -> Answer:
+    """A request to the token endpoint. Names and secrets here need no escaping."""
+    basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
+    return wire.post("/oauth2/token", fields, {"Authorization": f"Basic {basic}"})
+
+
+def refresh_token(place: Place, wire: Wire, client: str) -> str:
+    """A live refresh token of `client`, by way of the sign-in page."""
+    verifier = secrets.token_urlsafe(32)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    request = {"response_type": "code", "client_id": client, "redirect_uri": REDIRECT_URI,
+               "scope": "openid offline_access", "code_challenge": digest, "code_challenge_method": "S256"}
+    form = sign_in_form(wire.get(f"/oauth2/authorize?{urlencode(request)}"))
+    landed = form(wire, "template", PASSWORD).headers.get("location", "")
+    code = parse_qs(urlsplit(landed).query).get("code", [""])[0]
+    tokens = token(wire, client, place.secret(client).read_text(), grant_type="authorization_code", code=code,
+                   redirect_uri=REDIRECT_URI, code_verifier=verifier)
+    found = re.search(r'"refresh_token":\s*"([^"]+)"', tokens.text)
+    if not found:
+        raise Failed(f"{client} gets no refresh token (status {tokens.status})")
+    return found[1]
