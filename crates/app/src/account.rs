@@ -12,7 +12,7 @@ use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
 use rules::people::names::{BadName, Email};
-use rules::{Decision, Time};
+use rules::{Decision, Span, Time};
 use std::sync::Arc;
 use store::tables::users::ById;
 use store::tables::{consents, sessions};
@@ -138,7 +138,7 @@ impl App {
                 at: now,
             };
             let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
-            let ends = everything_else(user, Some(session), now);
+            let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
             let changes = [changed, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
             let wrong = NotChanged::Current(Refusal::Wrong);
             Ok(Decision { changes, reply: entered.reply.map_err(|_| wrong) })
@@ -150,7 +150,7 @@ impl App {
     pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<(), Fault> {
         self.settle(|now, _| async move {
             let event = Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
-            let ends = everything_else(user, Some(session), now);
+            let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
             Ok(Decision::<(), ()>::accept(()).with(ends).and(Change::Record(event)))
         })
         .await?
@@ -167,12 +167,13 @@ impl App {
     }
 }
 
-/// All sessions of somebody end, but for one, with every family that does not hang on that one.
-pub(crate) fn everything_else(user: &User, except: Option<&Session>, at: Time) -> Vec<Change> {
-    let except = except.map(|session| session.id.clone());
+/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too.
+pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: Span, at: Time) -> Vec<Change> {
+    let user = &user.id;
     vec![
-        Change::EndSessionsOf { user: user.id.clone(), except: except.clone(), at },
-        Change::RevokeFamiliesOf { user: user.id.clone(), client: None, except, at },
-        Change::DropApprovalsOf { user: user.id.clone(), client: None },
+        Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
+        Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
+        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl, at },
+        Change::DropApprovalsOf { user: user.clone(), client: None },
     ]
 }

@@ -55,17 +55,19 @@ impl App {
 
     /// The cookie that remembers, after a sign-in, that this browser is known to `account`: a stranger's failures
     /// elsewhere do not slow it down.
-    pub(crate) fn device_cookie(&self, account: &str, name: &[u8; 16]) -> Secret {
-        let tag = mac(&*self.keyring.device, &[account.as_bytes(), name]);
+    /// It is void once the password is another one.
+    pub(crate) fn device_cookie(&self, user: &User, name: &[u8; 16]) -> Secret {
+        let password = user.password.as_deref().unwrap_or("");
+        let tag = mac(&*self.keyring.device, &[user.id.as_str().as_bytes(), password.as_bytes(), name]);
         Secret::new(rules::secret::base64url(&[name.as_slice(), &tag[..16]].concat()))
     }
 
-    /// The name of this browser, if it is known to `account`.
-    pub(crate) fn known_device(&self, browser: &Browser, account: &str) -> Option<String> {
+    /// The name of this browser, if it is known to `user`.
+    pub(crate) fn known_device(&self, browser: &Browser, user: &User) -> Option<String> {
         let bytes = from_base64url(browser.device.as_ref()?.reveal()).filter(|bytes| bytes.len() == 32)?;
         let name: &[u8; 16] = bytes.first_chunk()?;
         let ours =
-            same(self.device_cookie(account, name).reveal().as_bytes(), browser.device.as_ref()?.reveal().as_bytes());
+            same(self.device_cookie(user, name).reveal().as_bytes(), browser.device.as_ref()?.reveal().as_bytes());
         ours.then(|| rules::secret::base64url(name))
     }
 }

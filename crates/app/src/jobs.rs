@@ -2,6 +2,7 @@
 
 use crate::{App, Fault};
 use rules::Span;
+use std::future::Future;
 use std::time::Duration;
 use store::tables::sweep::{Bounds, step};
 
@@ -9,6 +10,18 @@ use store::tables::sweep::{Bounds, step};
 const AT_ONCE: i64 = 200;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
+
+/// Runs `work` to its end even if whoever waits for it goes away: an attempt that was counted has to be judged, whether
+/// its browser listens or not.
+#[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Fault::Broken(error.to_string())),
+    }
+}
 
 /// What an operator chose for the background.
 #[derive(Clone, Copy, Debug)]

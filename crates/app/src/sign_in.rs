@@ -3,9 +3,11 @@
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
 use crate::flow::{Flow, Sealed, To};
+use crate::jobs::to_the_end;
 use crate::{App, Fault};
 use hasher::{FairKey, Stored, Verified};
 use rules::decision::Change;
+use rules::events::{Event, Kind};
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, judge};
 use rules::login::password::Password;
 use rules::login::session::Started;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 use store::tables::{counters, users};
+use zeroize::Zeroizing;
 
 /// What was typed into the sign-in page.
 pub struct Typed<'a> {
@@ -65,8 +68,20 @@ struct Attempt<'a> {
 }
 
 impl App {
-    /// Signs somebody in who is on the way to `flow`. Unknown, disabled and wrong take the same way.
+    /// Signs somebody in who is on the way to `flow`. Unknown, disabled and wrong take the same way, and all go it to
+    /// the end.
     pub async fn sign_in(
+        &self,
+        flow: Flow,
+        typed: Typed<'_>,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, Refusal>, Fault> {
+        let (app, browser, login) = (self.clone(), browser.clone(), typed.login.to_owned());
+        let password = Zeroizing::new(typed.password.to_vec());
+        to_the_end(async move { app.try_in(flow, Typed { login: &login, password: &password }, &browser).await }).await
+    }
+
+    async fn try_in(
         &self,
         flow: Flow,
         typed: Typed<'_>,
@@ -121,7 +136,7 @@ impl App {
             (None, Some(key)) => format!("nobody:{}", key.as_str()),
             (None, None) => "nobody".to_owned(),
         };
-        let device = self.known_device(browser, &account);
+        let device = user.as_ref().and_then(|user| self.known_device(browser, user));
         let counters = Counters {
             account: account_key(&self.keyring.lookup, &account, device.as_deref()),
             address: address_key(&self.keyring.lookup, &browser.address_key),
@@ -223,13 +238,13 @@ impl App {
 
     /// A cookie for a browser that was not known to this account before.
     pub(crate) fn remember_browser(&self, browser: &Browser, user: &User) -> Result<Option<Secret>, Fault> {
-        if self.known_device(browser, user.id.as_str()).is_some() {
+        if self.known_device(browser, user).is_some() {
             return Ok(None);
         }
         let seed = crate::entropy::bytes()?;
         let mut name = [0; 16];
         name.copy_from_slice(&seed[..16]);
-        Ok(Some(self.device_cookie(user.id.as_str(), &name)))
+        Ok(Some(self.device_cookie(user, &name)))
     }
 
     /// Whether somebody who is signed in knows their password; counted like an attempt to sign in.
@@ -245,14 +260,21 @@ impl App {
             Ok(proof) => proof.ok && attempt.user.as_ref().is_some_and(|found| found.id == user.id),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        if matches {
-            let attempt = &attempt;
-            self.settle(|_, _| async move {
-                Ok(Decision::<(), ()>::accept(()).and(Change::ForgetAttempts { key: attempt.counters.account }))
-            })
-            .await?
-            .ok();
-        }
+        let attempt = &attempt;
+        self.settle(|now, _| async move {
+            let counters = attempt.counters;
+            let decision = Decision::<(), ()>::accept(());
+            if matches {
+                return Ok(decision.and(Change::ForgetAttempts { key: counters.account }));
+            }
+            let event = Event::new(Kind::SignInFailed, now).user(&user.id).address(&browser.origin.address);
+            let leak = self.realm.settings.throttle.leak;
+            Ok(decision
+                .and(Change::CountFailure { key: counters.address, at: now, leak })
+                .and(Change::Record(event.detail("what", "current password"))))
+        })
+        .await?
+        .ok();
         Ok(Ok(matches))
     }
 

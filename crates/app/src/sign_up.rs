@@ -8,11 +8,18 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::session::{Entry, Method, enter};
+use rules::login::throttle::{self, address_key};
 use rules::people::names::{BadName, Email, LoginKey, Username};
 use rules::people::user::Profile;
 use rules::people::{Role, User};
-use rules::{Decision, Fresh, Time};
+use rules::{Decision, Fresh, Span, Time};
+use store::tables::counters;
 use store::tables::users::ByLogin;
+
+/// Accounts that one address may make in one go; after that one every [`SIGN_UP_LEAK`].
+const SIGN_UPS_AT_ONCE: i64 = 500;
+/// How long it takes until one sign-up of an address is forgotten.
+const SIGN_UP_LEAK: Span = Span::seconds(1);
 
 /// What a new person typed.
 pub struct NewPerson<'a> {
@@ -35,6 +42,8 @@ pub enum Problem {
     Password(Weak),
     /// Somebody has that name.
     NameTaken,
+    /// Too many accounts were made from that address: wait so long.
+    Wait(Span),
 }
 
 /// A person who could be made: everything judged, the password hashed.
@@ -122,6 +131,13 @@ impl App {
         typed: NewPerson<'_>,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Vec<Problem>>, Fault> {
+        let address = address_key(&self.keyring.lookup, &format!("sign-up:{}", browser.address_key));
+        let policy = &self.realm.settings.throttle;
+        let seen = self.ask(counters::Of(address)).await?;
+        let slow = throttle::Policy { leak: SIGN_UP_LEAK, ..*policy };
+        if let Err(wait) = slow.leaky_admits(seen, SIGN_UPS_AT_ONCE, self.clock.now()) {
+            return Ok(Err(vec![Problem::Wait(wait)]));
+        }
         let person = match self.new_person(&typed, Role::Member, browser).await? {
             Ok(person) => person,
             Err(problems) => return Ok(Err(problems)),
@@ -138,7 +154,11 @@ impl App {
                 let entry = Entry { user: &user, method: Method::Password, before, origin: &browser.origin };
                 let entered = enter(&entry, &self.realm.settings, now, &fresh);
                 let event = Event::new(Kind::UserAdded, now).user(&user.id).address(&browser.origin.address);
-                let made = [Change::AddUser(Box::new(user.clone())), Change::Record(event.detail("by", "sign-up"))];
+                let made = [
+                    Change::AddUser(Box::new(user.clone())),
+                    Change::Record(event.detail("by", "sign-up")),
+                    Change::CountFailure { key: address, at: now, leak: SIGN_UP_LEAK },
+                ];
                 let changes = made.into_iter().chain(entered.changes).collect();
                 let reply = entered.reply.map(|started| (started, user)).map_err(|_| vec![Problem::NameTaken]);
                 Ok(Decision { changes, reply })

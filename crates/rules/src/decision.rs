@@ -112,6 +112,8 @@ pub enum Change {
     IssueCode(Box<Code>),
     /// A code is used up; fails when it was before.
     BurnCode { family: FamilyId, at: Time },
+    /// Unused codes of somebody that were issued since then are used up.
+    BurnCodesOf { user: UserId, since: Time, at: Time },
     /// Device approvals of somebody go, all or for one client.
     DropApprovalsOf { user: UserId, client: Option<ClientId> },
     /// A line of tokens begins.

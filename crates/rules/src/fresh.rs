@@ -49,6 +49,13 @@ impl Fresh {
     }
 }
 
+/// The smallest id that [`Fresh::ordered`] can give at `time`.
+pub fn first_id(time: Time) -> String {
+    let mut bytes = [0u8; 16];
+    bytes[..6].copy_from_slice(&time.0.max(0).to_be_bytes()[2..]);
+    base32hex(&bytes)
+}
+
 /// When an id that [`Fresh::ordered`] gave was made; the beginning of time for any other text.
 pub fn time_of(id: &str) -> Time {
     from_base32hex(id)

@@ -73,7 +73,8 @@ impl App {
         self.settle(|now, _| async move {
             let disabled_at = (!enabled).then_some(now);
             let kind = if enabled { Kind::UserEnabled } else { Kind::UserDisabled };
-            let ends = if enabled { Vec::new() } else { everything_else(user, None, now) };
+            let ends =
+                if enabled { Vec::new() } else { everything_else(user, None, self.realm.settings.code_ttl, now) };
             Ok(Decision::accept(())
                 .and(Change::SetDisabled { user: user.id.clone(), disabled_at, at: now })
                 .with(ends)
@@ -115,7 +116,7 @@ impl App {
             };
             let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("by", "operator");
             let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
-            let ends = everything_else(&user, None, now);
+            let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
             Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
         })
         .await
@@ -171,6 +172,7 @@ pub fn sentence(problem: Problem) -> String {
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
         Problem::Email(_) => "the e-mail address is not one".into(),
         Problem::NameTaken => "somebody has that username".into(),
+        Problem::Wait(wait) => format!("too many accounts were made: wait {} s", wait.whole_seconds()),
         Problem::Password(weak) => weakness(weak),
     }
 }

@@ -9,6 +9,8 @@ use zeroize::Zeroizing;
 /// The longest password, in bytes, as typed and after normalisation: long enough for any passphrase, short enough that
 /// hashing one costs no more than another.
 pub const MAX_BYTES: usize = 1024;
+/// The longest name that a password is compared with, in bytes.
+const LONGEST_NAME: usize = 320;
 /// The least `min_length` that makes sense where nothing is set, in characters.
 pub const DEFAULT_MIN_LENGTH: usize = 8;
 
@@ -94,7 +96,9 @@ pub fn judge(password: Password, policy: &Policy<'_>) -> Result<Acceptable, Weak
     if is_common(folded.trim()) {
         return Err(Weak::Common);
     }
-    if is_personal(&folded, names) {
+    // What is longer than any name cannot be one, and would be compared for long.
+    let names: Vec<&str> = names.iter().copied().filter(|name| name.len() <= LONGEST_NAME).collect();
+    if is_personal(&folded, &names) {
         return Err(Weak::Personal);
     }
     Ok(Acceptable(password))

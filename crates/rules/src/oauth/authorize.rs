@@ -5,6 +5,7 @@ use super::error::{Code, Error};
 use super::params::Params;
 use super::redirect::{Mode, Response, Verified};
 use super::scope::Scope;
+use super::userinfo::scope_of;
 use crate::id::ClientId;
 use crate::realm::Realm;
 use crate::time::Span;
@@ -99,6 +100,24 @@ pub struct ClaimsRequest {
     pub essential_acr: Vec<String>,
 }
 
+impl ClaimsRequest {
+    /// Without what a client of `scope` may not have: it does not get one by one what it may not have together.
+    fn within(mut self, scope: &Scope) -> Self {
+        let fits = |claim: &String| scope_of(claim).is_some_and(|covering| scope.has(covering));
+        self.userinfo.retain(fits);
+        self.id_token.retain(fits);
+        self
+    }
+}
+
+impl Request {
+    /// What the person has to be asked for: the scope, and the scopes of single claims.
+    pub fn asked(&self) -> Scope {
+        let single = self.claims.userinfo.iter().chain(&self.claims.id_token).filter_map(|claim| scope_of(claim));
+        single.fold(self.scope.clone(), |asked, scope| asked.with(scope))
+    }
+}
+
 /// Why a request cannot be followed, and who may be told.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -146,7 +165,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
         max_age: max_age(params).map_err(fault)?,
         login_hint: params.get("login_hint").filter(|hint| hint.len() <= 320).map(str::to_owned),
         id_token_hint: params.get("id_token_hint").map(str::to_owned),
-        claims: claims(params).map_err(fault)?,
+        claims: claims(params).map_err(fault)?.within(&client.scope),
         redirect_uri: asked.to_owned(),
         back,
     })
@@ -393,6 +412,18 @@ mod tests {
         let mut public = native("p1", "https://app.test/cb");
         public.pkce_optional = true;
         assert_eq!(code_of(ask(&public, &without)), "invalid_request");
+    }
+
+    #[test]
+    fn single_claims_need_the_scope_that_covers_them() {
+        let mut client = confidential("c1", "https://app.test/cb");
+        let wanted =
+            [("claims", r#"{"userinfo":{"email":null,"groups":null},"id_token":{"phone_number":null,"iss":null}}"#)];
+        let request = ask(&client, &wanted).expect("reads");
+        assert_eq!(request.asked().to_string(), "openid email groups");
+        assert!(request.claims.id_token.is_empty(), "the client has no phone scope");
+        client.scope = Scope::parse("openid").expect("legal");
+        assert!(ask(&client, &wanted).expect("reads").claims.userinfo.is_empty());
     }
 
     #[test]

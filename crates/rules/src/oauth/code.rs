@@ -127,6 +127,10 @@ pub fn redeem(
         return Decision::refuse(Error::grant("the code is not valid"));
     };
     let code = &found.code;
+    // Only who proved to be a client at all, or is the one it was issued to, can use it up or end what it yielded.
+    if ask.client.is_public() && ask.client.id != code.client {
+        return Decision::refuse(Error::grant("the code is not valid"));
+    }
     if code.redeemed_at.is_some() {
         return misuse(code, "the code was used before", now)
             .and(Change::RevokeFamily { family: code.family.clone(), at: now });

@@ -42,6 +42,10 @@ impl Scope {
     pub fn either(&self, other: &Scope) -> Scope {
         Scope(self.0.iter().chain(other.0.iter().filter(|token| !self.has(token))).cloned().collect())
     }
+    /// With `token`.
+    pub fn with(&self, token: &str) -> Scope {
+        self.either(&Scope(vec![token.to_owned()]))
+    }
     /// Without `token`.
     pub fn without(&self, token: &str) -> Scope {
         Scope(self.0.iter().filter(|known| *known != token).cloned().collect())

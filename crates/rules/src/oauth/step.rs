@@ -98,7 +98,7 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
         return Ok(Step::SignIn);
     }
     Ok(match needs_consent(request, facts, progress, signed_in_since) {
-        true => Step::Consent(request.scope.clone()),
+        true => Step::Consent(request.asked()),
         false => Step::Issue,
     })
 }
@@ -119,7 +119,7 @@ fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, signe
     if facts.client.trusted {
         return false;
     }
-    let covered = facts.consent.is_some_and(|consent| request.scope.is_within(&consent.scope));
+    let covered = facts.consent.is_some_and(|consent| request.asked().is_within(&consent.scope));
     !covered || (facts.client.is_unassured(&request.redirect_uri) && !signed_in_since)
 }
 
@@ -172,7 +172,7 @@ fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &U
     progress.consented.then(|| Consent {
         user: user.id.clone(),
         client: request.client.clone(),
-        scope: before.map(|before| before.scope.clone()).unwrap_or_default().either(&request.scope),
+        scope: before.map(|before| before.scope.clone()).unwrap_or_default().either(&request.asked()),
         granted: before.map_or(now, |before| before.granted),
     })
 }

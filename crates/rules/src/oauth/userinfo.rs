@@ -24,6 +24,19 @@ const PROFILE: [&str; 12] = [
     "locale",
 ];
 
+/// The scope that covers a claim about a person (OpenID Connect Core §5.4); `None`: there is no such claim.
+pub fn scope_of(claim: &str) -> Option<&'static str> {
+    match claim {
+        "email" | "email_verified" => Some("email"),
+        "address" => Some("address"),
+        "phone_number" | "phone_number_verified" => Some("phone"),
+        "groups" => Some("groups"),
+        "preferred_username" | "updated_at" => Some("profile"),
+        name if PROFILE.contains(&name) => Some("profile"),
+        _ => None,
+    }
+}
+
 /// Every claim that can be said of a person, for discovery.
 pub const SUPPORTED: [&str; 27] = [
     "iss",

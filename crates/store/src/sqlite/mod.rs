@@ -142,6 +142,7 @@ impl Sqlite {
             migrations,
             group_limit: options.group_limit,
             last_group: 0,
+            began: std::time::Instant::now(),
             on_fatal: options.on_fatal,
         };
         let failed = |error| OpenError::Io(path.clone(), error);

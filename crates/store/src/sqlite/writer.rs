@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -34,8 +34,8 @@ const IDLE: Duration = Duration::from_secs(2);
 /// Between two steps of tidying.
 const STEP: Duration = Duration::from_millis(5);
 
-/// The longest time that a group waits for more: what many callers need to ask again. At most a quarter of a commit.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// How far apart commits begin while several callers write.
+const PACE: Duration = Duration::from_millis(1);
 
 /// Less than this a thread cannot sleep.
 const TIMER: Duration = Duration::from_micros(30);
@@ -49,6 +49,8 @@ pub(super) struct Writer {
     pub(super) group_limit: usize,
     /// How many batches the last group had.
     pub(super) last_group: usize,
+    /// When the last group was begun.
+    pub(super) began: Instant,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -125,16 +127,17 @@ impl Writer {
 
     /// Adds every batch that waits, up to the limit; answers the job that is not a batch, if one came.
     ///
-    /// When fewer wait than were just answered, the others are about to ask again: a moment's patience brings them into
-    /// this group instead of making them wait for a whole commit. A lone writer is never kept waiting.
+    /// Under load commits begin at least [`PACE`] apart: what each costs beside its rows is then shared by more. A lone
+    /// writer is never kept waiting.
     fn gather(&self, group: &mut Group) -> Option<Job> {
         let other = self.drain(group);
-        let patience = Duration::from_secs_f64(self.state.commit_ms() / 4e3).min(PATIENCE);
-        if other.is_some() || group.batches.len() >= self.last_group || patience < TIMER {
+        let alone = self.last_group <= 1 && group.batches.len() <= 1;
+        let rest = PACE.saturating_sub(self.began.elapsed());
+        if other.is_some() || alone || group.batches.len() >= self.group_limit || rest < TIMER {
             return other;
         }
         // Asleep rather than listening: each arrival would wake the thread.
-        thread::sleep(patience);
+        thread::sleep(rest);
         self.drain(group)
     }
 
@@ -150,6 +153,7 @@ impl Writer {
 
     /// Commits a group, then answers all of it.
     fn commit(&mut self, group: &mut Group) -> Result<(), Fatal> {
+        self.began = Instant::now();
         self.last_group = group.batches.len();
         let size = self.last_group as u64;
         self.state.batches.fetch_add(size, Relaxed);

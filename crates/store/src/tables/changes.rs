@@ -51,6 +51,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
 
         Change::IssueCode(code) => vec![codes::issue(r, code)],
         Change::BurnCode { family, at } => vec![codes::burn(r, family, *at)],
+        Change::BurnCodesOf { user, since, at } => vec![codes::burn_all(r, user, *since, *at)],
         Change::DropApprovalsOf { user, client } => vec![devices::drop_approvals(r, user, client.as_ref())],
         Change::StartFamily(family) => vec![families::start(r, family)],
         Change::RotateFamily { family, rotation } => vec![families::rotate(r, family, rotation)],
@@ -70,7 +71,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
 
         Change::CountAttempt(counted) => vec![counters::count(r, counted)],
         Change::ForgetAttempts { key } => vec![counters::forget(r, *key)],
-        Change::GiveBack(counted) => vec![counters::give_back(r, counted)],
+        Change::GiveBack(counted) => counters::give_back(r, counted),
         Change::CountFailure { key, at, leak } => counters::failure(r, *key, *at, *leak),
         Change::CountStranger { address, at } => counters::stranger(r, address, *at),
 

@@ -5,6 +5,7 @@ use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
+use rules::fresh::first_id;
 use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
 use rules::oauth::code::{Code, Found};
 use rules::time::Time;
@@ -70,6 +71,13 @@ pub(super) fn issue(realm: &RealmId, code: &Code) -> Write {
         code.expires
     ];
     write(sql, row, Must::Touch(1))
+}
+
+/// Uses up every open code of somebody; they are found by age, since codes do not live long.
+pub(super) fn burn_all(realm: &RealmId, user: &UserId, since: Time, at: Time) -> Write {
+    let sql =
+        "UPDATE codes SET redeemed_at = ? WHERE realm = ? AND family >= ? AND user_id = ? AND redeemed_at IS NULL";
+    write(sql, values![at, realm, first_id(since), user], Must::Any)
 }
 
 /// Consumes a code: of any number of parallel attempts, one touches the row.

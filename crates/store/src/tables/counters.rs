@@ -36,10 +36,14 @@ pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
 }
 
 /// Takes one attempt back that was not made after all.
-pub(super) fn give_back(realm: &RealmId, counted: &Counted) -> Write {
+pub(super) fn give_back(realm: &RealmId, counted: &Counted) -> Vec<Write> {
     let sql = "UPDATE counters SET count = count - 1, until = CASE WHEN until = ? THEN ? ELSE until END \
                WHERE realm = ? AND name = ? AND count > 0";
-    write(sql, values![counted.next.until, counted.seen.until, realm, counted.key], Must::Any)
+    let empty = "DELETE FROM counters WHERE realm = ? AND name = ? AND count <= 0";
+    vec![
+        write(sql, values![counted.next.until, counted.seen.until, realm, counted.key], Must::Any),
+        write(empty, values![realm, counted.key], Must::Any),
+    ]
 }
 
 pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {

@@ -2,6 +2,7 @@
 
 use super::{values, write};
 use crate::engine::{Must, Value, Write};
+use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::Time;
 
@@ -21,7 +22,8 @@ pub struct Bounds {
 /// One batch of deletions: at most `limit` rows of each kind. Ids that sort by time are found by range.
 pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
     let aged = |sql: &'static str| write(sql, values![realm, bounds.now, realm, limit], Must::Any);
-    let ordered = |sql: &'static str, before: Time| write(sql, values![realm, bound(before), realm, limit], Must::Any);
+    let ordered =
+        |sql: &'static str, before: Time| write(sql, values![realm, first_id(before), realm, limit], Must::Any);
     vec![
         aged(
             "DELETE FROM devices WHERE realm = ? AND expires <= ? AND handle IN \
@@ -69,11 +71,4 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
             Must::Any,
         ),
     ]
-}
-
-/// The smallest id that [`rules::Fresh::ordered`] gives at `time`.
-fn bound(time: Time) -> String {
-    let mut bytes = [0u8; 16];
-    bytes[..6].copy_from_slice(&time.0.max(0).to_be_bytes()[2..]);
-    rules::fresh::base32hex(&bytes)
 }

@@ -113,7 +113,8 @@ impl Door<'_> {
         problem: Option<crate::pages::LoginProblem>,
         locales: Option<&str>,
     ) -> Response {
-        let sign_up = self.site.app.realm.settings.signup.then(|| format!("/signup?flow={}", page.flow.text));
+        let sign_up =
+            (self.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", page.flow.text));
         let view = LoginPage {
             flow: &page.flow.text,
             client: page.client.as_deref(),

@@ -92,7 +92,8 @@ async fn again(
 ) -> Result<Response, Refusal> {
     let text = params.get("flow").unwrap_or("");
     let page = door.site.app.sign_in_page(flow.clone(), browser).await?;
-    let sign_up = door.site.app.realm.settings.signup.then(|| format!("/signup?flow={}", escape(text)));
+    let sign_up =
+        (door.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", escape(text)));
     let view = LoginPage {
         flow: text,
         client: page.client.as_deref(),

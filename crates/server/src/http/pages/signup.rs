@@ -33,8 +33,9 @@ pub async fn get(
     let flow = match text {
         None => Flow::new(To::Place(Place::Account), site.app.clock.now()),
         Some(text) => match site.app.open_flow(&text, &browser) {
-            Some(flow) => flow,
-            None => return door.refuse(Refusal::Stale),
+            // Who is expected has an account.
+            Some(flow) if flow.expects.is_none() => flow,
+            _ => return door.refuse(Refusal::Stale),
         },
     };
     match site.app.sign_in_page(flow, &browser).await {
@@ -66,6 +67,9 @@ async fn sign_up(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     let params = extract::form(door.site, door.headers, body).await?;
     let browser = door.visit.browser(door.site, door.headers);
     let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
+    if flow.expects.is_some() {
+        return Err(Refusal::Stale);
+    }
     let typed = NewPerson {
         username: params.get("username").unwrap_or(""),
         email: params.get("email").unwrap_or(""),
