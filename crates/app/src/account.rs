@@ -90,7 +90,7 @@ impl App {
             }
             let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("what", "profile");
             let mut decision = Decision::accept(())
-                .and(Change::SetProfile { user: user.id.clone(), profile, at: now })
+                .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                 .and(Change::Record(event));
             if let Some(email) = email.as_ref().filter(|email| **email != user.email) {
                 decision = decision.and(Change::SetEmail {

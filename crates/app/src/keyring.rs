@@ -8,6 +8,7 @@ use rules::keys::{self, Key};
 use rules::oauth::family::Sealing;
 use rules::secret::mac;
 use rules::{Fresh, Span, Time};
+use store::tables::realms::Epoch;
 use zeroize::Zeroizing;
 
 /// The algorithms that a realm has keys for from the start.
@@ -164,8 +165,8 @@ impl App {
         self.settle(|now, _| {
             let made = made.clone();
             async move {
-                let rows = self.ask(store::tables::keys::All).await?;
-                Ok(keys::rotate(&rows, made, self.longest_token(), now))
+                let (epoch, rows) = self.ask((Epoch, store::tables::keys::All)).await?;
+                Ok(keys::rotate(&rows, made, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
             }
         })
         .await?

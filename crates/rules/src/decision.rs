@@ -46,6 +46,12 @@ impl<T, E> Decision<T, E> {
         self.changes.extend(changes);
         self
     }
+    /// Only if the configuration is still the one that was seen; checked before anything else happens.
+    pub fn at_epoch(mut self, seen: i64) -> Self {
+        let standing = Standing { epoch: Some(seen), ..Standing::default() };
+        self.changes.insert(0, Change::Stands(standing));
+        self
+    }
     /// The same changes with another reply.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Decision<U, E> {
         Decision { changes: self.changes, reply: self.reply.map(f) }
@@ -67,6 +73,8 @@ pub struct Standing {
     pub consent: Option<(UserId, ClientId, Time)>,
     /// The stored password that was proved.
     pub password: Option<(UserId, String)>,
+    /// The realm's configuration epoch: of two changes to clients or keys that saw the same, one has to look again.
+    pub epoch: Option<i64>,
 }
 
 /// Something that becomes true, with the guard under which it may.
@@ -82,8 +90,8 @@ pub enum Change {
     ClaimOwner(UserId),
     /// A new stored password; fails unless the old one is still the one that was seen.
     SetPassword { user: UserId, seen: Option<String>, password: String, at: Time },
-    /// New standard claims.
-    SetProfile { user: UserId, profile: Profile, at: Time },
+    /// New standard claims; fails unless the old ones are still those that were seen.
+    SetProfile { user: UserId, seen: Profile, profile: Profile, at: Time },
     /// Another address; its login name follows when it is verified.
     SetEmail { user: UserId, email: Option<String>, verified: bool, at: Time },
     /// May not sign in any more; or may again.

@@ -10,6 +10,7 @@ use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
 use store::tables::clients::{ById, Page};
+use store::tables::realms::Epoch;
 
 /// How many applications a page of a list has.
 pub const PAGE: i64 = 200;
@@ -135,7 +136,8 @@ impl App {
     {
         let change = &change;
         self.settle(|now, _| async move {
-            let Some(mut client) = self.ask(ById(id)).await? else {
+            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            let Some(mut client) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
             if let Err(why) = change(&mut client, now) {
@@ -145,7 +147,8 @@ impl App {
             Ok(Decision::accept(())
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)
-                .and(Change::Record(event)))
+                .and(Change::Record(event))
+                .at_epoch(self.epoch_of(epoch)?))
         })
         .await
     }

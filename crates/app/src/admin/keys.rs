@@ -6,6 +6,7 @@ use crate::{App, Fault};
 use rules::Span;
 use rules::id::Kid;
 use rules::keys::{self, Key, Stage};
+use store::tables::realms::Epoch;
 
 impl App {
     /// Every key and where it stands.
@@ -42,8 +43,8 @@ impl App {
     pub async fn revoke_key(&self, kid: &Kid) -> Result<Result<(), Refused>, Fault> {
         let reply = self
             .settle(|now, _| async move {
-                let rows = self.ask(store::tables::keys::All).await?;
-                Ok(keys::revoke(&rows, kid, self.longest_token(), now))
+                let (epoch, rows) = self.ask((Epoch, store::tables::keys::All)).await?;
+                Ok(keys::revoke(&rows, kid, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
             })
             .await?;
         Ok(reply.map_err(Refused::new))

@@ -155,7 +155,7 @@ impl App {
                 }
                 let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("by", "operator");
                 Ok(decision
-                    .and(Change::SetProfile { user: user.id.clone(), profile, at: now })
+                    .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                     .and(Change::Record(event)))
             })
             .await?;

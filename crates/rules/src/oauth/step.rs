@@ -159,7 +159,7 @@ pub fn issue(
             session: Some(session.id.clone()),
             family: None,
             consent: by_consent.map(|granted| (user.id.clone(), request.client.clone(), granted)),
-            password: None,
+            ..Standing::default()
         }))
         .and(Change::IssueCode(Box::new(code)))
         .with(session.touch(&realm.settings, now))

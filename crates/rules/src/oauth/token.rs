@@ -291,8 +291,7 @@ fn standing(ask: &Ask<'_>) -> Change {
         client: Some(ask.client.id.clone()),
         session: person.and_then(|person| person.session).map(|session| session.id.clone()),
         family: goes_on.map(|person| person.family.clone()),
-        consent: None,
-        password: None,
+        ..Standing::default()
     })
 }
 

@@ -35,7 +35,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::AddUser(user) => users::add(r, user),
         Change::ClaimOwner(user) => vec![users::claim_owner(r, user)],
         Change::SetPassword { user, seen, password, at } => vec![users::set_password(r, user, (seen.as_deref(), password), *at)],
-        Change::SetProfile { user, profile, at } => vec![users::set_profile(r, user, profile, *at)],
+        Change::SetProfile { user, seen, profile, at } => vec![users::set_profile(r, user, (seen, profile), *at)],
         Change::SetEmail { user, email, verified, at } => users::set_email(r, user, email.as_deref(), (*verified, *at)),
         Change::SetDisabled { user, disabled_at, at } => vec![users::set_disabled(r, user, *disabled_at, *at)],
         Change::RemoveUser(user) => users::remove(r, user),
@@ -108,6 +108,9 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
         let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted = ?";
         found(sql, values![realm, user, client, *granted])
     }));
+    writes.extend(
+        standing.epoch.map(|epoch| found("SELECT 1 FROM realms WHERE id = ? AND epoch = ?", values![realm, epoch])),
+    );
     writes.extend(standing.password.as_ref().map(|(user, password)| {
         let sql = "SELECT 1 FROM users WHERE realm = ? AND id = ? AND password = ?";
         found(sql, values![realm, user, password.as_str()])

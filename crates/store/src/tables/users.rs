@@ -182,9 +182,9 @@ pub(super) fn set_password(realm: &RealmId, user: &UserId, (seen, password): (Op
     write(sql, values![password, at, realm, user, seen.unwrap_or("")], Must::Touch(1))
 }
 
-pub(super) fn set_profile(realm: &RealmId, user: &UserId, profile: &Profile, at: Time) -> Write {
-    let sql = "UPDATE users SET profile = ?, updated = ? WHERE realm = ? AND id = ?";
-    write(sql, values![profile.text(), at, realm, user], Must::Touch(1))
+pub(super) fn set_profile(realm: &RealmId, user: &UserId, (seen, profile): (&Profile, &Profile), at: Time) -> Write {
+    let sql = "UPDATE users SET profile = ?, updated = ? WHERE realm = ? AND id = ? AND profile = ?";
+    write(sql, values![profile.text(), at, realm, user, seen.text()], Must::Touch(1))
 }
 
 pub(super) fn set_disabled(realm: &RealmId, user: &UserId, disabled_at: Option<Time>, at: Time) -> Write {

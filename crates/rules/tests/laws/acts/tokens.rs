@@ -61,15 +61,17 @@ pub fn redeem(world: &World, fresh: &Fresh, which: usize, twist: Twist) -> Plan 
     let redirect = if twist == Twist::Third { "https://web.test/other" } else { &issued.redirect };
     let found = code::family_of(text.reveal()).and_then(|family| world.tables.code(&family));
     let ask = Redemption { client, code: &text, redirect_uri: Some(redirect), verifier };
+    // Whoever proved nothing and is not meant cannot even use the code up.
+    let counts = twist != Twist::Garbled && (client.id == *owner || !client.is_public());
     let decision = code::redeem(&ask, found.as_ref(), &world.context(), (world.now, fresh));
-    Plan::of(decision.changes, move |world| redeemed(world, which, twist, decision.reply.ok()))
+    Plan::of(decision.changes, move |world| redeemed(world, which, (twist, counts), decision.reply.ok()))
 }
 
-fn redeemed(world: &mut World, which: usize, twist: Twist, tokens: Option<Tokens>) {
+fn redeemed(world: &mut World, which: usize, (twist, counts): (Twist, bool), tokens: Option<Tokens>) {
     let (now, ledger) = (world.now, &mut world.ledger);
     let issued = &mut ledger.codes[which];
     let (family, used, expired) = (issued.family.clone(), issued.used, issued.expires.has_come(now));
-    if twist != Twist::Garbled {
+    if counts {
         if used {
             ledger.meet("code presented again");
             let line = ledger.lines.get_mut(&family).expect("every code has a line");
