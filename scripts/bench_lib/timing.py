@@ -77,44 +77,34 @@ def sign_ins(bench: Bench, wire: Wire) -> None:
 
 
 def clients(bench: Bench, place: Place, wire: Wire) -> None:
-    """A wrong secret of a client, and of none whose name is as long; then one that is wrong at its end only."""
+    """A client's secret that is wrong from its start, and one that is wrong at its end only. That a client exists is no
+    secret (RFC 6749 §2.2)."""
 
-    def trying(client: Callable[[], str], secret: Callable[[], str]) -> Kind:
-        return lambda _: token(wire, client(), secret(), grant_type="client_credentials")
+    def trying(secret: Callable[[], str]) -> Kind:
+        return lambda _: token(wire, "web-rs256", secret(), grant_type="client_credentials")
 
-    def stranger() -> str:
-        return "web-" + secrets.token_hex(3)[1:]
-
-    def known() -> str:
-        return "web-rs256"
-
-    right = place.secret(known()).read_text()
-    compare(bench, "client", 401, {
-        "unknown": trying(stranger, garbage),
-        "unknown again": trying(stranger, garbage),
-        "known": trying(known, garbage),
-    })
+    right = place.secret("web-rs256").read_text()
     compare(bench, "client secret", 401, {
-        "all wrong": trying(known, garbage),
-        "all wrong again": trying(known, garbage),
-        "wrong at the end": trying(known, lambda: right[:-4] + garbage()[-4:]),
+        "all wrong": trying(garbage),
+        "all wrong again": trying(garbage),
+        "wrong at the end": trying(lambda: right[:-4] + garbage()[-4:]),
     })
 
 
 def refreshes(bench: Bench, place: Place, wire: Wire) -> None:
-    """A refresh token that is another client's, and one that never was."""
-    theirs, secret = refresh_token(place, wire, "web-es256"), place.secret("web-rs256").read_text()
+    """Another client's refresh token, revoked and live: whoever found one must not learn whether it is good (RT-04)."""
+    secret, owner = place.secret("web-rs256").read_text(), place.secret("web-es256").read_text()
+    live, revoked = (refresh_token(place, wire, "web-es256") for _ in range(2))
+    if token(wire, "web-es256", owner, "/oauth2/revoke", token=revoked).status != 200:
+        raise Failed("a refresh token could not be revoked")
 
-    def trying(presented: Callable[[], str]) -> Kind:
-        return lambda _: token(wire, "web-rs256", secret, grant_type="refresh_token", refresh_token=presented())
+    def trying(presented: str) -> Kind:
+        return lambda _: token(wire, "web-rs256", secret, grant_type="refresh_token", refresh_token=presented)
 
-    def never() -> str:
-        return garbage(len(theirs) * 3 // 4)
-
-    compare(bench, "refresh token", 400, {
-        "garbage": trying(never),
-        "garbage again": trying(never),
-        "another client's": trying(lambda: theirs),
+    compare(bench, "another client's refresh token", 400, {
+        "revoked": trying(revoked),
+        "revoked again": trying(revoked),
+        "live": trying(live),
     })
 
 
@@ -181,10 +171,10 @@ def sign_in_form(page: Answer) -> Callable[[Wire, str, str], Answer]:
     return send
 
 
-def token(wire: Wire, client: str, secret: str, **fields: str) -> Answer:
-    """A request to the token endpoint. Names and secrets here need no escaping."""
+def token(wire: Wire, client: str, secret: str, path: str = "/oauth2/token", **fields: str) -> Answer:
+    """A request of a client that proves itself. Names and secrets here need no escaping."""
     basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
-    return wire.post("/oauth2/token", fields, {"Authorization": f"Basic {basic}"})
+    return wire.post(path, fields, {"Authorization": f"Basic {basic}"})
 
 
 def refresh_token(place: Place, wire: Wire, client: str) -> str:
