@@ -23,6 +23,9 @@ use store::tables::consents::{Between, InSession};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 
+/// The longest authorization request, in bytes of names and values: it is carried through the pages.
+const LONGEST_REQUEST: usize = 12 * 1024;
+
 /// What to show or send.
 #[derive(Debug)]
 pub enum Outcome {
@@ -96,6 +99,9 @@ struct Turn<'a> {
 impl App {
     /// A request as it arrives.
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
+        if params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > LONGEST_REQUEST {
+            return Ok(Outcome::Refused(Error::request("the request is longer than 12 KiB"), None));
+        }
         let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
         let client = match authorize::client_id(&params) {
             Ok(client) => client,

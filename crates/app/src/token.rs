@@ -1,7 +1,6 @@
 //! The token endpoint: the phases that every grant shares, then what is its own.
 
 use crate::{App, Fault};
-use rules::Time;
 use rules::decision::Change;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
@@ -36,17 +35,7 @@ pub struct Handed {
 /// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
 struct Proved {
     client: Arc<Client>,
-    used: Option<Proof>,
-}
-
-impl Proved {
-    /// What has to be committed with whatever the client was proved for: a client assertion is used once.
-    fn changes(&self, app: &App, now: Time) -> Vec<Change> {
-        match &self.used {
-            Some(proof) => client_auth::prove(proof, Some(&self.client), &app.realm, now).changes,
-            None => Vec::new(),
-        }
-    }
+    used: Vec<Change>,
 }
 
 impl App {
@@ -57,8 +46,7 @@ impl App {
         let (Ok(()), Some(client)) = (decision.reply, client) else {
             return Ok(Err(Error::client("client authentication failed")));
         };
-        let used = (!decision.changes.is_empty()).then_some(proof);
-        Ok(Ok(Proved { client, used }))
+        Ok(Ok(Proved { client, used: decision.changes }))
     }
 
     /// Proves a client; an assertion is used up by that.
@@ -77,12 +65,11 @@ impl App {
 
     /// Writes down that an assertion was used; refused when it was before (RFC 7523 §3, `jti`).
     async fn use_up(&self, proved: &Proved) -> Result<Result<(), Error>, Fault> {
-        if proved.used.is_none() {
+        if proved.used.is_empty() {
             return Ok(Ok(()));
         }
         let now = self.clock.now();
-        let writes =
-            store::tables::changes::batch(&self.realm.id, &proved.changes(self, now), now, &crate::entropy::fresh()?);
+        let writes = store::tables::changes::batch(&self.realm.id, &proved.used, now, &crate::entropy::fresh()?);
         match self.engine.commit(writes).await {
             Ok(_) => Ok(Ok(())),
             Err(store::engine::CommitError::Conflict { .. }) => Ok(Err(Error::client("client authentication failed"))),

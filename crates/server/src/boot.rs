@@ -216,6 +216,8 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     };
     if try_it {
         http::try_it::ensure_client(&instance.app, &url).await?;
+    } else {
+        http::try_it::remove_client(&instance.app).await?;
     }
     let announced = announce(&config, &url, &instance.app).await?;
     let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));

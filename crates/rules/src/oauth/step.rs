@@ -28,6 +28,10 @@ pub struct Progress {
     pub consented: bool,
 }
 
+/// How long after a sign-in the flow that asked for it may still count it: whoever sits down at the browser later and
+/// goes back a page has to prove who they are.
+const JUST: Span = Span::minutes(5);
+
 /// Facts about the person.
 pub struct Facts<'a> {
     /// The application.
@@ -80,6 +84,7 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
     let signed_in_since = session.auth_time >= progress.started;
+    let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
     if request.prompt.create && realm.settings.signup && !signed_in_since {
         return Ok(Step::SignUp);
     }
@@ -94,10 +99,10 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
         };
     }
     let too_old = request.max_age.is_some_and(|age| session.auth_time + age < now);
-    if (request.prompt.login || too_old) && !signed_in_since {
+    if (request.prompt.login || too_old) && !just {
         return Ok(Step::SignIn);
     }
-    Ok(match needs_consent(request, facts, progress, signed_in_since) {
+    Ok(match needs_consent(request, facts, progress, just) {
         true => Step::Consent(request.asked()),
         false => Step::Issue,
     })
@@ -109,7 +114,7 @@ fn is_somebody_else(request: &Request, facts: &Facts<'_>, user: &User) -> bool {
 
 /// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
 /// would show the person what happens (RFC 8252 §8.6).
-fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, signed_in_since: bool) -> bool {
+fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, just: bool) -> bool {
     if progress.consented {
         return false;
     }
@@ -120,7 +125,7 @@ fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, signe
         return false;
     }
     let covered = facts.consent.is_some_and(|consent| request.asked().is_within(&consent.scope));
-    !covered || (facts.client.is_unassured(&request.redirect_uri) && !signed_in_since)
+    !covered || (facts.client.is_unassured(&request.redirect_uri) && !just)
 }
 
 /// Issues a code: one row, bound to client, redirect URI, verifier, session and everything that must still stand.

@@ -11,6 +11,14 @@ use rules::oauth::scope::Scope;
 /// The built-in client's id.
 pub const CLIENT_ID: &str = "portiere-try";
 
+/// Takes the built-in client away where "Try it" is not offered (any more).
+pub async fn remove_client(app: &App) -> Result<(), Fault> {
+    if app.find_client(&CLIENT_ID.into()).await?.is_none() {
+        return Ok(());
+    }
+    app.remove_client(&CLIENT_ID.into()).await?.map_err(|refused| Fault::Broken(refused.to_string()))
+}
+
 /// Registers the built-in client unless it is there.
 pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
     let redirect = format!("{}/try/callback", url.as_str());

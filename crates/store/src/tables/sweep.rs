@@ -1,7 +1,7 @@
 //! Taking out what has expired, a little at a time.
 
 use super::{values, write};
-use crate::engine::{Must, Value, Write};
+use crate::engine::{Must, Write};
 use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::Time;
@@ -66,8 +66,9 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
             bounds.events,
         ),
         write(
-            "DELETE FROM strangers WHERE realm = ? AND minute < ?",
-            vec![Value::Text(realm.0.clone()), Value::Int(bounds.events.0.div_euclid(60_000))],
+            "DELETE FROM strangers WHERE realm = ? AND minute < ? AND minute IN \
+             (SELECT minute FROM strangers WHERE realm = ? ORDER BY minute LIMIT 1)",
+            values![realm, bounds.events.0.div_euclid(60_000), realm],
             Must::Any,
         ),
     ]
