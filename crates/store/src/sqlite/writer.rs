@@ -37,6 +37,9 @@ const STEP: Duration = Duration::from_millis(5);
 /// How far apart commits begin while several callers write.
 const PACE: Duration = Duration::from_millis(1);
 
+/// So many share a commit well enough: those who were just answered ask again while it runs.
+const ENOUGH: usize = 16;
+
 /// Less than this a thread cannot sleep.
 const TIMER: Duration = Duration::from_micros(30);
 
@@ -133,7 +136,7 @@ impl Writer {
         let other = self.drain(group);
         let alone = self.last_group <= 1 && group.batches.len() <= 1;
         let rest = PACE.saturating_sub(self.began.elapsed());
-        if other.is_some() || alone || group.batches.len() >= self.group_limit || rest < TIMER {
+        if other.is_some() || alone || group.batches.len() >= ENOUGH.min(self.group_limit) || rest < TIMER {
             return other;
         }
         // Asleep rather than listening: each arrival would wake the thread.
