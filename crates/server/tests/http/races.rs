@@ -165,6 +165,23 @@ fn rc_09_a_client_id_and_an_owner_are_given_once() {
 }
 
 #[test]
+fn rc_09_of_two_changes_to_a_client_neither_is_lost() {
+    // red without at_epoch in app/admin/clients.rs, change_client.
+    let server = default_server();
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let app = App::web(server);
+        at_once(2, |at| {
+            let verb = ["disable", "rotate-secret"][at];
+            server.must(&["client", verb, &app.id], "");
+        });
+        let ask = [("grant_type", "refresh_token"), ("refresh_token", "none")];
+        app.post("/oauth2/token", &ask).must_fail(401, "invalid_client");
+        app.change("enable");
+        app.post("/oauth2/token", &ask).must_fail(401, "invalid_client");
+    }
+}
+
+#[test]
 fn rc_11_parallel_guesses_are_all_counted() {
     // red if the attempt were counted after the hash: app/sign_in.rs, hash; or without the turnstile and its guard.
     let server = default_server();

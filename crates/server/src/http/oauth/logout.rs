@@ -3,6 +3,7 @@
 use super::authorize::{Door, with_query};
 use crate::http::error::Refusal;
 use crate::http::extract;
+use crate::http::pages::Posted;
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
@@ -63,11 +64,8 @@ pub async fn confirm(
 }
 
 async fn confirmed(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
-    extract::own_form(door.site, door.headers)?;
-    let params = extract::form(door.site, door.headers, body).await?;
-    let browser = door.visit.browser(door.site, door.headers);
+    let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
     if let Some((session, _)) = app.session(&browser).await? {
         if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);

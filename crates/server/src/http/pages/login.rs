@@ -1,5 +1,6 @@
 //! Signing in, choosing an account, consenting: the forms of a login flow.
 
+use super::Posted;
 use crate::http::cookies::Name;
 use crate::http::error::Refusal;
 use crate::http::extract;
@@ -59,11 +60,8 @@ pub async fn post(
 }
 
 async fn sign_in(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
-    extract::own_form(door.site, door.headers)?;
-    let params = extract::form(door.site, door.headers, body).await?;
-    let browser = door.visit.browser(door.site, door.headers);
+    let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
     let login = params.get("login").unwrap_or("");
     let typed = Typed { login, password: params.get("password").unwrap_or("").as_bytes() };
     let problem = match app.sign_in(flow.clone(), typed, &browser).await {
@@ -173,11 +171,8 @@ pub async fn choose(
 }
 
 async fn chosen(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
-    extract::own_form(door.site, door.headers)?;
-    let params = extract::form(door.site, door.headers, body).await?;
-    let browser = door.visit.browser(door.site, door.headers);
+    let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
     let locales = Door::locales(&flow);
     let go_on = params.get("choice") == Some("continue");
     if go_on {

@@ -12,6 +12,7 @@ pub mod signup;
 use super::error::Refusal;
 use super::oauth::authorize::Door;
 use app::browser::Browser;
+use app::flow::Flow;
 use axum::body::Body;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
@@ -29,12 +30,33 @@ pub struct OwnForm {
     pub user: User,
 }
 
+/// A form of ours that a browser posted.
+pub struct Posted {
+    /// What was sent.
+    pub params: Params,
+    /// The browser.
+    pub browser: Browser,
+}
+
 impl Door<'_> {
-    /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
-    pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+    /// Reads a form that comes from a page of ours: no door can read one without that check.
+    pub async fn posted(&self, body: Body) -> Result<Posted, Refusal> {
         super::extract::own_form(self.site, self.headers)?;
         let params = super::extract::form(self.site, self.headers, body).await?;
-        let browser = self.visit.browser(self.site, self.headers);
+        Ok(Posted { params, browser: self.visit.browser(self.site, self.headers) })
+    }
+
+    /// The same, with the login flow that the form carries on.
+    pub async fn posted_flow(&self, body: Body) -> Result<(Posted, Flow), Refusal> {
+        let posted = self.posted(body).await?;
+        let text = posted.params.get("flow").unwrap_or("");
+        let flow = self.site.app.open_flow(text, &posted.browser).ok_or(Refusal::Stale)?;
+        Ok((posted, flow))
+    }
+
+    /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
+    pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+        let Posted { params, browser } = self.posted(body).await?;
         let Some((session, user)) = self.site.app.session(&browser).await? else { return Ok(None) };
         if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);

@@ -1,8 +1,7 @@
 //! The set-up page: the first account.
 
-use super::problem;
+use super::{Posted, problem};
 use crate::http::error::Refusal;
-use crate::http::extract;
 use crate::http::oauth::authorize::Door;
 use crate::http::reply;
 use crate::http::site::Site;
@@ -45,9 +44,7 @@ pub async fn post(
 }
 
 async fn set_up(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
-    extract::own_form(door.site, door.headers)?;
-    let params = extract::form(door.site, door.headers, body).await?;
-    let browser = door.visit.browser(door.site, door.headers);
+    let Posted { params, browser } = door.posted(body).await?;
     let typed = NewPerson {
         username: params.get("username").unwrap_or(""),
         email: params.get("email").unwrap_or(""),

@@ -1,7 +1,7 @@
 //! Self sign-up, where the realm allows it.
 
 use super::login::signed_in_response;
-use super::problem;
+use super::{Posted, problem};
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::oauth::authorize::Door;
@@ -63,10 +63,7 @@ async fn sign_up(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     if !app.realm.settings.signup {
         return Err(Refusal::NotFound);
     }
-    extract::own_form(door.site, door.headers)?;
-    let params = extract::form(door.site, door.headers, body).await?;
-    let browser = door.visit.browser(door.site, door.headers);
-    let flow = app.open_flow(params.get("flow").unwrap_or(""), &browser).ok_or(Refusal::Stale)?;
+    let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     if flow.expects.is_some() {
         return Err(Refusal::Stale);
     }

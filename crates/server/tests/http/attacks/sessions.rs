@@ -148,3 +148,19 @@ fn se_a_cookie_sent_twice_or_bent_is_nobodys() {
         assert!(answer.is_none_or(|answer| answer.status != 200), "{line:.80}");
     }
 }
+
+#[test]
+fn se_02_a_changed_password_ends_all_that_was_issued() {
+    // red without RevokeFamiliesOf or BurnCodesOf in app/account.rs, everything_else.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let tokens = app.tokens(&mut browser, &person);
+    let code = app.code(&mut browser, &person, &app.ask());
+    let form = browser.account_form("/account/password");
+    browser.submit(&form.fill("current", &person.password).fill("new", "teal marble oboe 78")).must_be(303);
+    assert!(browser.is_signed_in());
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    app.redeem(&code).must_fail(400, "invalid_grant");
+    assert_eq!(server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).status, 401);
+}

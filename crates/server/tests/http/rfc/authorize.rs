@@ -140,6 +140,22 @@ fn rfc8252_8_6_a_native_client_is_not_authorized_again_in_silence() {
 }
 
 #[test]
+fn oidc_core_5_5_single_claims_need_consent_like_their_scopes() {
+    // red without Request::asked in rules/oauth/step.rs, or ClaimsRequest::within in rules/oauth/authorize.rs.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let bare = app.ask().with("scope", "openid");
+    app.code(&mut browser, &person, &bare);
+    let silent = bare.with("prompt", "none");
+    assert!(browser.get(&silent.target()).landed().contains_key("code"));
+    for claims in [r#"{"userinfo":{"email":null}}"#, r#"{"id_token":{"groups":null}}"#] {
+        let asked = app.ask().with("scope", "openid").with("prompt", "none").with("claims", claims);
+        assert_eq!(browser.get(&asked.target()).landed()["error"], "consent_required", "{claims}");
+    }
+}
+
+#[test]
 fn oidc_core_3_1_2_1_prompt_none_never_shows_a_page() {
     let server = default_server();
     let (app, person) = (App::web(server), Person::add(server));
