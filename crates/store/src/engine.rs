@@ -21,6 +21,14 @@ impl Sql {
     pub(crate) fn joined(pieces: &[&'static str]) -> Self {
         Sql(Cow::Owned(pieces.concat()))
     }
+    /// The text, if it is known at compile time.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<&'static str> {
+        match self.0 {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        }
+    }
     /// The text with `?` placeholders.
     pub fn text(&self) -> &str {
         &self.0

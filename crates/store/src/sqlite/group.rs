@@ -5,11 +5,25 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::value;
+use super::ready::Ready;
 use crate::engine::{Broken, CommitError, Must, Write};
 
 /// What a batch is answered with.
 pub(super) type Outcome = Result<Vec<u64>, CommitError>;
+
+/// Statements, and room for the number of rows that each touched: both made and freed by whoever writes, because memory
+/// that crosses threads makes them wait for each other in the allocator.
+pub(super) struct Batch {
+    writes: Vec<Write>,
+    counts: Vec<u64>,
+}
+
+impl Batch {
+    pub(super) fn new(writes: Vec<Write>) -> Self {
+        let counts = Vec::with_capacity(writes.len());
+        Batch { writes, counts }
+    }
+}
 
 /// A group that was committed.
 pub(super) struct Committed {
@@ -23,14 +37,15 @@ pub(super) struct Committed {
 /// batch of the group wrote.
 ///
 /// An error means that nothing of the whole group happened, except after [`Fault::Fatal`], when nobody knows.
-pub(super) fn run(conn: &Connection, batches: &[Vec<Write>]) -> Result<Committed, Fault> {
+pub(super) fn run(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Committed, Fault> {
+    let conn = ready.conn();
     if !conn.is_autocommit() {
         // A ROLLBACK failed before.
         execute(conn, "ROLLBACK")?;
     }
     execute(conn, "BEGIN IMMEDIATE")?;
     let before = conn.total_changes();
-    let committed = outcomes(conn, batches).and_then(|outcomes| {
+    let committed = outcomes(ready, batches).and_then(|outcomes| {
         let wrote = conn.total_changes() != before;
         let start = Instant::now();
         execute(conn, "COMMIT")?;
@@ -47,31 +62,33 @@ pub(super) fn run(conn: &Connection, batches: &[Vec<Write>]) -> Result<Committed
 /// First in the hope that every batch stands, without a way back for single ones: a savepoint makes SQLite copy every
 /// page that is about to change, into a file once there are many. Where one does not stand, the group begins again with
 /// savepoints.
-fn outcomes(conn: &Connection, batches: &[Vec<Write>]) -> Result<Vec<Outcome>, Fault> {
+fn outcomes(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Vec<Outcome>, Fault> {
     let mut outcomes = Vec::with_capacity(batches.len());
-    for writes in batches {
-        let outcome = statements(conn, writes)?;
+    for batch in batches.iter_mut() {
+        let outcome = statements(ready, batch)?;
         if outcome.is_err() {
-            return again(conn, batches);
+            return again(ready, batches);
         }
         outcomes.push(outcome);
     }
     Ok(outcomes)
 }
 
-fn again(conn: &Connection, batches: &[Vec<Write>]) -> Result<Vec<Outcome>, Fault> {
+fn again(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Vec<Outcome>, Fault> {
+    let conn = ready.conn();
     // Some errors end the transaction themselves.
     if !conn.is_autocommit() {
         execute(conn, "ROLLBACK")?;
     }
     execute(conn, "BEGIN IMMEDIATE")?;
-    batches.iter().map(|writes| savepoint(conn, writes)).collect()
+    batches.iter_mut().map(|batch| savepoint(ready, batch)).collect()
 }
 
 /// Runs one batch so that it can be undone alone.
-fn savepoint(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
+fn savepoint(ready: &mut Ready<'_>, batch: &mut Batch) -> Result<Outcome, Fault> {
+    let conn = ready.conn();
     execute(conn, "SAVEPOINT batch")?;
-    let outcome = statements(conn, writes)?;
+    let outcome = statements(ready, batch)?;
     if outcome.is_err() {
         // Some errors end the whole transaction; a ROLLBACK TO would then be about nothing.
         if conn.is_autocommit() {
@@ -83,12 +100,12 @@ fn savepoint(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
     Ok(outcome)
 }
 
-fn statements(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
-    let mut counts = Vec::with_capacity(writes.len());
-    for (at, write) in writes.iter().enumerate() {
-        let why = match count(conn, write).map_err(Fault::from) {
+fn statements(ready: &mut Ready<'_>, batch: &mut Batch) -> Result<Outcome, Fault> {
+    batch.counts.clear();
+    for (at, write) in batch.writes.iter().enumerate() {
+        let why = match ready.count(write).map_err(Fault::from) {
             Ok(rows) if holds(write.must, rows) => {
-                counts.push(rows);
+                batch.counts.push(rows);
                 continue;
             }
             Ok(_) => Broken::Guard,
@@ -101,22 +118,7 @@ fn statements(conn: &Connection, writes: &[Write]) -> Result<Outcome, Fault> {
         };
         return Ok(Err(CommitError::Conflict { at, why }));
     }
-    Ok(Ok(counts))
-}
-
-/// How many rows a statement touched, or found if it is a SELECT.
-fn count(conn: &Connection, write: &Write) -> rusqlite::Result<u64> {
-    let mut statement = conn.prepare_cached(write.sql.text())?;
-    value::bind(&mut statement, &write.args)?;
-    if statement.column_count() == 0 {
-        return Ok(statement.raw_execute()? as u64);
-    }
-    let mut rows = statement.raw_query();
-    let mut found = 0;
-    while rows.next()?.is_some() {
-        found += 1;
-    }
-    Ok(found)
+    Ok(Ok(std::mem::take(&mut batch.counts)))
 }
 
 fn holds(must: Must, rows: u64) -> bool {
@@ -167,11 +169,11 @@ mod tests {
     fn a_full_disk_undoes_the_whole_group() {
         let conn = database();
         conn.pragma_update(None, "max_page_count", 20).unwrap();
-        let group = [vec![put(1, 10)], vec![put(2, 10), put(3, 1 << 20)], vec![put(4, 10)]];
-        assert!(matches!(run(&conn, &group), Err(Fault::Group(why)) if why.contains("full")));
+        let mut group = [vec![put(1, 10)], vec![put(2, 10), put(3, 1 << 20)], vec![put(4, 10)]].map(Batch::new);
+        assert!(matches!(run(&mut Ready::new(&conn), &mut group), Err(Fault::Group(why)) if why.contains("full")));
         assert!(conn.is_autocommit());
         assert_eq!(rows(&conn), 0);
-        let committed = run(&conn, &[vec![put(1, 10)]]).ok().unwrap();
+        let committed = run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap();
         assert_eq!(committed.outcomes, [Ok(vec![1])]);
         assert_eq!(rows(&conn), 1);
     }
@@ -181,7 +183,10 @@ mod tests {
     fn a_key_that_breaks_at_commit_undoes_the_whole_group() {
         let conn = database();
         let orphan = Write { sql: ORPHAN, args: vec![Value::Int(9)], must: Must::Touch(1) };
-        assert!(matches!(run(&conn, &[vec![put(1, 10)], vec![orphan]]), Err(Fault::Group(_))));
+        assert!(matches!(
+            run(&mut Ready::new(&conn), &mut [vec![put(1, 10)], vec![orphan]].map(Batch::new)),
+            Err(Fault::Group(_))
+        ));
         assert!(conn.is_autocommit());
         assert_eq!(rows(&conn), 0);
     }
@@ -190,15 +195,15 @@ mod tests {
     fn a_transaction_left_open_is_rolled_back_first() {
         let conn = database();
         conn.execute_batch("BEGIN IMMEDIATE; INSERT INTO t (id) VALUES (7)").unwrap();
-        run(&conn, &[vec![put(1, 10)]]).ok().unwrap();
+        run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap();
         assert_eq!(rows(&conn), 1);
     }
 
     #[test]
     fn a_group_that_changed_nothing_took_no_time_to_sync() {
         let conn = database();
-        assert!(run(&conn, &[vec![put(1, 10)]]).ok().unwrap().took.is_some());
-        assert!(run(&conn, &[vec![put(1, 10)]]).ok().unwrap().took.is_none());
-        assert!(run(&conn, &[vec![]]).ok().unwrap().took.is_none());
+        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap().took.is_some());
+        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap().took.is_none());
+        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(Vec::new())]).ok().unwrap().took.is_none());
     }
 }

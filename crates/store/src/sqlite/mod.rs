@@ -1,5 +1,6 @@
 //! The SQLite engine: one thread that writes in groups, a few connections that read, one file that survives power loss.
 
+mod answer;
 mod backup;
 mod check;
 mod fault;
@@ -8,6 +9,7 @@ mod keeper;
 mod migrate;
 mod open;
 mod readers;
+mod ready;
 mod state;
 mod value;
 mod writer;
@@ -27,6 +29,7 @@ pub use state::{Check, Stats};
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::schema::Migration;
 use check::Checker;
+use group::Batch;
 use readers::{Pace, Pool, Stopped};
 use state::{State, hold};
 use writer::{Job, Writer};
@@ -135,7 +138,6 @@ impl Sqlite {
         let scans = Pool::open(&path, LONG_READERS, Pace::Any)?;
         let (jobs, queue) = mpsc::sync_channel(options.queue_limit);
         let writer = Writer {
-            conn,
             jobs: queue,
             keeper: keeper::Keeper::new(Arc::clone(&points), Arc::clone(&state)),
             state: Arc::clone(&state),
@@ -148,7 +150,7 @@ impl Sqlite {
         let failed = |error| OpenError::Io(path.clone(), error);
         let checker = if unclean { Some(Checker::start(&path, Arc::clone(&state))?.map_err(failed)?) } else { None };
         let thread = thread::Builder::new().name("sqlite-writer".to_owned());
-        let writer = thread.spawn(move || writer.run()).map_err(failed)?;
+        let writer = thread.spawn(move || writer.run(&conn)).map_err(failed)?;
         let running = Mutex::new(Some(Running { writer, checker, _lock: lock }));
         Ok(Sqlite { path, synchronous: options.synchronous, jobs, points, scans, state, running })
     }
@@ -220,9 +222,11 @@ impl Engine for Sqlite {
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             let (answer, outcome) = oneshot::channel();
-            self.hand_over(Job::Batch(writes, answer)).map_err(CommitError::Unavailable)?;
-            let lost = |_| Err(CommitError::Unknown("the writer ended while it held this batch".to_owned()));
-            outcome.await.unwrap_or_else(lost)
+            self.hand_over(Job::Batch(Batch::new(writes), answer)).map_err(CommitError::Unavailable)?;
+            match outcome.await {
+                Ok(answered) => answered.take(),
+                Err(_) => Err(CommitError::Unknown("the writer ended while it held this batch".to_owned())),
+            }
         })
     }
 

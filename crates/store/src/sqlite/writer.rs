@@ -10,18 +10,20 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::answer::{self, Answered, To};
 use super::fault::Fault;
-use super::group::{self, Outcome};
+use super::group::{self, Batch, Outcome};
 use super::keeper::{Keeper, Rest};
 use super::migrate;
+use super::ready::Ready;
 use super::state::State;
-use crate::engine::{CommitError, Unavailable, Write};
+use crate::engine::{CommitError, Unavailable};
 use crate::schema::Migration;
 
 /// What the writer is asked for.
 pub(super) enum Job {
     /// Statements, and where the answer goes.
-    Batch(Vec<Write>, oneshot::Sender<Outcome>),
+    Batch(Batch, To),
     /// Bring the schema to this program's version.
     Migrate(oneshot::Sender<Result<(), Unavailable>>),
     /// Finish what waits, then end.
@@ -40,11 +42,10 @@ const PACE: Duration = Duration::from_millis(1);
 /// So many share a commit well enough: those who were just answered ask again while it runs.
 const ENOUGH: usize = 16;
 
-/// Less than this a thread cannot sleep.
-const TIMER: Duration = Duration::from_micros(30);
+/// How long the writer sleeps between two looks at the queue; the system adds about as much.
+const NAP: Duration = Duration::from_micros(20);
 
 pub(super) struct Writer {
-    pub(super) conn: Connection,
     pub(super) jobs: Receiver<Job>,
     pub(super) keeper: Keeper,
     pub(super) state: Arc<State>,
@@ -60,8 +61,8 @@ pub(super) struct Writer {
 /// A group being gathered: statements, and in the same order where the answers go.
 #[derive(Default)]
 struct Group {
-    batches: Vec<Vec<Write>>,
-    answers: Vec<oneshot::Sender<Outcome>>,
+    batches: Vec<Batch>,
+    answers: Vec<To>,
 }
 
 /// The disk cannot be trusted any more, for this reason: the process has to end.
@@ -69,9 +70,9 @@ struct Fatal(String);
 
 impl Writer {
     /// Runs until it is told to stop, nobody can ask any more, or the disk fails.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self, conn: &Connection) {
         let _end = End(Arc::clone(&self.state));
-        if let Err(Fatal(why)) = self.serve() {
+        if let Err(Fatal(why)) = self.serve(conn) {
             self.state.end(&why);
             (self.on_fatal)(&why);
         }
@@ -79,46 +80,49 @@ impl Writer {
         for job in self.jobs.try_iter() {
             let why = "the database is closed".to_owned();
             match job {
-                Job::Batch(_, answer) => drop(answer.send(Err(CommitError::Unavailable(why)))),
+                Job::Batch(batch, to) => {
+                    drop(to.send(Answered::new(Err(CommitError::Unavailable(why)), batch)));
+                }
                 Job::Migrate(answer) => drop(answer.send(Err(Unavailable(why)))),
                 Job::Stop => {}
             }
         }
     }
 
-    fn serve(&mut self) -> Result<(), Fatal> {
+    fn serve(&mut self, conn: &Connection) -> Result<(), Fatal> {
+        let mut ready = Ready::new(conn);
         let mut group = Group::default();
-        let mut next = self.wait()?;
+        let mut next = self.wait(conn)?;
         while let Some(job) = next {
             next = match job {
                 Job::Batch(batch, answer) => {
                     group.push(batch, answer);
                     let after = self.gather(&mut group);
-                    self.commit(&mut group)?;
+                    self.commit(&mut ready, &mut group)?;
                     after
                 }
                 Job::Migrate(answer) => {
-                    self.migrate(answer)?;
+                    self.migrate(conn, answer)?;
                     None
                 }
                 Job::Stop => break,
             };
             if next.is_none() {
-                next = self.wait()?;
+                next = self.wait(conn)?;
             }
         }
         self.state.end("the database is closed");
-        fatal_only(self.keeper.finish(&self.conn)).map(drop)
+        fatal_only(self.keeper.finish(conn)).map(drop)
     }
 
     /// Waits for a job, and tidies up while there is none.
-    fn wait(&mut self) -> Result<Option<Job>, Fatal> {
+    fn wait(&mut self, conn: &Connection) -> Result<Option<Job>, Fatal> {
         let mut patience = IDLE;
         while !self.keeper.tidy() {
             match self.jobs.recv_timeout(patience) {
                 Ok(job) => return Ok(Some(job)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => match fatal_only(self.keeper.rest(&self.conn))? {
+                Err(RecvTimeoutError::Timeout) => match fatal_only(self.keeper.rest(conn))? {
                     Some(Rest::More) => patience = STEP,
                     Some(Rest::Done) => break,
                     Some(Rest::Later) | None => patience = IDLE,
@@ -133,15 +137,16 @@ impl Writer {
     /// Under load commits begin at least [`PACE`] apart: what each costs beside its rows is then shared by more. A lone
     /// writer is never kept waiting.
     fn gather(&self, group: &mut Group) -> Option<Job> {
-        let other = self.drain(group);
-        let alone = self.last_group <= 1 && group.batches.len() <= 1;
-        let rest = PACE.saturating_sub(self.began.elapsed());
-        if other.is_some() || alone || group.batches.len() >= ENOUGH.min(self.group_limit) || rest < TIMER {
+        let mut other = self.drain(group);
+        if self.last_group <= 1 && group.batches.len() <= 1 {
             return other;
         }
         // Asleep rather than listening: each arrival would wake the thread.
-        thread::sleep(rest);
-        self.drain(group)
+        while other.is_none() && group.batches.len() < ENOUGH.min(self.group_limit) && self.began.elapsed() < PACE {
+            thread::sleep(NAP);
+            other = self.drain(group);
+        }
+        other
     }
 
     fn drain(&self, group: &mut Group) -> Option<Job> {
@@ -155,13 +160,13 @@ impl Writer {
     }
 
     /// Commits a group, then answers all of it.
-    fn commit(&mut self, group: &mut Group) -> Result<(), Fatal> {
+    fn commit(&mut self, ready: &mut Ready<'_>, group: &mut Group) -> Result<(), Fatal> {
         self.began = Instant::now();
         self.last_group = group.batches.len();
         let size = self.last_group as u64;
         self.state.batches.fetch_add(size, Relaxed);
         self.state.largest_group.fetch_max(size, Relaxed);
-        match group::run(&self.conn, &group.batches) {
+        match group::run(ready, &mut group.batches) {
             Ok(committed) => {
                 if let Some(took) = committed.took {
                     self.state.committed(took);
@@ -185,11 +190,11 @@ impl Writer {
                 group.answer(std::iter::repeat_n(Err(lost), group.batches.len()));
             }
         }
-        fatal_only(self.keeper.after_group(&self.conn)).map(drop)
+        fatal_only(self.keeper.after_group(ready.conn())).map(drop)
     }
 
-    fn migrate(&mut self, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
-        let done = match migrate::run(&self.conn, self.migrations) {
+    fn migrate(&mut self, conn: &Connection, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
+        let done = match migrate::run(conn, self.migrations) {
             Err(Fault::Fatal(why)) => return Err(Fatal(why)),
             Err(fault) => Err(Unavailable(fault.text())),
             Ok(()) => Ok(()),
@@ -200,17 +205,16 @@ impl Writer {
 }
 
 impl Group {
-    fn push(&mut self, batch: Vec<Write>, answer: oneshot::Sender<Outcome>) {
+    fn push(&mut self, batch: Batch, to: To) {
         self.batches.push(batch);
-        self.answers.push(answer);
+        self.answers.push(to);
     }
 
-    /// Nobody may be waiting any more: a batch that was handed over is run all the same.
+    /// Answers everybody, and leaves the group empty.
     fn answer(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
-        for (answer, outcome) in self.answers.drain(..).zip(outcomes) {
-            drop(answer.send(outcome));
-        }
-        self.batches.clear();
+        let answered =
+            outcomes.into_iter().zip(self.batches.drain(..)).map(|(outcome, batch)| Answered::new(outcome, batch));
+        answer::all(self.answers.drain(..).zip(answered));
     }
 }
 
