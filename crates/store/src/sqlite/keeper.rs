@@ -14,7 +14,7 @@ use super::state::State;
 const FRAME: u32 = 4096 + 24;
 
 /// The log is copied whenever it has grown by so much.
-const COPY_EVERY: u32 = 4 * 1024 * 1024 / FRAME;
+const COPY_EVERY: u32 = 16 * 1024 * 1024 / FRAME;
 
 /// A log as long as this has had readers all along, so that it could never begin anew: new ones wait for a moment.
 const HOLD_AT: u32 = 64 * 1024 * 1024 / FRAME;
