@@ -1,6 +1,6 @@
 # `make` lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench pages lint fmt
+.PHONY: help run test test-full bench bench-hash fuzz miri pages lint fmt
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
@@ -18,6 +18,15 @@ test-full: ## the same tests with release figures: hours, not minutes
 
 bench: ## measure the release build, each figure beside its reference
 	@scripts/bench $(ARGS)
+
+bench-hash: ## measure password hashing beside the argon2, bcrypt and argon2-rust crates
+	@cargo run --release --locked --package hasher --example bench_hash -- $(ARGS)
+
+fuzz: ## feed every parser that reads what strangers send with mutated input
+	@scripts/fuzz $(ARGS)
+
+miri: ## run the portable kernels' tests under Miri
+	@scripts/miri $(ARGS)
 
 pages: ## take the contact sheets of all pages in docs/pages
 	@scripts/pages

@@ -1,6 +1,7 @@
 //! What somebody can see and do about their own account.
 
 use crate::browser::Browser;
+use crate::jobs::{Pledge, to_the_end};
 use crate::{App, Fault};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -12,10 +13,12 @@ use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
 use rules::people::names::{BadName, Email};
+use rules::secret::Secret;
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
 use store::tables::users::ById;
 use store::tables::{consents, sessions};
+use zeroize::Zeroizing;
 
 /// Everything that the account home shows.
 pub struct Home {
@@ -23,6 +26,28 @@ pub struct Home {
     pub sessions: Vec<Session>,
     /// Applications with access.
     pub applications: Vec<(Arc<Client>, Consent)>,
+}
+
+/// What was typed to change a password.
+pub struct PasswordChange {
+    current: Zeroizing<Vec<u8>>,
+    new: Zeroizing<Vec<u8>>,
+}
+
+impl PasswordChange {
+    /// The password of now, and the one from now on.
+    pub fn new(current: &[u8], new: &[u8]) -> Self {
+        PasswordChange { current: Zeroizing::new(current.to_vec()), new: Zeroizing::new(new.to_vec()) }
+    }
+}
+
+/// A password was changed.
+#[derive(Debug)]
+pub struct Changed {
+    /// The session of whoever changed it, and its new cookie.
+    pub started: Started,
+    /// The cookie by which this browser is known from now on: the one of before is void.
+    pub device: Option<Secret>,
 }
 
 /// Why a password was not changed.
@@ -110,40 +135,55 @@ impl App {
     pub async fn change_password(
         &self,
         (session, user): (&Session, &User),
-        current: &[u8],
-        new: &[u8],
+        typed: PasswordChange,
         browser: &Browser,
-    ) -> Result<Result<Started, NotChanged>, Fault> {
+    ) -> Result<Result<Changed, NotChanged>, Fault> {
+        let (app, session, user, browser) = (self.clone(), session.clone(), user.clone(), browser.clone());
+        to_the_end(|pledge| async move { app.set_new_password(&pledge, (&session, &user), &typed, &browser).await })
+            .await
+    }
+
+    pub(crate) async fn set_new_password(
+        &self,
+        pledge: &Pledge,
+        (session, user): (&Session, &User),
+        typed: &PasswordChange,
+        browser: &Browser,
+    ) -> Result<Result<Changed, NotChanged>, Fault> {
         let email = user.email.as_deref().unwrap_or("");
         let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
-        let new = match self.acceptable(new, &names) {
+        let new = match self.acceptable(&typed.new, &names) {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };
-        match self.knows_password(user, current, browser).await? {
-            Ok(true) => {}
-            Ok(false) => return Ok(Err(NotChanged::Current(Refusal::Wrong))),
-            Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
+        if let Err(refusal) = self.knows_password(pledge, user, &typed.current, browser).await? {
+            return Ok(Err(NotChanged::Current(refusal)));
         }
-        let password = &self.hash_new(&new, browser).await?;
-        self.settle(|now, fresh| async move {
-            let changed_user = User { password: Some(password.clone()), ..user.clone() };
-            let entry =
-                Entry { user: &changed_user, method: Method::Password, before: Some(session), origin: &browser.origin };
-            let entered = enter(&entry, &self.realm.settings, now, &fresh);
-            let changed = Change::SetPassword {
-                user: user.id.clone(),
-                seen: user.password.clone(),
-                password: password.clone(),
-                at: now,
-            };
-            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
-            let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
-            let changes = [changed, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
-            let wrong = NotChanged::Current(Refusal::Wrong);
-            Ok(Decision { changes, reply: entered.reply.map_err(|_| wrong) })
-        })
-        .await
+        let password = self.hash_new(&new, browser).await?;
+        let changed = &User { password: Some(password.clone()), ..user.clone() };
+        let password = &password;
+        let reply = self
+            .settle(|now, fresh| async move {
+                let (method, before) = (Method::Password, Some(session));
+                let entry = Entry { user: changed, method, before, origin: &browser.origin };
+                let entered = enter(&entry, &self.realm.settings, now, &fresh);
+                let change = Change::SetPassword {
+                    user: user.id.clone(),
+                    seen: user.password.clone(),
+                    password: password.clone(),
+                    at: now,
+                };
+                let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
+                let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
+                let changes = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
+                let wrong = NotChanged::Current(Refusal::Wrong);
+                Ok(Decision { changes, reply: entered.reply.map_err(|_| wrong) })
+            })
+            .await?;
+        match reply {
+            Err(why) => Ok(Err(why)),
+            Ok(started) => Ok(Ok(Changed { started, device: self.remember_browser(browser, changed)? })),
+        }
     }
 
     /// Ends every session of somebody but this one, and what their applications hold.

@@ -2,9 +2,10 @@
 //! pages: an attempt is counted and hashed where they count and hash, a session begins where theirs begin, and tokens
 //! come from the issuance gate.
 
-use crate::account::NotChanged;
+use crate::account::{NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
+use crate::jobs::to_the_end;
 use crate::sign_in::{SignedIn, Typed};
 use crate::sign_up::{NewPerson, Problem};
 use crate::token::Handed;
@@ -50,7 +51,7 @@ pub enum NotIn {
     Tokens(Error),
 }
 
-/// Somebody came in.
+/// Somebody came in, or goes on after a new password.
 #[derive(Debug)]
 pub struct Entered {
     /// The tokens.
@@ -100,28 +101,36 @@ impl App {
     /// Signs somebody in on a first-party client's own screen.
     pub async fn enter(
         &self,
-        client: &Client,
-        typed: Typed<'_>,
+        client: &Arc<Client>,
+        typed: Typed,
         browser: &Browser,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        match self.sign_in(self.own_flow(), typed, browser).await? {
-            Ok(signed_in) => self.hand_over(client, signed_in, browser).await,
-            Err(refusal) => Ok(Err(NotIn::Attempt(refusal))),
-        }
+        let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
+        to_the_end(|pledge| async move {
+            match app.try_in(&pledge, app.own_flow(), &typed, &browser).await? {
+                Ok(signed_in) => app.hand_over(&client, signed_in, &browser).await,
+                Err(refusal) => Ok(Err(NotIn::Attempt(refusal))),
+            }
+        })
+        .await
     }
 
     /// Makes an account on a first-party client's own screen, signed in. The caller has checked that the realm allows
     /// it.
     pub async fn enrol(
         &self,
-        client: &Client,
-        typed: NewPerson<'_>,
+        client: &Arc<Client>,
+        typed: NewPerson,
         browser: &Browser,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        match self.sign_up(self.own_flow(), typed, browser).await? {
-            Ok(signed_in) => self.hand_over(client, signed_in, browser).await,
-            Err(problems) => Ok(Err(NotIn::Person(problems))),
-        }
+        let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
+        to_the_end(|pledge| async move {
+            match app.make_account(&pledge, app.own_flow(), &typed, &browser).await? {
+                Ok(signed_in) => app.hand_over(&client, signed_in, &browser).await,
+                Err(problems) => Ok(Err(NotIn::Person(problems))),
+            }
+        })
+        .await
     }
 
     /// A login flow that leads nowhere but to the account itself.
@@ -137,7 +146,7 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let session = &signed_in.started.session;
-        let ask = Beginning { client, user: &signed_in.user, session, replaces: None };
+        let ask = Beginning { client, user: &signed_in.user, session };
         match self.begin_tokens(&ask).await? {
             Ok(handed) => Ok(Ok(Entered { handed, device: signed_in.device })),
             Err(error) => {
@@ -193,22 +202,22 @@ impl App {
     /// and whoever may have copied the old ones is out.
     pub async fn change_account_password(
         &self,
-        opened: &Opened,
-        (current, new): (&[u8], &[u8]),
+        opened: Opened,
+        typed: PasswordChange,
         browser: &Browser,
-    ) -> Result<Result<Handed, NotChangedHere>, Fault> {
-        let whose = (&opened.session, &opened.user);
-        let started = match self.change_password(whose, current, new, browser).await? {
-            Ok(started) => started,
-            Err(why) => return Ok(Err(NotChangedHere::Password(why))),
-        };
-        let ask = Beginning {
-            client: &opened.client,
-            user: &opened.user,
-            session: &started.session,
-            replaces: Some(&opened.family),
-        };
-        Ok(self.begin_tokens(&ask).await?.map_err(NotChangedHere::Tokens))
+    ) -> Result<Result<Entered, NotChangedHere>, Fault> {
+        let (app, browser) = (self.clone(), browser.clone());
+        to_the_end(|pledge| async move {
+            let Opened { client, user, session, .. } = &opened;
+            let changed = match app.set_new_password(&pledge, (session, user), &typed, &browser).await? {
+                Ok(changed) => changed,
+                Err(why) => return Ok(Err(NotChangedHere::Password(why))),
+            };
+            let ask = Beginning { client, user, session: &changed.started.session };
+            let handed = app.begin_tokens(&ask).await?.map_err(NotChangedHere::Tokens);
+            Ok(handed.map(|handed| Entered { handed, device: changed.device }))
+        })
+        .await
     }
 
     /// The token that a request with cookies has to carry, for the line that a refresh token or its family names.

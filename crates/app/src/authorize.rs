@@ -219,9 +219,11 @@ impl App {
                 Ok(Outcome::Choose(Box::new(asked)))
             }
             (step, session) => {
-                // Somebody who only has to prove again who they are cannot become somebody else on the way.
+                // Somebody who only has to prove again who they are cannot become somebody else on the way; whoever is
+                // to make an account is nobody yet.
                 let again = scene.request.prompt.login || scene.request.max_age.is_some();
-                let known = session.filter(|_| again && !scene.request.prompt.select_account);
+                let expected = again && step != Step::SignUp && !scene.request.prompt.select_account;
+                let known = session.filter(|_| expected);
                 flow.asks = None;
                 flow.expects = known.as_ref().map(|(_, user)| user.id.clone());
                 let login = known.as_ref().map(|(_, user)| user.username.clone());

@@ -1,10 +1,11 @@
 //! What a browser brings along.
 
 use crate::{App, Fault};
-use rules::Time;
 use rules::login::session::{Cookie, Origin, Session, proved};
+use rules::login::throttle::address_key;
 use rules::people::User;
 use rules::secret::{Secret, from_base64url, mac, same};
+use rules::{Handle, Time};
 use store::tables::sessions::WithUser;
 
 /// The cookies of a browser and where it is.
@@ -18,8 +19,8 @@ pub struct Browser {
     pub device: Option<Secret>,
     /// The user agent and address.
     pub origin: Origin,
-    /// The address as limits count it.
-    pub address_key: String,
+    /// The address as limits count it; `None` where it stands for everybody behind it (a listed proxy that names nobody).
+    pub address_key: Option<String>,
 }
 
 impl App {
@@ -51,6 +52,13 @@ impl App {
     /// Whether a form carries the token of its session.
     pub fn csrf_holds(&self, session: &Session, token: &str) -> bool {
         same(self.csrf(session).as_bytes(), token.as_bytes())
+    }
+
+    /// The counter of a browser's address for what it does there: the one way to it, so that an address which is not
+    /// counted is counted nowhere (BF-04).
+    pub(crate) fn address_counter(&self, what: &str, browser: &Browser) -> Option<Handle> {
+        let address = browser.address_key.as_ref()?;
+        Some(address_key(&self.keyring.lookup, &format!("{what}:{address}")))
     }
 
     /// The cookie that remembers, after a sign-in, that this browser is known to `account`: a stranger's failures

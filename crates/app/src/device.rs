@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::{App, Fault};
 use rules::login::session::Session;
-use rules::login::throttle::{account_key, address_key};
+use rules::login::throttle::account_key;
 use rules::oauth::authorize;
 use rules::oauth::client::Client;
 use rules::oauth::device::{self, Answerer, Asked, Device, user_code_handle};
@@ -60,8 +60,8 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<Waiting, Lookup>, Fault> {
         let person = account_key(&self.keyring.lookup, &format!("user code:{}", session.user), None);
-        let address = address_key(&self.keyring.lookup, &format!("user code:{}", browser.address_key));
-        let (mine, theirs) = self.ask((counters::Of(person), counters::Of(address))).await?;
+        let address = self.address_counter("user code", browser);
+        let (mine, theirs) = self.ask((counters::Of(Some(person)), counters::Of(address))).await?;
         let (policy, now) = (&self.realm.settings.throttle, self.clock.now());
         for (seen, free) in [(mine, policy.free), (theirs, policy.address_free)] {
             if let Err(wait) = policy.leaky_admits(seen, free, now) {
@@ -79,7 +79,8 @@ impl App {
             return Ok(Ok(Waiting { device, client }));
         }
         self.settle(|now, _| async move {
-            let miss = [person, address].map(|key| Change::CountFailure { key, at: now, leak: policy.leak });
+            let missed = [Some(person), address].into_iter().flatten();
+            let miss = missed.map(|key| Change::CountFailure { key, at: now, leak: policy.leak });
             Ok(Decision::<(), ()>::accept(()).with(miss))
         })
         .await?

@@ -11,6 +11,8 @@ pub enum Fault {
     Busy(Span),
     /// The database cannot be reached or written at present, or its outcome is unknown.
     Unavailable(String),
+    /// Others changed the same thing each time that it was tried. What was met is for the log.
+    Contended(String),
     /// Something that cannot be, was.
     Broken(String),
 }
@@ -20,6 +22,7 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::Busy(after) => write!(f, "busy; try again in {} s", after.whole_seconds()),
             Fault::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Fault::Contended(_) => f.write_str("many changes at once; try again"),
             Fault::Broken(why) => write!(f, "broken: {why}"),
         }
     }
@@ -38,7 +41,7 @@ impl From<CommitError> for Fault {
         match error {
             CommitError::Unavailable(why) => Fault::Unavailable(why),
             CommitError::Unknown(why) => Fault::Unavailable(format!("the outcome of a commit is unknown: {why}")),
-            CommitError::Conflict { at, why } => Fault::Unavailable(format!("statement {at} met {why:?} every time")),
+            CommitError::Conflict { at, why } => Fault::Contended(format!("statement {at} met {why:?} every time")),
         }
     }
 }
@@ -54,4 +57,16 @@ impl From<hasher::Refusal> for Fault {
 
 pub(crate) fn span(duration: Duration) -> Span {
     Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::engine::Broken;
+
+    #[test]
+    fn who_loses_every_time_is_told_what_to_do_and_not_how_it_went() {
+        let fault = Fault::from(CommitError::Conflict { at: 0, why: Broken::Guard });
+        assert_eq!(fault.to_string(), "many changes at once; try again");
+    }
 }

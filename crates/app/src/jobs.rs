@@ -1,9 +1,10 @@
 //! What is done in idle moments: old rows go, keys grow old.
 
+use crate::passwords::LOOK_EVERY;
 use crate::{App, Fault};
 use rules::Span;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch takes out.
@@ -11,13 +12,18 @@ const AT_ONCE: i64 = 200;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// Runs `work` to its end even if whoever waits for it goes away: an attempt that was counted has to be judged, whether
-/// its browser listens or not.
+/// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
+pub(crate) struct Pledge(());
+
+/// Runs `work` to its end even if whoever waits for it goes away: an attempt that was counted has to be judged, and what
+/// was begun after it to be finished, whether its browser listens or not.
 #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
-pub(crate) async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
-) -> Result<T, Fault> {
-    match tokio::spawn(work).await {
+pub(crate) async fn to_the_end<T, W>(work: impl FnOnce(Pledge) -> W) -> Result<T, Fault>
+where
+    T: Send + 'static,
+    W: Future<Output = Result<T, Fault>> + Send + 'static,
+{
+    match tokio::spawn(work(Pledge(()))).await {
         Ok(done) => done,
         Err(error) => Err(Fault::Broken(error.to_string())),
     }
@@ -56,7 +62,14 @@ impl App {
 
     /// Runs until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep) {
+        let mut looked = None;
         loop {
+            if looked.is_none_or(|at: Instant| at.elapsed() >= LOOK_EVERY) {
+                match self.look_at_hashes().await {
+                    Ok(()) => looked = Some(Instant::now()),
+                    Err(fault) => tracing::warn!(%fault, "password hashes could not be looked at"),
+                }
+            }
             tokio::time::sleep(EVERY).await;
             if let Err(fault) = self.sweep(&upkeep).await {
                 tracing::warn!(%fault, "expired rows could not be taken out");

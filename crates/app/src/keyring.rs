@@ -1,6 +1,6 @@
 //! Secrets of the server: the master key, what is derived from it, and the signing keys that it seals.
 
-use crate::{App, Fault, entropy};
+use crate::{App, Fault};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rules::id::Kid;
 use rules::jose::{self, Alg, JwkSet, SigningKey, VerifyingKey};
@@ -8,7 +8,6 @@ use rules::keys::{self, Key};
 use rules::oauth::family::Sealing;
 use rules::secret::mac;
 use rules::{Fresh, Span, Time};
-use store::tables::realms::Epoch;
 use zeroize::Zeroizing;
 
 /// The algorithms that a realm has keys for from the start.
@@ -144,32 +143,13 @@ impl App {
         if touched.last().is_some_and(|rows| *rows > 0) {
             tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
         }
-        let epoch = self.epoch().await?;
-        let keys = self.keys(epoch).await?;
-        for alg in ALGS {
-            if keys::signer(&keys.rows, alg, self.clock.now()).is_none() {
-                self.rotate(alg).await?;
-            }
-        }
-        Ok(())
+        self.keys(self.epoch().await?).await?;
+        self.bring_in(|rows, alg, now| keys::signer(rows, alg, now).is_none()).await?;
+        self.confirm_secrets().await
     }
 
     /// The longest life of a token that a key signs.
     pub(crate) fn longest_token(&self) -> Span {
         self.realm.settings.access_ttl.max(self.realm.settings.id_ttl)
-    }
-
-    /// Brings in a new key of `alg`; see [`keys::rotate`].
-    pub async fn rotate(&self, alg: Alg) -> Result<Kid, Fault> {
-        let made = self.keyring.make(alg, self.clock.now(), &entropy::fresh()?)?;
-        self.settle(|now, _| {
-            let made = made.clone();
-            async move {
-                let (epoch, rows) = self.ask((Epoch, store::tables::keys::All)).await?;
-                Ok(keys::rotate(&rows, made, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
-            }
-        })
-        .await?
-        .map_err(|why| Fault::Broken(why.into()))
     }
 }

@@ -18,6 +18,7 @@ pub mod introspect;
 pub mod jobs;
 pub mod keyring;
 pub mod logout;
+mod passwords;
 pub mod revoke;
 mod settle;
 pub mod setup;
@@ -31,6 +32,7 @@ use cache::Cache;
 use clock::Clock;
 use hasher::Hasher;
 use keyring::Keyring;
+use passwords::Evening;
 use rules::realm::Realm;
 use std::sync::Arc;
 use store::engine::Engine;
@@ -56,12 +58,22 @@ pub struct Parts {
     pub clock: Clock,
     cache: Cache,
     turnstile: Turnstile,
+    evening: Evening,
 }
 
 impl App {
     /// A realm's use cases over an engine whose schema is up to date.
     pub fn new(realm: Realm, engine: Arc<dyn Engine>, hasher: Hasher, keyring: Keyring, clock: Clock) -> Self {
-        App(Arc::new(Parts { realm, engine, hasher, keyring, clock, cache: Cache::new(), turnstile: Turnstile::new() }))
+        App(Arc::new(Parts {
+            realm,
+            engine,
+            hasher,
+            keyring,
+            clock,
+            cache: Cache::new(),
+            turnstile: Turnstile::new(),
+            evening: Evening::new(),
+        }))
     }
 }
 

@@ -57,7 +57,7 @@ impl App {
     pub async fn set_up(
         &self,
         link: &str,
-        typed: &NewPerson<'_>,
+        typed: &NewPerson,
         browser: &Browser,
     ) -> Result<Result<Started, Refused>, Fault> {
         let link = Handle::of(link);

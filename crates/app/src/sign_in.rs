@@ -3,15 +3,14 @@
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
 use crate::flow::{Flow, Sealed, To};
-use crate::jobs::to_the_end;
+use crate::jobs::{Pledge, to_the_end};
 use crate::{App, Fault};
 use hasher::{FairKey, Stored, Verified};
 use rules::decision::Change;
-use rules::events::{Event, Kind};
-use rules::login::attempt::{After, Before, Counters, Refusal, begin, judge};
+use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge};
 use rules::login::password::Password;
 use rules::login::session::Started;
-use rules::login::throttle::{account_key, address_key};
+use rules::login::throttle::account_key;
 use rules::oauth::authorize;
 use rules::oauth::redirect::Response;
 use rules::people::User;
@@ -19,18 +18,23 @@ use rules::people::names::LoginKey;
 use rules::secret::{Secret, mac};
 use rules::{Decision, Fresh, Time};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 use store::tables::{counters, users};
 use zeroize::Zeroizing;
 
 /// What was typed into the sign-in page.
-pub struct Typed<'a> {
-    /// A username or an address.
-    pub login: &'a str,
-    /// The password.
-    pub password: &'a [u8],
+pub struct Typed {
+    login: String,
+    password: Zeroizing<Vec<u8>>,
+}
+
+impl Typed {
+    /// A username or an address, and a password.
+    pub fn new(login: &str, password: &[u8]) -> Self {
+        Typed { login: login.to_owned(), password: Zeroizing::new(password.to_vec()) }
+    }
 }
 
 /// Somebody signed in.
@@ -63,7 +67,7 @@ struct Attempt<'a> {
     user: Option<User>,
     /// Whether this browser has signed in to the account before.
     known: bool,
-    typed: &'a Typed<'a>,
+    password: &'a [u8],
     browser: &'a Browser,
 }
 
@@ -73,22 +77,22 @@ impl App {
     pub async fn sign_in(
         &self,
         flow: Flow,
-        typed: Typed<'_>,
+        typed: Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
-        let (app, browser, login) = (self.clone(), browser.clone(), typed.login.to_owned());
-        let password = Zeroizing::new(typed.password.to_vec());
-        to_the_end(async move { app.try_in(flow, Typed { login: &login, password: &password }, &browser).await }).await
+        let (app, browser) = (self.clone(), browser.clone());
+        to_the_end(|pledge| async move { app.try_in(&pledge, flow, &typed, &browser).await }).await
     }
 
-    async fn try_in(
+    pub(crate) async fn try_in(
         &self,
+        pledge: &Pledge,
         flow: Flow,
-        typed: Typed<'_>,
+        typed: &Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
-        let attempt = self.attempt(&typed, browser).await?;
-        let proof = match self.hash(&attempt).await? {
+        let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
+        let proof = match self.hash(pledge, &attempt).await? {
             Ok(proof) => proof,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -117,9 +121,11 @@ impl App {
         Ok(match reply {
             Err(refusal) => Err(refusal),
             Ok((started, user, respond)) => {
-                if proof.rehash {
-                    self.rehash(&user, typed.password, browser).await;
-                }
+                let user = if proof.rehash && self.realm.settings.hash_upgrade {
+                    self.rehashed(user, &typed.password, browser).await
+                } else {
+                    user
+                };
                 let device = self.remember_browser(browser, &user)?;
                 let next = respond.map_or_else(|| Next::GoOn(Flow { expects: None, ..flow }), Next::Respond);
                 Ok(SignedIn { started, device, user, next })
@@ -128,31 +134,32 @@ impl App {
     }
 
     /// Finds the account and its counters. The counter is the account's, however its name was written (BF-01).
-    async fn attempt<'a>(&self, typed: &'a Typed<'a>, browser: &'a Browser) -> Result<Attempt<'a>, Fault> {
-        let key = LoginKey::of(typed.login);
+    async fn attempt<'a>(&self, login: &str, password: &'a [u8], browser: &'a Browser) -> Result<Attempt<'a>, Fault> {
+        let key = LoginKey::of(login);
         let user = self.ask(users::ByLogin(key.as_ref())).await?;
         let account = match (&user, &key) {
             (Some(user), _) => user.id.0.clone(),
             (None, Some(key)) => format!("nobody:{}", key.as_str()),
-            (None, None) => "nobody".to_owned(),
+            // What cannot be a name is nobody's either, but not one and the same nobody's.
+            (None, None) => format!("no name:{login}"),
         };
         let device = user.as_ref().and_then(|user| self.known_device(browser, user));
         let counters = Counters {
             account: account_key(&self.keyring.lookup, &account, device.as_deref()),
-            address: address_key(&self.keyring.lookup, &browser.address_key),
+            address: self.address_counter("sign-in", browser),
         };
-        Ok(Attempt { key, counters, user, known: device.is_some(), typed, browser })
+        Ok(Attempt { key, counters, user, known: device.is_some(), password, browser })
     }
 
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
-    async fn hash(&self, attempt: &Attempt<'_>) -> Result<Result<Verified, Refusal>, Fault> {
+    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Verified, Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
         let _pass = self.turnstile.pass(attempt.counters.account, patience).await?;
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;
                 let (account, address) =
-                    self.ask((counters::Of(counters.account), counters::Of(counters.address))).await?;
+                    self.ask((counters::Of(Some(counters.account)), counters::Of(counters.address))).await?;
                 let policy = &self.realm.settings.throttle;
                 let address = address.filter(|_| !attempt.known);
                 Ok(begin(&Before { counters, account, address, policy }, now))
@@ -164,9 +171,10 @@ impl App {
         };
         let key = self.fair_key(attempt.browser);
         // Too long or not text: it is nobody's password, and costs what every wrong one costs.
-        let password = Password::read(attempt.typed.password).ok();
+        let password = Password::read(attempt.password).ok();
         let stored = attempt.user.as_ref().filter(|user| user.is_enabled()).and_then(|user| user.password.as_deref());
-        let stored: Option<Stored> = stored.and_then(|text| text.parse().ok());
+        let stored = stored.and_then(read);
+        let begun = Instant::now();
         let verified = match (&stored, &password) {
             (Some(stored), Some(password)) => self.hasher.verify(&key, stored, password.as_bytes()).await,
             (_, password) => {
@@ -174,6 +182,7 @@ impl App {
                 self.hasher.decoy(&key, salt, password.as_ref().map_or(b"", |password| password.as_bytes())).await
             }
         };
+        self.even_out(begun).await;
         match verified {
             Ok(verified) => Ok(Ok(verified)),
             Err(refusal) => {
@@ -250,56 +259,56 @@ impl App {
     /// Whether somebody who is signed in knows their password; counted like an attempt to sign in.
     pub(crate) async fn knows_password(
         &self,
+        pledge: &Pledge,
         user: &User,
         password: &[u8],
         browser: &Browser,
-    ) -> Result<Result<bool, Refusal>, Fault> {
-        let typed = Typed { login: &user.username, password };
-        let attempt = self.attempt(&typed, browser).await?;
-        let matches = match self.hash(&attempt).await? {
+    ) -> Result<Result<(), Refusal>, Fault> {
+        let attempt = self.attempt(&user.username, password, browser).await?;
+        let matches = match self.hash(pledge, &attempt).await? {
             Ok(proof) => proof.ok && attempt.user.as_ref().is_some_and(|found| found.id == user.id),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let attempt = &attempt;
+        let counters = attempt.counters;
         self.settle(|now, _| async move {
-            let counters = attempt.counters;
-            let decision = Decision::<(), ()>::accept(());
-            if matches {
-                return Ok(decision.and(Change::ForgetAttempts { key: counters.account }));
-            }
-            let event = Event::new(Kind::SignInFailed, now).user(&user.id).address(&browser.origin.address);
-            let leak = self.realm.settings.throttle.leak;
-            Ok(decision
-                .and(Change::CountFailure { key: counters.address, at: now, leak })
-                .and(Change::Record(event.detail("what", "current password"))))
+            let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
+            Ok(confirm(&after, &self.realm.settings, now))
         })
-        .await?
-        .ok();
-        Ok(Ok(matches))
+        .await
     }
 
-    /// Stores a password that was just proved as today's policy wants it. That it fails never fails a sign-in.
-    async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) {
-        let (Ok(password), Some(seen)) = (Password::read(password), user.password.clone()) else { return };
-        let Ok(stored) = seen.parse::<Stored>() else { return };
-        let Ok(seed) = crate::entropy::bytes() else { return };
+    /// Stores a password that was just proved as today's policy wants it, and gives its owner as they are then. That it
+    /// fails never fails a sign-in.
+    async fn rehashed(&self, user: User, password: &[u8], browser: &Browser) -> User {
+        match self.rehash(&user, password, browser).await {
+            Ok(stored) => User { password: stored.or(user.password), ..user },
+            Err(fault) => {
+                tracing::debug!(%fault, "a password was not hashed again");
+                user
+            }
+        }
+    }
+
+    /// The stored password as it is now; `None` where it was not hashed at all.
+    async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
+        let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
+        let Some(stored) = read(seen) else { return Ok(None) };
+        let seed = crate::entropy::bytes()?;
         let mut salt = [0; 16];
         salt.copy_from_slice(&seed[..16]);
-        let key = self.fair_key(browser);
-        let Ok(hashed) = self.hasher.rehash(&key, &stored, password.as_bytes(), salt).await else { return };
-        let (hashed, seen) = (&hashed, &seen);
-        let written = self.settle(|now, _| async move {
-            let change = Change::SetPassword {
-                user: user.id.clone(),
-                seen: Some(seen.clone()),
-                password: hashed.clone(),
-                at: now,
-            };
-            Ok(Decision::<(), ()>::accept(()).and(change))
-        });
-        if let Err(fault) = written.await {
-            tracing::debug!(%fault, "a password was not hashed again");
-        }
+        let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
+        let kept = self
+            .settle(|now, _| async move {
+                let found = self.ask(users::ById(&user.id)).await?.and_then(|user| user.password);
+                if found.as_ref() != Some(seen) {
+                    // A parallel sign-in was faster, or it is another password by now.
+                    return Ok(Decision::refuse(found));
+                }
+                let (user, seen, password) = (user.id.clone(), found, hashed.clone());
+                Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at: now }))
+            })
+            .await?;
+        Ok(kept.map_or_else(|other| other, Some))
     }
 }
 
@@ -327,4 +336,9 @@ impl App {
     pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         self.seal(flow, browser)
     }
+}
+
+/// A stored hash. One that cannot be read is nobody's password, and somebody has to look at the database.
+fn read(stored: &str) -> Option<Stored> {
+    stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
 }

@@ -2,33 +2,32 @@
 
 use crate::browser::Browser;
 use crate::flow::Flow;
+use crate::jobs::{Pledge, to_the_end};
 use crate::sign_in::{Next, SignedIn};
 use crate::{App, Fault, entropy};
-use rules::decision::Change;
-use rules::events::{Event, Kind};
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
-use rules::login::session::{Entry, Method, enter};
-use rules::login::throttle::{self, address_key};
+use rules::login::sign_up;
 use rules::people::names::{BadName, Email, LoginKey, Username};
 use rules::people::user::Profile;
 use rules::people::{Role, User};
-use rules::{Decision, Fresh, Span, Time};
+use rules::{Fresh, Span, Time};
 use store::tables::counters;
 use store::tables::users::ByLogin;
-
-/// Accounts that one address may make in one go; after that one every [`SIGN_UP_LEAK`].
-const SIGN_UPS_AT_ONCE: i64 = 500;
-/// How long it takes until one sign-up of an address is forgotten.
-const SIGN_UP_LEAK: Span = Span::seconds(1);
+use zeroize::Zeroizing;
 
 /// What a new person typed.
-pub struct NewPerson<'a> {
-    /// The name to sign in with.
-    pub username: &'a str,
-    /// An address, or nothing.
-    pub email: &'a str,
-    /// The password.
-    pub password: &'a [u8],
+pub struct NewPerson {
+    pub(crate) username: String,
+    pub(crate) email: String,
+    pub(crate) password: Zeroizing<Vec<u8>>,
+}
+
+impl NewPerson {
+    /// The name to sign in with, an address or nothing, and a password.
+    pub fn new(username: &str, email: &str, password: &[u8]) -> Self {
+        let password = Zeroizing::new(password.to_vec());
+        NewPerson { username: username.to_owned(), email: email.to_owned(), password }
+    }
 }
 
 /// What will not do.
@@ -56,6 +55,20 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// Somebody whose password was hashed elsewhere: the names are judged, the hash is taken as it is.
+    pub(crate) fn imported(
+        (username, email): (&str, &str),
+        password: String,
+        role: Role,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let names = names((username, email), &mut problems);
+        let person = names.map(|(username, email)| Judged { username, email, verified: false, role, password });
+        person.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+    pub(crate) fn email(&self) -> Option<&Email> {
+        self.email.as_ref()
+    }
     pub(crate) fn by_name(&self) -> ByLogin<'_> {
         ByLogin(Some(self.username.key()))
     }
@@ -83,22 +96,18 @@ impl App {
     /// Judges what was typed, all of it at once, and hashes the password.
     pub(crate) async fn new_person(
         &self,
-        typed: &NewPerson<'_>,
+        typed: &NewPerson,
         role: Role,
         browser: &Browser,
     ) -> Result<Result<Judged, Vec<Problem>>, Fault> {
         let mut problems = Vec::new();
-        let username = Username::parse(typed.username).map_err(|why| problems.push(Problem::Username(why))).ok();
-        let email = match typed.email.trim() {
-            "" => None,
-            text => Email::parse(text).map_err(|why| problems.push(Problem::Email(why))).ok(),
-        };
+        let names = names((&typed.username, &typed.email), &mut problems);
         let local = typed.email.split('@').next().unwrap_or("");
         let password = self
-            .acceptable(typed.password, &[typed.username, typed.email, local])
+            .acceptable(&typed.password, &[&typed.username, &typed.email, local])
             .map_err(|why| problems.push(Problem::Password(why)))
             .ok();
-        let (Some(username), Some(password), true) = (username, password, problems.is_empty()) else {
+        let (Some((username, email)), Some(password), true) = (names, password, problems.is_empty()) else {
             return Ok(Err(problems));
         };
         if self.ask(ByLogin(Some(username.key()))).await?.is_some() {
@@ -128,53 +137,63 @@ impl App {
     pub async fn sign_up(
         &self,
         flow: Flow,
-        typed: NewPerson<'_>,
+        typed: NewPerson,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Vec<Problem>>, Fault> {
-        let address = address_key(&self.keyring.lookup, &format!("sign-up:{}", browser.address_key));
-        let policy = &self.realm.settings.throttle;
+        let (app, browser) = (self.clone(), browser.clone());
+        to_the_end(|pledge| async move { app.make_account(&pledge, flow, &typed, &browser).await }).await
+    }
+
+    /// A sign-up counts once its password was hashed, whatever comes of it.
+    pub(crate) async fn make_account(
+        &self,
+        _: &Pledge,
+        flow: Flow,
+        typed: &NewPerson,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, Vec<Problem>>, Fault> {
+        let address = self.address_counter("sign-up", browser);
         let seen = self.ask(counters::Of(address)).await?;
-        let slow = throttle::Policy { leak: SIGN_UP_LEAK, ..*policy };
-        if let Err(wait) = slow.leaky_admits(seen, SIGN_UPS_AT_ONCE, self.clock.now()) {
+        if let Err(wait) = sign_up::admits(seen, &self.realm.settings.throttle, self.clock.now()) {
             return Ok(Err(vec![Problem::Wait(wait)]));
         }
-        let person = match self.new_person(&typed, Role::Member, browser).await? {
+        let person = match self.new_person(typed, Role::Member, browser).await? {
             Ok(person) => person,
             Err(problems) => return Ok(Err(problems)),
         };
         let person = &person;
         let made = self
             .settle(|now, fresh| async move {
-                if self.ask(person.by_name()).await?.is_some() {
-                    return Ok(Decision::refuse(vec![Problem::NameTaken]));
-                }
+                let taken = self.ask(person.by_name()).await?.is_some();
                 let user = person.user(now, &fresh);
-                let before = self.session(browser).await?;
-                let before = before.as_ref().map(|(session, _)| session);
-                let entry = Entry { user: &user, method: Method::Password, before, origin: &browser.origin };
-                let entered = enter(&entry, &self.realm.settings, now, &fresh);
-                let event = Event::new(Kind::UserAdded, now).user(&user.id).address(&browser.origin.address);
-                let made = [
-                    Change::AddUser(Box::new(user.clone())),
-                    Change::Record(event.detail("by", "sign-up")),
-                    Change::CountFailure { key: address, at: now, leak: SIGN_UP_LEAK },
-                ];
-                let changes = made.into_iter().chain(entered.changes).collect();
-                let reply = entered.reply.map(|started| (started, user)).map_err(|_| vec![Problem::NameTaken]);
-                Ok(Decision { changes, reply })
+                let before = self.session(browser).await?.map(|(session, _)| session);
+                let (before, origin) = (before.as_ref(), &browser.origin);
+                let ask = sign_up::SignUp { user: &user, taken, address, before, origin };
+                let judged = sign_up::judge(&ask, &self.realm.settings, now, &fresh);
+                Ok(judged.map(|started| (started, user)))
             })
             .await?;
-        Ok(match made {
-            Err(problems) => Err(problems),
+        match made {
+            Err(sign_up::Taken) => Ok(Err(vec![Problem::NameTaken])),
             Ok((started, user)) => {
                 let device = self.remember_browser(browser, &user)?;
-                Ok(SignedIn { started, device, user, next: Next::GoOn(flow) })
+                Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))
             }
-        })
+        }
     }
 
     /// Whether nobody signs in with that name yet.
     pub(crate) async fn is_free(&self, key: &LoginKey) -> Result<bool, Fault> {
         Ok(self.ask(ByLogin(Some(key))).await?.is_none())
     }
+}
+
+/// A username, and an address or nothing; adds what will not do to `problems`.
+fn names((username, email): (&str, &str), problems: &mut Vec<Problem>) -> Option<(Username, Option<Email>)> {
+    let email = match email.trim() {
+        "" => None,
+        text => Email::parse(text).map_err(|why| problems.push(Problem::Email(why))).ok(),
+    };
+    let username = Username::parse(username).map_err(|why| problems.push(Problem::Username(why))).ok();
+    username.map(|username| (username, email))
 }

@@ -1,89 +1,351 @@
-//! What a job costs on this machine, measured while it works.
+//! What jobs cost on this machine, alone and side by side, measured while it works.
+//!
+//! A thread that runs several jobs of a kind side by side takes longer, but not as much longer as there are jobs. How
+//! many are best depends on the parameters and on the machine, so it is learned: every batch is a measurement. While
+//! all threads are busy, a kind starts with one at a time, goes up step by step as long as that pays, and then stays
+//! at the best, looking at its neighbours from time to time. A [calibration](crate::Calibration) is a head start.
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::job::Kind;
+use crate::{
+    argon2::{self, Algorithm, Cost},
+    bcrypt,
+    formats::serial::Serial,
+    job::Kind,
+};
 
-/// Most kinds of job that are measured apart; an import with more parameter sets shares one rate.
-const MAX_KINDS: usize = 64;
-/// Weight of a new measurement in the moving mean: about the last fifteen jobs count.
+/// Most jobs that run side by side on one thread.
+pub(crate) const MAX_TOGETHER: usize = argon2::MAX_TOGETHER;
+const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all kernels");
+/// Most families that are measured apart; an import with more parameter sets shares one rate.
+const MAX_FAMILIES: usize = 64;
+/// Weight of a new measurement in the moving mean: about the last fifteen batches count.
 const WEIGHT: f64 = 1.0 / 8.0;
-/// Nanoseconds for a 1 KiB block before anything was measured: a machine without wide registers.
-const FIRST_GUESS: f64 = 400.0;
+/// Measurements under load after which a number of lanes is known.
+pub(crate) const SETTLED: u32 = 3;
+/// More lanes must pay at least this much: they cost memory, and patience.
+pub(crate) const GAIN: f64 = 1.02;
+/// Of so many batches, one looks at a neighbour of the best number of lanes that is nearly as good.
+const LOOK_AROUND: u32 = 16;
+/// A neighbour that takes longer than the best by more than this is looked at this many times less often.
+const FAR: (f64, u32) = (1.05, 4);
 
-/// The moving mean of the time that a job takes, for each kind of job.
-pub(crate) struct Costs {
-    kinds: HashMap<Kind, f64>,
-    /// Nanoseconds a block, over all kinds: for those not measured yet.
-    per_block: Option<f64>,
+/// Kinds whose jobs differ in nothing that matters to their speed, once it is divided by [`Kind::work`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Family {
+    /// How memory is addressed, and how much of it.
+    Argon2(Algorithm, Cost),
+    /// All costs: each round is the same.
+    Bcrypt,
+    /// One at a time.
+    Serial(Serial),
 }
 
-impl Costs {
-    pub(crate) fn new() -> Self {
-        Costs { kinds: HashMap::new(), per_block: None }
-    }
-
-    /// Expected nanoseconds for one job of this kind; never zero.
-    pub(crate) fn estimate(&self, kind: Kind) -> u64 {
-        let blocks = kind.cost.blocks() as f64;
-        let nanos = self.kinds.get(&kind).copied().unwrap_or(self.per_block.unwrap_or(FIRST_GUESS) * blocks);
-        (nanos as u64).max(1)
-    }
-
-    /// Takes in that a job of this kind took `elapsed`.
-    pub(crate) fn record(&mut self, kind: Kind, elapsed: Duration) {
-        let nanos = elapsed.as_nanos() as f64;
-        let rate = nanos / kind.cost.blocks() as f64;
-        self.per_block = Some(self.per_block.map_or(rate, |mean| moved(mean, rate)));
-        if let Some(mean) = self.kinds.get_mut(&kind) {
-            *mean = moved(*mean, nanos);
-        } else if self.kinds.len() < MAX_KINDS {
-            self.kinds.insert(kind, nanos);
+impl From<Kind> for Family {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Argon2(params) => Family::Argon2(params.algorithm, params.cost),
+            Kind::Bcrypt { .. } => Family::Bcrypt,
+            Kind::Serial(serial) => Family::Serial(serial),
         }
     }
 }
 
-fn moved(mean: f64, sample: f64) -> f64 {
-    mean + (sample - mean) * WEIGHT
+impl Family {
+    /// Nanoseconds a unit of work before anything was measured: an old machine without wide registers.
+    fn first_guess(self) -> f64 {
+        match self {
+            Family::Argon2(..) => 400.0,
+            Family::Bcrypt => 60_000.0,
+            // Whose work is guessed in nanoseconds already.
+            Family::Serial(_) => 2.0,
+        }
+    }
+    /// Which algorithm it is: its place among the rates that stand in for what was not measured.
+    fn algorithm(self) -> usize {
+        match self {
+            Family::Argon2(..) => 0,
+            Family::Bcrypt => 1,
+            Family::Serial(_) => 2,
+        }
+    }
+}
+
+/// Nanoseconds that one unit of work of one job takes with a given number of lanes.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    nanos: f64,
+    samples: u32,
+    /// Measured while all threads were busy, which is when it matters.
+    loaded: bool,
+}
+
+impl Pace {
+    fn record(&mut self, nanos: f64, loaded: bool) {
+        if self.loaded && !loaded {
+            return;
+        }
+        if loaded && !self.loaded {
+            *self = Pace { loaded, ..Pace::default() };
+        }
+        self.samples = self.samples.saturating_add(1);
+        let weight = WEIGHT.max(1.0 / f64::from(self.samples));
+        self.nanos += (nanos - self.nanos) * weight;
+    }
+    fn is_settled(&self) -> bool {
+        self.loaded && self.samples >= SETTLED
+    }
+}
+
+/// The paces of a family with 1, 2, … lanes.
+#[derive(Clone, Copy, Default)]
+struct Paces {
+    with: [Pace; MAX_TOGETHER],
+    batches: u32,
+}
+
+impl Paces {
+    /// Goes up from one lane and stops where two steps in a row did not pay: the best so far, and the number of lanes
+    /// that it met on its way of which too little is known.
+    fn climb(&self, most: usize) -> (usize, Option<usize>) {
+        let mut best = 1;
+        for lanes in 1..=most.min(MAX_TOGETHER) {
+            let pace = self.with[lanes - 1];
+            if !pace.is_settled() {
+                return (best, Some(lanes));
+            }
+            if pace.nanos * GAIN < self.with[best - 1].nanos {
+                best = lanes;
+            } else if lanes >= best + 2 {
+                break;
+            }
+        }
+        (best, None)
+    }
+
+    fn best(&self, most: usize) -> usize {
+        self.climb(most).0
+    }
+
+    /// How many lanes the next batch may have: those to be tried, or the best.
+    fn next(&self, most: usize) -> usize {
+        match self.climb(most) {
+            (_, Some(unknown)) => unknown,
+            (best, None) if self.batches % LOOK_AROUND == LOOK_AROUND - 1 => {
+                self.neighbour(best, most, self.batches / LOOK_AROUND)
+            }
+            (best, None) => best,
+        }
+    }
+
+    /// Whom to look at the `turn`th time: those above and below the best in turn, those that seem far worse seldom.
+    fn neighbour(&self, best: usize, most: usize, turn: u32) -> usize {
+        let up = turn.is_multiple_of(2);
+        let other = if up { (best + 1).min(most) } else { (best - 1).max(1) };
+        let (times, seldom) = FAR;
+        let near = self.with[other - 1].nanos <= self.with[best - 1].nanos * times;
+        if near || (turn / 2).is_multiple_of(seldom) { other } else { best }
+    }
+
+    /// The pace with this many lanes, or else with the next fewer, or more, that was measured.
+    fn pace(&self, lanes: usize) -> Option<f64> {
+        let (fewer, more) = self.with.split_at(lanes.min(MAX_TOGETHER));
+        fewer.iter().rev().chain(more).find(|pace| pace.samples > 0).map(|pace| pace.nanos)
+    }
+}
+
+/// The moving means of all that was measured.
+pub(crate) struct Costs {
+    families: HashMap<Family, Paces>,
+    /// Nanoseconds a unit, over all families of an algorithm: for those not measured yet.
+    overall: [Option<f64>; 3],
+}
+
+impl Costs {
+    pub(crate) fn new() -> Self {
+        Costs { families: HashMap::new(), overall: [None; 3] }
+    }
+
+    /// Expected nanoseconds of a batch of `size` jobs of this kind; never zero.
+    pub(crate) fn batch(&self, kind: Kind, size: usize) -> u64 {
+        let family = Family::from(kind);
+        let guess = || self.overall[family.algorithm()].unwrap_or(family.first_guess());
+        let pace = self.families.get(&family).and_then(|paces| paces.pace(size)).unwrap_or_else(guess);
+        ((pace * kind.work() * size as f64) as u64).max(1)
+    }
+
+    /// Expected nanoseconds of thread time that one of many jobs of this kind takes, at most `most` side by side.
+    pub(crate) fn share(&self, kind: Kind, most: usize) -> u64 {
+        let lanes = self.best(kind, most);
+        (self.batch(kind, lanes) / lanes as u64).max(1)
+    }
+
+    /// Expected nanoseconds of thread time that `count` jobs of this kind take: full batches and a rest.
+    pub(crate) fn queue(&self, kind: Kind, count: usize, most: usize) -> u64 {
+        let lanes = self.best(kind, most);
+        let rest = match count % lanes {
+            0 => 0,
+            rest => self.batch(kind, rest),
+        };
+        self.batch(kind, lanes).saturating_mul((count / lanes) as u64).saturating_add(rest)
+    }
+
+    /// The number of lanes with the best rate of those that are known, up to `most`.
+    pub(crate) fn best(&self, kind: Kind, most: usize) -> usize {
+        self.families.get(&kind.into()).map_or(1, |paces| paces.best(most))
+    }
+
+    /// How many jobs of this kind the next batch may have, up to `most`.
+    pub(crate) fn next(&self, kind: Kind, most: usize) -> usize {
+        self.families.get(&kind.into()).map_or(1, |paces| paces.next(most))
+    }
+
+    /// True when the best number of lanes is known.
+    pub(crate) fn knows(&self, kind: Kind, most: usize) -> bool {
+        self.families.get(&kind.into()).is_some_and(|paces| paces.with[most.min(2) - 1].is_settled())
+    }
+
+    /// Takes in that a batch took `elapsed`; `loaded` if all threads were busy meanwhile.
+    pub(crate) fn record(&mut self, kind: Kind, size: usize, elapsed: Duration, loaded: bool) {
+        let family = Family::from(kind);
+        let nanos = elapsed.as_nanos() as f64 / (size as f64 * kind.work());
+        let overall = &mut self.overall[family.algorithm()];
+        *overall = Some(overall.map_or(nanos, |mean| mean + (nanos - mean) * WEIGHT));
+        if self.families.len() < MAX_FAMILIES || self.families.contains_key(&family) {
+            let paces = self.families.entry(family).or_default();
+            paces.with[size - 1].record(nanos, loaded);
+            paces.batches = paces.batches.wrapping_add(1);
+        }
+    }
+
+    /// Takes over what was measured elsewhere or before: nanoseconds a unit with 1, 2, … lanes.
+    pub(crate) fn settle(&mut self, family: Family, measured: &[Option<f64>]) {
+        let mut paces = Paces::default();
+        for (pace, nanos) in paces.with.iter_mut().zip(measured) {
+            *pace = nanos.map_or(Pace::default(), |nanos| Pace { nanos, samples: SETTLED, loaded: true });
+        }
+        if self.families.len() < MAX_FAMILIES || self.families.contains_key(&family) {
+            self.families.insert(family, paces);
+        }
+    }
+
+    /// What [`Costs::settle`] takes, of all families of which the best is known.
+    pub(crate) fn settled(&self) -> Vec<(Family, Vec<Option<f64>>)> {
+        let known = |pace: &Pace| pace.is_settled().then_some(pace.nanos);
+        let paces = |paces: &Paces| paces.with.iter().map(known).collect::<Vec<_>>();
+        let all = self.families.iter().map(|(family, with)| (*family, paces(with)));
+        all.filter(|(family, paces)| !matches!(family, Family::Serial(_)) && paces[0].is_some()).collect()
+    }
+
+    /// The families that were measured, each with its best number of lanes up to `most` and the pace there.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Family, usize)> {
+        self.families.iter().map(|(family, paces)| (*family, paces.best(MAX_TOGETHER)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        phc::{Algorithm, Version},
-        policy::Cost,
-    };
+    use crate::argon2::{Params, Version};
 
     fn kind(memory: u32, passes: u32) -> Kind {
         let cost = Cost::new(memory, passes, 1).unwrap();
-        Kind { algorithm: Algorithm::Argon2id, version: Version::V19, cost }
+        Kind::Argon2(Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 })
+    }
+
+    /// Feeds batches of the size that is asked for, of which a job takes `share` milliseconds.
+    fn learn(costs: &mut Costs, batches: usize, share: impl Fn(usize) -> u64) {
+        for _ in 0..batches {
+            let size = costs.next(kind(1000, 1), MAX_TOGETHER);
+            costs.record(kind(1000, 1), size, Duration::from_millis(share(size) * size as u64), true);
+        }
     }
 
     #[test]
     fn an_unmeasured_kind_is_scaled_from_what_was_measured() {
         let mut costs = Costs::new();
-        costs.record(kind(1000, 1), Duration::from_millis(1));
-        assert_eq!(costs.estimate(kind(1000, 1)), 1_000_000);
-        assert_eq!(costs.estimate(kind(2000, 3)), 6_000_000);
+        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
+        assert_eq!(costs.batch(kind(1000, 1), 1), 1_000_000);
+        assert_eq!(costs.batch(kind(2000, 3), 1), 6_000_000);
+        assert_eq!(costs.batch(kind(2000, 3), 2), 12_000_000);
+        assert_eq!(costs.batch(Kind::Bcrypt { cost: 10 }, 1), 61_440_000, "which the speed of Argon2 does not tell");
+        costs.record(Kind::Bcrypt { cost: 4 }, 1, Duration::from_millis(1), false);
+        assert_eq!(costs.batch(Kind::Bcrypt { cost: 10 }, 1), 64_000_000);
     }
 
     #[test]
     fn the_mean_follows_a_machine_that_slows_down() {
         let mut costs = Costs::new();
-        costs.record(kind(1000, 1), Duration::from_millis(1));
+        costs.record(kind(1000, 1), 1, Duration::from_millis(1), true);
         for _ in 0..40 {
-            costs.record(kind(1000, 1), Duration::from_millis(5));
+            costs.record(kind(1000, 1), 1, Duration::from_millis(5), true);
         }
-        assert!((4_900_000..=5_000_000).contains(&costs.estimate(kind(1000, 1))));
+        assert!((4_900_000..=5_000_000).contains(&costs.batch(kind(1000, 1), 1)));
     }
 
     #[test]
-    fn the_number_of_kinds_is_bounded() {
+    fn measurements_under_load_take_the_place_of_others() {
+        let mut costs = Costs::new();
+        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
+        costs.record(kind(1000, 1), 1, Duration::from_millis(3), true);
+        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
+        assert_eq!(costs.batch(kind(1000, 1), 1), 3_000_000);
+    }
+
+    #[test]
+    fn the_number_of_families_is_bounded() {
         let mut costs = Costs::new();
         for memory in 8..1000 {
-            costs.record(kind(memory, 1), Duration::from_millis(1));
+            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
+            costs.settle(kind(memory, 2).into(), &[Some(1.0)]);
         }
-        assert_eq!(costs.kinds.len(), MAX_KINDS);
+        assert_eq!(costs.families.len(), MAX_FAMILIES);
+    }
+
+    #[test]
+    fn lanes_are_added_as_long_as_they_pay() {
+        for best in 1..=MAX_TOGETHER {
+            let mut costs = Costs::new();
+            assert_eq!(costs.next(kind(1000, 1), MAX_TOGETHER), 1, "one lane before anything is known");
+            learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(best as u64));
+            assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), best);
+            assert_eq!(costs.best(kind(1000, 1), 2), best.min(2));
+        }
+    }
+
+    #[test]
+    fn one_step_that_does_not_pay_is_stepped_over() {
+        let mut costs = Costs::new();
+        learn(&mut costs, 60, |size| [30, 31, 20, 25, 25, 25, 25, 25][size - 1]);
+        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 3);
+    }
+
+    #[test]
+    fn a_best_that_is_no_longer_is_left() {
+        let mut costs = Costs::new();
+        learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(4));
+        learn(&mut costs, 1500, |size| 20 + 2 * (size as u64).abs_diff(2));
+        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 2);
+    }
+
+    #[test]
+    fn an_idle_pool_learns_no_lanes() {
+        let mut costs = Costs::new();
+        for _ in 0..100 {
+            costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
+        }
+        assert_eq!(costs.next(kind(1000, 1), MAX_TOGETHER), 1);
+        assert!(!costs.knows(kind(1000, 1), 1));
+    }
+
+    #[test]
+    fn what_waits_is_counted_in_batches() {
+        let mut costs = Costs::new();
+        let nanos = |share: f64| Some(share * 1000.0);
+        costs.settle(kind(1000, 1).into(), &[nanos(4.0), nanos(3.0), nanos(2.0), nanos(5.0), nanos(5.0)]);
+        let queue = |count| costs.queue(kind(1000, 1), count, MAX_TOGETHER) / 1_000_000;
+        assert_eq!([0, 1, 2, 3, 4, 7].map(queue), [0, 4, 6, 6, 10, 16]);
+        assert_eq!(costs.queue(kind(1000, 1), 3, 1) / 1_000_000, 12, "where memory is for one lane");
+        assert_eq!(costs.share(kind(1000, 1), MAX_TOGETHER), 2_000_000);
     }
 }

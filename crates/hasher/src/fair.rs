@@ -4,6 +4,9 @@
 //! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served. So flows that
 //! wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most about one
 //! job of every other flow, and a flow that comes and goes gains nothing by it.
+//!
+//! Jobs of one kind are cheaper together, so [`Fair::pop_alike`] takes some before their turn; their flows pay for it as
+//! for any other service. What it jumps over within a queue it jumps over a few times only.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -99,6 +102,10 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn next(&self) -> Option<&K> {
         self.turns.first_key_value().map(|(_, key)| key)
     }
+    /// The flows, whose turn is first first.
+    fn in_turn(&self) -> impl Iterator<Item = (&K, &C)> {
+        self.turns.values().filter_map(|key| Some((key, self.inner(key)?)))
+    }
     fn largest(&self) -> Option<&(u64, K)> {
         self.sizes.last()
     }
@@ -119,9 +126,48 @@ struct Entry<T> {
     item: T,
 }
 
+/// What waits for one address, first come first served, but for [`Fair::pop_alike`].
+struct Line<T> {
+    entries: VecDeque<Entry<T>>,
+    /// How often the first was jumped over.
+    jumped: u32,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Line { entries: VecDeque::new(), jumped: 0 }
+    }
+}
+
+impl<T> Line<T> {
+    /// How often the first may be jumped over. Without a limit, a job could wait for ever behind later ones of its own
+    /// address that always are somebody's company.
+    const JUMPS: u32 = 8;
+
+    /// Where the first is that is `alike`, among those that may be taken. `looks` bounds the search.
+    fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<usize> {
+        let reach = if self.jumped < Self::JUMPS { self.entries.len() } else { 1 };
+        let found = self.entries.iter().take(reach.min(*looks)).position(|entry| alike(&entry.item));
+        *looks -= found.map_or(reach.min(*looks), |at| at + 1);
+        found
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Entry<T>> {
+        if at == 0 {
+            self.jumped = 0;
+        }
+        self.entries.remove(at)
+    }
+
+    fn jump_to(&mut self, at: usize) -> Option<Entry<T>> {
+        self.jumped += u32::from(at > 0);
+        self.remove(at)
+    }
+}
+
 /// What waits, in fair order.
 pub(crate) struct Fair<T> {
-    tenants: Level<Arc<str>, Level<u128, VecDeque<Entry<T>>>>,
+    tenants: Level<Arc<str>, Level<u128, Line<T>>>,
     len: usize,
     last_id: u64,
 }
@@ -144,28 +190,57 @@ impl<T> Fair<T> {
         self.len += 1;
         self.last_id += 1;
         let id = self.last_id;
-        self.tenants.enter(&key.tenant, cost).enter(&key.address, cost).push_back(Entry { id, cost, item });
+        let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
+        line.entries.push_back(Entry { id, cost, item });
         id
     }
 
     /// What [`Fair::pop`] would take.
     pub(crate) fn peek(&self) -> Option<&T> {
         let addresses = self.tenants.inner(self.tenants.next()?)?;
-        addresses.inner(addresses.next()?)?.front().map(|entry| &entry.item)
+        addresses.inner(addresses.next()?)?.entries.front().map(|entry| &entry.item)
     }
 
     /// Takes who is next.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let tenant = self.tenants.next()?.clone();
         let address = *self.tenants.inner(&tenant)?.next()?;
-        self.take(&tenant, address, true, VecDeque::pop_front)
+        self.take(&tenant, address, true, |line| line.remove(0))
+    }
+
+    /// Takes up to `most` that are `alike`, in the order in which it would be the turn of their flows if nothing else
+    /// waited. Looks at no more than [`Fair::LOOKS`].
+    pub(crate) fn pop_alike(&mut self, most: usize, alike: impl Fn(&T) -> bool) -> Vec<T> {
+        let (mut out, mut looks) = (Vec::new(), Self::LOOKS);
+        while out.len() < most {
+            let Some((tenant, address, at)) = self.find(&mut looks, &alike) else { break };
+            out.extend(self.take(&tenant, address, true, |line| line.jump_to(at)));
+        }
+        out
+    }
+
+    /// Bounds the time that the queue is locked for a batch, to some microseconds.
+    const LOOKS: usize = 512;
+
+    fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Arc<str>, u128, usize)> {
+        for (tenant, addresses) in self.tenants.in_turn() {
+            for (address, line) in addresses.in_turn() {
+                if let Some(at) = line.find(looks, &alike) {
+                    return Some((tenant.clone(), *address, at));
+                }
+                if *looks == 0 {
+                    return None;
+                }
+            }
+        }
+        None
     }
 
     /// Takes out one that no longer wants to wait; `None` when it was taken before.
     pub(crate) fn remove(&mut self, key: &FairKey, id: u64) -> Option<T> {
-        self.take(&key.tenant, key.address, false, |queue| {
-            let at = queue.binary_search_by_key(&id, |entry| entry.id).ok()?;
-            queue.remove(at)
+        self.take(&key.tenant, key.address, false, |line| {
+            let at = line.entries.binary_search_by_key(&id, |entry| entry.id).ok()?;
+            line.remove(at)
         })
     }
 
@@ -178,7 +253,7 @@ impl<T> Fair<T> {
         while freed < need {
             let (_, address) = *self.tenants.inner(&tenant)?.largest()?;
             let before = self.cost();
-            out.push(self.take(&tenant, address, false, VecDeque::pop_back)?);
+            out.push(self.take(&tenant, address, false, |line| line.entries.pop_back())?);
             freed += before - self.cost();
         }
         Some(out)
@@ -207,7 +282,7 @@ impl<T> Fair<T> {
         tenant: &Arc<str>,
         address: u128,
         served: bool,
-        choose: impl FnOnce(&mut VecDeque<Entry<T>>) -> Option<Entry<T>>,
+        choose: impl FnOnce(&mut Line<T>) -> Option<Entry<T>>,
     ) -> Option<T> {
         let addresses = self.tenants.inner_mut(tenant)?;
         let entry = choose(addresses.inner_mut(&address)?)?;
@@ -289,6 +364,52 @@ mod tests {
     }
 
     #[test]
+    fn company_is_taken_in_fair_order_and_paid_for() {
+        let mut queue = Fair::new();
+        for n in 0..4 {
+            queue.push(&key("noisy", 1), 5, ('a', n));
+        }
+        queue.push(&key("quiet", 1), 5, ('b', 0));
+        queue.push(&key("quiet", 2), 5, ('a', 10));
+        queue.push(&key("third", 1), 5, ('a', 20));
+        assert_eq!(queue.pop(), Some(('a', 0)));
+        assert_eq!(queue.pop_alike(2, |item| item.0 == 'a'), [('a', 10), ('a', 20)], "others before the noisy one");
+        assert_eq!(queue.pop(), Some(('a', 1)), "its turn is before that of who was served with less waiting");
+        assert_eq!(order(&mut queue), [('b', 0), ('a', 2), ('a', 3)]);
+    }
+
+    #[test]
+    fn who_waits_alone_of_a_kind_is_not_jumped_over_for_ever() {
+        let mut queue = Fair::new();
+        let mut batches = 0;
+        queue.push(&key("main", 1), 5, 'a');
+        queue.push(&key("main", 2), 5, 'b');
+        loop {
+            // Two addresses that always have company for each other, with a turn that falls on the first.
+            queue.push(&key("main", 1), 5, 'a');
+            queue.push(&key("main", 2), 5, 'a');
+            let first = queue.pop().unwrap();
+            if first == 'b' {
+                break;
+            }
+            queue.pop_alike(1, |item| *item == first);
+            batches += 1;
+            assert!(batches <= 20, "for ever");
+        }
+    }
+
+    #[test]
+    fn a_search_for_company_ends() {
+        let mut queue = Fair::new();
+        for n in 0..100_000u32 {
+            queue.push(&FairKey::new("main", IpAddr::from(n.to_be_bytes())), 5, 'b');
+        }
+        queue.push(&key("main", 1), 5, 'a');
+        assert!(queue.pop_alike(7, |item| *item == 'a').is_empty(), "too far away");
+        assert_eq!(queue.pop_alike(3, |item| *item == 'b').len(), 3);
+    }
+
+    #[test]
     fn a_64_bit_network_is_one_address() {
         let of = |text: &str| FairKey::new("main", text.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1:2:3"));
@@ -326,7 +447,7 @@ mod tests {
     proptest! {
         /// Whatever comes, leaves, is served or pushed out: nothing is lost or doubled, and the sums agree.
         #[test]
-        fn books_balance(steps in prop::collection::vec((0u8..4, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
+        fn books_balance(steps in prop::collection::vec((0u8..5, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
             let mut queue = Fair::new();
             let mut inside: BTreeMap<u64, (FairKey, u64, u64)> = BTreeMap::new();
             for (n, (step, tenant, host, cost)) in (0u64..).zip(steps) {
@@ -338,6 +459,7 @@ mod tests {
                         vec![]
                     }
                     2 => queue.pop().into_iter().collect(),
+                    3 => queue.pop_alike(usize::from(tenant) + 1, |n| n % 3 == cost % 3),
                     _ => match inside.keys().nth(cost as usize % inside.len().max(1)) {
                         Some(n) if host == 0 => {
                             let (key, _, id) = &inside[n];

@@ -1,81 +1,38 @@
 //! Admission: who may wait, for how long, and in how much memory the jobs run.
 //!
-//! The budget is time. The gate adds up the measured cost of all that waits and runs; divided by the threads it is the
-//! time after which a newcomer would begin. Past `max_wait` a newcomer is refused at once, unless a queue longer than
-//! its own can give room: then the last to come of that queue is refused instead. So what waits never exceeds the
-//! budget by more than one job, nobody admitted waits much longer than `max_wait`, and a flood fills only its share.
+//! The budget is time. The gate adds up the measured cost of all that waits and runs, side by side as the threads run
+//! it; divided by the threads it is the time after which a newcomer would begin. Past `max_wait` a newcomer is refused
+//! at once, unless a queue longer than its own can give room: then the last to come of that queue is refused instead.
+//! So what waits never exceeds the budget by more than one job, nobody admitted waits much longer than `max_wait`, and
+//! a flood fills only its share.
 
 use std::{
-    fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::{
-    cost::Costs,
-    fair::{Fair, FairKey},
+    books::{Books, Turn},
+    calibrate::{Plan, Trial},
+    cost::Family,
+    fair::FairKey,
     job::{Input, Job, Kind, Tag},
     settings::Limits,
 };
 
-/// Why a password was not hashed. Nothing is known about it: a refusal is never "wrong password".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Too much waits already. What waits now will have been answered after `retry_after`.
-    Busy {
-        /// When to come back.
-        retry_after: Duration,
-    },
-    /// The pool was stopped.
-    Stopped,
-    /// It can never be hashed here, whoever asks and whenever: the text says why.
-    Unsupported(&'static str),
-    /// The job died: no memory, or a fault in the kernel.
-    Failed,
-}
+pub(crate) use crate::state::{Refusal, State};
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Busy { retry_after } => write!(f, "too many passwords wait; come back in {retry_after:?}"),
-            Refusal::Stopped => f.write_str("password hashing was stopped"),
-            Refusal::Unsupported(why) => write!(f, "password cannot be hashed: {why}"),
-            Refusal::Failed => f.write_str("password hashing failed"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// What the pool does at this moment, and has done since it started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
-    /// Jobs that wait.
-    pub waiting: usize,
-    /// Jobs that run.
-    pub running: usize,
-    /// When a job of a newcomer would begin if all that waits went before it.
-    pub expected_wait: Duration,
-    /// Jobs refused as busy.
-    pub refused_total: u64,
-    /// Jobs answered.
-    pub done_total: u64,
-    /// Jobs whose caller went away while they waited.
-    pub withdrawn_total: u64,
-    /// Threads that hash.
-    pub threads: usize,
-    /// Expected time of one hash of today's policy, on one thread.
-    pub mean_cost: Duration,
-    /// Memory that the threads hold, in bytes.
-    pub memory: u64,
-}
+/// Tells the time; a test moves it.
+pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// What a thread of the pool does next.
 pub(crate) enum Next {
-    /// Run this job.
-    Run(Job),
+    /// Run these jobs, which are of one kind, side by side, and tell [`Gate::finished`].
+    Run(Kind, Vec<Job>),
+    /// Measure a batch and tell [`Gate::tried`].
+    Try(Trial),
     /// Give the memory back and tell [`Gate::released`].
     Release,
     /// End.
@@ -85,39 +42,19 @@ pub(crate) enum Next {
 /// Between those who ask and the pool.
 pub(crate) struct Gate {
     limits: Limits,
+    clock: Clock,
     books: Mutex<Books>,
-    changed: Condvar,
-}
-
-struct Books {
-    open: bool,
-    queue: Fair<Job>,
-    /// What each thread runs: since when, and for how many nanoseconds it is expected to.
-    running: Vec<Option<(Instant, u64)>>,
-    costs: Costs,
-    /// Memory of each thread's arena, in KiB.
-    held: Vec<u64>,
-    /// Threads that lack memory for the next job.
-    starved: usize,
-    refused: u64,
-    done: u64,
-    withdrawn: u64,
+    /// Wakes each thread.
+    bells: Vec<Condvar>,
+    /// True while there is a plan to measure.
+    measuring: watch::Sender<bool>,
 }
 
 impl Gate {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        let books = Books {
-            open: true,
-            queue: Fair::new(),
-            running: vec![None; limits.threads],
-            costs: Costs::new(),
-            held: vec![0; limits.threads],
-            starved: 0,
-            refused: 0,
-            done: 0,
-            withdrawn: 0,
-        };
-        Arc::new(Gate { limits, books: Mutex::new(books), changed: Condvar::new() })
+    pub(crate) fn new(limits: Limits, clock: Clock) -> Arc<Self> {
+        let bells = (0..limits.threads).map(|_| Condvar::new()).collect();
+        let books = Mutex::new(Books::new(limits.threads, limits.memory, clock()));
+        Arc::new(Gate { limits, clock, books, bells, measuring: watch::Sender::new(false) })
     }
 
     /// Admits a job, or says no at once.
@@ -130,12 +67,15 @@ impl Gate {
         if !books.open {
             return Err(Refusal::Stopped);
         }
-        let cost = books.costs.estimate(kind);
+        let cost = books.share(kind);
         let pushed_out = self.room(&mut books, key, cost)?;
         let id = books.queue.push(key, cost, Job { kind, input, reply });
         let retry_after = self.wait(&books);
+        if let Some(thread) = books.rouse() {
+            self.bells[thread].notify_one();
+        }
+        self.wake_starved(&books);
         drop(books);
-        self.changed.notify_one();
         for job in pushed_out {
             let _ = job.reply.send(Err(Refusal::Busy { retry_after }));
         }
@@ -154,13 +94,13 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books) })
     }
 
-    /// Nanoseconds of work that waits or is left of what runs. A running job counts for no more than `max_wait`, so
-    /// that one long job does not close the door to work for the other threads.
+    /// Nanoseconds of work that waits or is left of what runs. What runs counts for no more than `max_wait`, so that
+    /// one long job does not close the door to work for the other threads.
     fn ahead(&self, books: &Books) -> u64 {
-        let left = |&(since, cost): &(Instant, u64)| cost.saturating_sub(nanos(since.elapsed()));
         let cap = nanos(self.limits.max_wait);
-        let running: u64 = books.running.iter().flatten().map(|run| left(run).min(cap)).sum();
-        books.queue.cost().saturating_add(running)
+        let now = (self.clock)();
+        let left = books.running().map(|run| run.expected.saturating_sub(nanos(now - run.since)).min(cap));
+        books.waiting_cost().saturating_add(left.sum())
     }
 
     fn wait(&self, books: &Books) -> Duration {
@@ -175,87 +115,174 @@ impl Gate {
         let mut books = self.books();
         let mut called = false;
         loop {
-            let held = books.held[thread];
-            let Some(kind) = books.queue.peek().map(|job| job.kind) else {
-                if !books.open {
-                    return Next::Stop;
-                }
-                let idle = if held > 0 { self.limits.idle } else { Duration::MAX };
-                let woken;
-                (books, woken) = self.sleep(books, idle);
-                if !woken && books.queue.len() == 0 {
-                    return Next::Release;
-                }
-                continue;
+            let turn = match books.queue.next() {
+                Some(kind) => books.turn(thread, kind),
+                None if !books.open => return Next::Stop,
+                None => match self.idle(&mut books, thread) {
+                    Ok(next) => return next,
+                    Err(patience) => {
+                        books = self.sleep(books, thread, patience);
+                        continue;
+                    }
+                },
             };
-            let free = self.limits.memory.saturating_sub(books.held.iter().sum());
-            if held > 0 && (kind.memory() > held + free || books.starved > 0 && kind.memory() < held) {
-                return Next::Release;
+            match turn {
+                Turn::Run(kind, size) => {
+                    self.wake_starved(&books);
+                    let jobs = books.start(thread, kind, size, (self.clock)());
+                    return Next::Run(kind, jobs);
+                }
+                Turn::Release => return Next::Release,
+                Turn::Starve => {
+                    // Others hold what is missing: those who idle give it up when they look, those who run when done.
+                    if !called {
+                        self.wake_all(&mut books);
+                        called = true;
+                    }
+                    books.starved.push(thread);
+                    books = self.bells[thread].wait(books).unwrap_or_else(PoisonError::into_inner);
+                    books.starved.retain(|other| *other != thread);
+                }
             }
-            if kind.memory() <= held + free {
-                self.wake_starved(&books);
-                return books.start(thread, kind).map_or(Next::Release, Next::Run);
-            }
-            // Others hold what is missing: those who idle give it up when they look, those who run when they are done.
-            if !called {
-                self.changed.notify_all();
-                called = true;
-            }
-            books.starved += 1;
-            books = self.changed.wait(books).unwrap_or_else(PoisonError::into_inner);
-            books.starved -= 1;
         }
     }
 
-    /// Waits for a change for at most `patience`; false when it ran out.
-    fn sleep<'a>(&self, books: MutexGuard<'a, Books>, patience: Duration) -> (MutexGuard<'a, Books>, bool) {
-        if patience == Duration::MAX {
-            return (self.changed.wait(books).unwrap_or_else(PoisonError::into_inner), true);
+    /// What a thread does while nothing waits, or for how long it sleeps.
+    fn idle(&self, books: &mut Books, thread: usize) -> Result<Next, Option<Duration>> {
+        let (trial, moved) = books.trial(thread, (self.clock)());
+        if moved {
+            self.wake_all(books);
         }
-        let (books, slept) = self.changed.wait_timeout(books, patience).unwrap_or_else(PoisonError::into_inner);
-        (books, !slept.timed_out())
+        if let Some(trial) = trial {
+            return Ok(Next::Try(trial));
+        }
+        self.settle(books);
+        if books.held[thread] == 0 {
+            return Err(None);
+        }
+        // From when it last had work, not from when it was last woken for nothing.
+        let idle = (self.clock)() - books.worked[thread];
+        match self.limits.idle.checked_sub(idle).filter(|left| !left.is_zero()) {
+            Some(left) => Err(Some(left)),
+            None => Ok(Next::Release),
+        }
+    }
+
+    /// Waits for the thread's bell, for at most `patience`.
+    fn sleep<'a>(
+        &self,
+        mut books: MutexGuard<'a, Books>,
+        thread: usize,
+        patience: Option<Duration>,
+    ) -> MutexGuard<'a, Books> {
+        books.asleep.push(thread);
+        let bell = &self.bells[thread];
+        books = match patience {
+            None => bell.wait(books).unwrap_or_else(PoisonError::into_inner),
+            Some(patience) => bell.wait_timeout(books, patience).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        books.asleep.retain(|other| *other != thread);
+        books
     }
 
     /// Thread number `thread` has given its memory back.
     pub(crate) fn released(&self, thread: usize) {
-        self.books().held[thread] = 0;
-        self.changed.notify_all();
+        let mut books = self.books();
+        books.held[thread] = 0;
+        self.wake_starved(&books);
     }
 
-    /// Thread number `thread` is done with a job of this kind; `elapsed` is `None` if the job failed.
-    pub(crate) fn finished(&self, thread: usize, kind: Kind, elapsed: Option<Duration>) {
+    /// Thread number `thread` is done with its batch and keeps `held` KiB; `elapsed` is `None` if it failed.
+    pub(crate) fn finished(&self, thread: usize, elapsed: Option<Duration>, held: u64) {
         let mut books = self.books();
-        books.running[thread] = None;
-        books.done += 1;
-        if let Some(elapsed) = elapsed {
-            books.costs.record(kind, elapsed);
+        books.finish(thread, elapsed, held, (self.clock)());
+        self.wake_starved(&books);
+    }
+
+    /// Thread number `thread` has measured and keeps `held` KiB; `elapsed` is `None` if it failed.
+    pub(crate) fn tried(&self, thread: usize, elapsed: Option<Duration>, held: u64) {
+        let mut books = self.books();
+        if books.tried(thread, elapsed, held, (self.clock)()) {
+            self.wake_all(&mut books);
         }
+        self.settle(&mut books);
+    }
+
+    /// Starts to measure these kinds when nothing else is to do; the answer turns false when that is done.
+    pub(crate) fn measure(&self, kinds: &[Kind]) -> watch::Receiver<bool> {
+        let mut books = self.books();
+        let unknown: Vec<_> = kinds.iter().copied().filter(|kind| !books.knows(*kind)).collect();
+        if books.open && books.plan.is_none() && !unknown.is_empty() {
+            let courses: Vec<_> = unknown.into_iter().map(|kind| (kind, books.fit(kind))).collect();
+            books.plan = Some(Plan::new(self.limits.threads, courses));
+            self.measuring.send_replace(true);
+            self.wake_all(&mut books);
+        }
+        self.measuring.subscribe()
+    }
+
+    /// Takes over what was measured, once all of it was. The memory of the trials goes back at once.
+    fn settle(&self, books: &mut Books) {
+        if !books.plan.as_ref().is_some_and(Plan::is_done) {
+            return;
+        }
+        let found = books.plan.take().map(Plan::found).unwrap_or_default();
+        books.know(found.iter().map(|(family, paces)| (*family, &paces[..])));
+        let now = (self.clock)();
+        let past = now.checked_sub(self.limits.idle).unwrap_or(now);
+        books.worked.iter_mut().for_each(|worked| *worked = past);
+        self.measuring.send_replace(false);
+        self.wake_all(books);
+    }
+
+    /// Takes over paces that were measured before.
+    pub(crate) fn know<'a>(&self, known: impl Iterator<Item = (Family, &'a [Option<f64>])>) {
+        self.books().know(known);
+    }
+
+    /// The paces of all families of which the best number of lanes is known.
+    pub(crate) fn known(&self) -> Vec<(Family, Vec<Option<f64>>)> {
+        self.books().costs.settled()
+    }
+
+    /// All families that were measured, with their best number of lanes.
+    pub(crate) fn families(&self) -> Vec<(Family, usize)> {
+        self.books().costs.all().collect()
+    }
+
+    /// Expected time of one job that has a thread to itself.
+    pub(crate) fn expected(&self, kind: Kind) -> Duration {
+        Duration::from_nanos(self.books().costs.batch(kind, 1))
     }
 
     /// Lets nobody in any more, and refuses those who wait.
     pub(crate) fn close(&self) {
         let mut books = self.books();
         books.open = false;
+        books.plan = None;
         let waiting = books.queue.drain();
+        self.wake_all(&mut books);
         drop(books);
-        self.changed.notify_all();
+        self.measuring.send_replace(false);
         for job in waiting {
             let _ = job.reply.send(Err(Refusal::Stopped));
         }
     }
 
-    /// See [`State`]; `kind` is the one whose cost is told.
+    /// See [`State`]; `kind` is that of today's policy.
     pub(crate) fn state(&self, kind: Kind) -> State {
         let books = self.books();
         State {
             waiting: books.queue.len(),
-            running: books.running.iter().flatten().count(),
+            running: books.running().map(|run| run.size).sum(),
             expected_wait: self.wait(&books),
             refused_total: books.refused,
             done_total: books.done,
+            batches_total: books.batches,
             withdrawn_total: books.withdrawn,
             threads: self.limits.threads,
-            mean_cost: Duration::from_nanos(books.costs.estimate(kind)),
+            mean_cost: Duration::from_nanos(books.costs.batch(kind, 1)),
+            lanes: books.lanes(kind),
             memory: books.held.iter().sum::<u64>() * 1024,
         }
     }
@@ -268,30 +295,34 @@ impl Gate {
         drop(books);
     }
 
-    /// Another job is, or will be, next: threads that lack memory for the one before may have enough for it.
+    /// Memory came back, or another job is, or will be, next: threads that lack memory may have enough now.
     fn wake_starved(&self, books: &Books) {
-        if books.starved > 0 {
-            self.changed.notify_all();
+        for &thread in &books.starved {
+            self.bells[thread].notify_one();
         }
+    }
+
+    /// Lets every thread look again. The books are open meanwhile, so that none looks before and sleeps after.
+    fn wake_all(&self, books: &mut Books) {
+        books.asleep.clear();
+        self.bells.iter().for_each(Condvar::notify_one);
+    }
+
+    /// Lets every thread look at the clock, as if time had passed for its patience too.
+    #[cfg(test)]
+    pub(crate) fn tick(&self) {
+        self.wake_all(&mut self.books());
+    }
+
+    /// How many threads sleep and are not called.
+    #[cfg(test)]
+    pub(crate) fn asleep(&self) -> usize {
+        self.books().asleep.len()
     }
 
     /// A panic while the books are open would be a fault of this file; what they say is still the best there is.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Books {
-    fn has_idle_thread(&self) -> bool {
-        self.running.iter().flatten().count() + self.queue.len() < self.running.len()
-    }
-
-    /// Takes the next job, which is of this kind, for thread number `thread`.
-    fn start(&mut self, thread: usize, kind: Kind) -> Option<Job> {
-        let job = self.queue.pop()?;
-        self.held[thread] = self.held[thread].max(kind.memory());
-        self.running[thread] = Some((Instant::now(), self.costs.estimate(kind)));
-        Some(job)
     }
 }
 

@@ -1,21 +1,27 @@
 //! The whole: verify, hash, and pretend to verify, through the gate.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use subtle::ConstantTimeEq;
 use tokio::sync::watch;
-use zeroize::Zeroizing;
 
 use crate::{
-    arena::{Arena, Kernel},
+    calibrate::{self, Calibration},
+    cost::Family,
+    cpu::Level,
     fair::FairKey,
-    gate::{Gate, Refusal, State},
+    formats::{Draft, Stored, Subject, import::Fast},
+    gate::{Clock, Gate},
     job::{Input, Kind, Tag},
-    pepper::Pepper,
-    phc::{Argon2Hash, Stored},
-    policy::{Cost, Policy, SALT_BYTES, TAG_BYTES},
+    machine,
+    native::{Kernel, Native},
+    pepper::{Keys, Role},
+    policy::{Policy, SALT_BYTES},
     pool,
     settings::{Settings, StartError},
+    state::{KindState, Refusal, State},
 };
 
 /// Longest password that is looked at, in bytes; a longer one is refused as unsupported. Sane limits are lower and
@@ -41,7 +47,8 @@ struct Inner {
     gate: Arc<Gate>,
     alive: watch::Receiver<usize>,
     policy: Policy,
-    peppers: Vec<Pepper>,
+    keys: Keys,
+    machine: String,
 }
 
 impl Drop for Inner {
@@ -56,21 +63,28 @@ impl Hasher {
     /// # Errors
     /// See [`StartError`].
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        Self::start_with(settings, Arena::default)
+        let level = settings.level.unwrap_or_else(Level::best);
+        Self::start_with(settings, Arc::new(Instant::now), move || Native::new(level))
     }
 
     pub(crate) fn start_with<K: Kernel>(
         settings: Settings,
+        clock: Clock,
         kernel: impl Fn() -> K + Clone + Send + 'static,
     ) -> Result<Self, StartError> {
         let limits = settings.limits()?;
         let threads = limits.threads;
-        let gate = Gate::new(limits);
+        let machine = machine::fingerprint(threads, settings.level.unwrap_or_else(Level::best));
+        let gate = Gate::new(limits, clock);
+        if let Some(known) = settings.calibration.filter(|known| known.machine() == machine) {
+            gate.know(known.families());
+        }
         let alive = pool::start(&gate, threads, settings.nice, kernel).map_err(|error| {
             gate.close();
             StartError::Thread(error)
         })?;
-        Ok(Hasher(Arc::new(Inner { gate, alive, policy: settings.policy, peppers: settings.peppers })))
+        let (policy, keys) = (settings.policy, settings.keys);
+        Ok(Hasher(Arc::new(Inner { gate, alive, policy, keys, machine })))
     }
 
     /// Is `password` the one that `stored` was made of?
@@ -79,11 +93,31 @@ impl Hasher {
     /// future gives up a place in the queue.
     ///
     /// # Errors
-    /// A [`Refusal`] says nothing about the password.
+    /// A [`Refusal`] says nothing about the password. A verifier that is bound to an account is unsupported here: see
+    /// [`Hasher::verify_of`].
     pub async fn verify(&self, key: &FairKey, stored: &Stored, password: &[u8]) -> Result<Verified, Refusal> {
-        let Stored::Argon2(hash) = stored;
-        let ok = self.matches(key, hash, password).await?;
-        Ok(Verified { ok, rehash: ok && self.0.policy.outdates(hash, self.pepper().map(Pepper::id)) })
+        if stored.keys().any(|(role, _)| role == Role::Binding) {
+            return Err(Refusal::Unsupported("bound to an account, which was not named"));
+        }
+        self.verify_of(key, NOBODY, stored, password).await
+    }
+
+    /// As [`Hasher::verify`], for the password of `subject`: accepts a verifier that is bound to it.
+    ///
+    /// # Errors
+    /// A [`Refusal`] says nothing about the password.
+    pub async fn verify_of(
+        &self,
+        key: &FairKey,
+        subject: Subject<'_>,
+        stored: &Stored,
+        password: &[u8],
+    ) -> Result<Verified, Refusal> {
+        admissible(password)?;
+        let prepared = stored.prepare(password, subject, &self.0.keys)?;
+        let tag = self.tag(key, prepared.kind, prepared.input).await?;
+        let ok = prepared.check.accepts(&tag);
+        Ok(Verified { ok, rehash: ok && self.0.policy.outdates(stored, &self.0.keys) })
     }
 
     /// Does what [`Hasher::verify`] does for a hash of today's policy, and always answers no: for names that do not
@@ -92,17 +126,37 @@ impl Hasher {
     /// # Errors
     /// As [`Hasher::verify`].
     pub async fn decoy(&self, key: &FairKey, salt: [u8; SALT_BYTES], password: &[u8]) -> Result<Verified, Refusal> {
-        let id = self.pepper().map(Pepper::id);
-        let hash = Argon2Hash::new(self.0.policy.cost, id, salt.to_vec(), vec![0; TAG_BYTES]);
-        self.matches(key, &hash, password).await.map(|_| Verified { ok: false, rehash: false })
+        admissible(password)?;
+        let draft = Draft::new(self.0.policy.cost, password, salt, (NOBODY, &self.0.keys));
+        self.tag(key, draft.kind, draft.input).await?;
+        Ok(Verified { ok: false, rehash: false })
     }
 
     /// Hashes a new password as the policy says; the answer is a PHC string. `salt` must be fresh random bytes.
     ///
     /// # Errors
-    /// A [`Refusal`]: nothing was hashed.
+    /// A [`Refusal`]: nothing was hashed. Unsupported when verifiers are to be bound to accounts: see
+    /// [`Hasher::hash_of`].
     pub async fn hash(&self, key: &FairKey, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
-        self.hash_at(self.0.policy.cost, key, password, salt).await
+        self.unbound()?;
+        self.hash_of(key, NOBODY, password, salt).await
+    }
+
+    /// As [`Hasher::hash`], for the password of `subject`: where a binding key is configured, the answer is a verifier
+    /// that is bound to it.
+    ///
+    /// # Errors
+    /// A [`Refusal`]: nothing was hashed.
+    pub async fn hash_of(
+        &self,
+        key: &FairKey,
+        subject: Subject<'_>,
+        password: &[u8],
+        salt: [u8; SALT_BYTES],
+    ) -> Result<String, Refusal> {
+        admissible(password)?;
+        let draft = Draft::new(self.0.policy.cost, password, salt, (subject, &self.0.keys));
+        self.finish(key, draft).await
     }
 
     /// Hashes a password that was just verified against `stored` as the policy says, but never at a lower cost than
@@ -117,18 +171,90 @@ impl Hasher {
         password: &[u8],
         salt: [u8; SALT_BYTES],
     ) -> Result<String, Refusal> {
-        let Stored::Argon2(hash) = stored;
-        self.hash_at(self.0.policy.raise(hash), key, password, salt).await
+        self.unbound()?;
+        self.rehash_of(key, (NOBODY, stored), password, salt).await
+    }
+
+    /// As [`Hasher::rehash`], for the password of a subject, given with what is stored for it.
+    ///
+    /// # Errors
+    /// As [`Hasher::hash_of`].
+    pub async fn rehash_of(
+        &self,
+        key: &FairKey,
+        (subject, stored): (Subject<'_>, &Stored),
+        password: &[u8],
+        salt: [u8; SALT_BYTES],
+    ) -> Result<String, Refusal> {
+        admissible(password)?;
+        let draft = Draft::new(self.0.policy.raise(stored), password, salt, (subject, &self.0.keys));
+        self.finish(key, draft).await
+    }
+
+    /// Makes a slow hash of a fast digest that another system stored, whose password nobody knows: for imports. The
+    /// answer is text for [`Stored`].
+    ///
+    /// # Errors
+    /// A [`Refusal`]: nothing was hashed.
+    pub async fn wrap(&self, key: &FairKey, digest: &Fast, salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
+        self.finish(key, Draft::wrap(self.0.policy.cost, digest, salt, &self.0.keys)).await
     }
 
     /// What the pool does now and has done, for metrics and the health page.
     pub fn state(&self) -> State {
-        self.0.gate.state(Kind::of(&Argon2Hash::new(self.0.policy.cost, None, Vec::new(), Vec::new())))
+        self.0.gate.state(Kind::of_policy(self.0.policy.cost))
+    }
+
+    /// The algorithms and parameters that have been at work, and how many jobs of each run side by side.
+    pub fn kinds(&self) -> Vec<KindState> {
+        let state = |(family, lanes): (Family, usize)| KindState { name: calibrate::name(family), lanes };
+        let mut kinds: Vec<_> = self.0.gate.families().into_iter().map(state).collect();
+        kinds.sort_by(|one, other| one.name.cmp(&other.name));
+        kinds
+    }
+
+    /// The keys that stored hashes may name.
+    pub fn keys(&self) -> &Keys {
+        &self.0.keys
     }
 
     /// The policy of new hashes.
     pub fn policy(&self) -> Policy {
         self.0.policy
+    }
+
+    /// Expected time of one verification against `stored` that has a thread to itself.
+    ///
+    /// # Errors
+    /// As [`Hasher::verify`], at once.
+    pub fn expected(&self, stored: &Stored) -> Result<Duration, Refusal> {
+        Ok(self.0.gate.expected(stored.prepare(b"", NOBODY, &self.0.keys)?.kind))
+    }
+
+    /// How much longer to keep back an answer, `elapsed` after the question came, so that the time says nothing about
+    /// the format of a stored hash, and so nothing about whether there is one.
+    ///
+    /// A decoy costs what a hash of today's policy costs; while there are hashes of other formats, names that have one
+    /// could be told from names that do not exist. Then all answers to sign-ins should wait: to the next full 50 ms, and
+    /// at least twice the time of one hash. Waiting is the caller's, who also knows when the last such hash is gone.
+    pub fn even_out(&self, elapsed: Duration) -> Duration {
+        even_out(elapsed, self.0.gate.expected(Kind::of_policy(self.0.policy.cost)))
+    }
+
+    /// Finds out how many passwords side by side are best on this machine, for today's policy and for bcrypt, unless
+    /// that is known: takes all threads for about 0.3 s, between real jobs, so call it when the server is ready. The
+    /// answer is worth keeping for [`Settings::calibration`].
+    pub async fn calibrate(&self) -> Calibration {
+        // What the first leaves of the time is for the second.
+        let kinds = [Kind::Bcrypt { cost: 5 }, Kind::of_policy(self.0.policy.cost)];
+        // An error means that the pool is gone.
+        let _ = self.0.gate.measure(&kinds).wait_for(|measuring| !measuring).await;
+        self.calibration()
+    }
+
+    /// What is known by now of how many passwords side by side are best: from calibration and from work.
+    pub fn calibration(&self) -> Calibration {
+        Calibration::new(self.0.machine.clone(), self.0.gate.known())
     }
 
     /// Refuses what waits and what comes, lets what runs finish, and returns when every thread has ended.
@@ -138,41 +264,54 @@ impl Hasher {
         let _ = self.0.alive.clone().wait_for(|&count| count == 0).await;
     }
 
-    async fn hash_at(
-        &self,
-        cost: Cost,
-        key: &FairKey,
-        password: &[u8],
-        salt: [u8; SALT_BYTES],
-    ) -> Result<String, Refusal> {
-        let id = self.pepper().map(Pepper::id);
-        let blank = Argon2Hash::new(cost, id, salt.to_vec(), vec![0; TAG_BYTES]);
-        let tag = self.tag(key, &blank, password).await?;
-        Ok(Argon2Hash::new(cost, id, salt.to_vec(), tag.to_vec()).to_string())
+    async fn finish(&self, key: &FairKey, draft: Draft) -> Result<String, Refusal> {
+        let tag = self.tag(key, draft.kind, draft.input).await?;
+        Ok(draft.seal.stored(&tag).to_string())
     }
 
-    async fn matches(&self, key: &FairKey, hash: &Argon2Hash, password: &[u8]) -> Result<bool, Refusal> {
-        let tag = self.tag(key, hash, password).await?;
-        Ok(tag.ct_eq(hash.tag()).into())
+    async fn tag(&self, key: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {
+        self.0.gate.admit(key, kind, input)?.answer().await
     }
 
-    /// The tag of `password` with everything else as in `hash`.
-    async fn tag(&self, key: &FairKey, hash: &Argon2Hash, password: &[u8]) -> Result<Tag, Refusal> {
-        if password.len() > MAX_PASSWORD {
-            return Err(Refusal::Unsupported("longer than any password"));
+    fn unbound(&self) -> Result<(), Refusal> {
+        match self.0.keys.binding() {
+            None => Ok(()),
+            Some(_) => Err(Refusal::Unsupported("verifiers are bound to accounts, and none was named")),
         }
-        let known = |id| self.0.peppers.iter().find(|pepper| pepper.id() == id).cloned();
-        let pepper = match hash.key_id() {
-            None => None,
-            Some(id) => Some(known(id).ok_or(Refusal::Unsupported("made with a pepper that is not configured"))?),
-        };
-        let password = Zeroizing::new(password.to_vec());
-        let input = Input { password, salt: hash.salt().to_vec(), pepper, tag: hash.tag().len() };
-        self.0.gate.admit(key, Kind::of(hash), input)?.answer().await
     }
 
-    /// The pepper for new hashes.
-    fn pepper(&self) -> Option<&Pepper> {
-        self.0.peppers.first()
+    #[cfg(test)]
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.0.gate
+    }
+}
+
+/// Of hashes that are bound to nobody.
+const NOBODY: Subject<'static> = Subject { realm: "", user: "" };
+
+fn admissible(password: &[u8]) -> Result<(), Refusal> {
+    let long = password.len() > MAX_PASSWORD;
+    if long { Err(Refusal::Unsupported("longer than any password")) } else { Ok(()) }
+}
+
+fn even_out(elapsed: Duration, hash: Duration) -> Duration {
+    const STEP: u128 = 50_000_000;
+    let least = elapsed.max(hash * 2).as_nanos();
+    let due = Duration::from_nanos(u64::try_from(least.div_ceil(STEP) * STEP).unwrap_or(u64::MAX));
+    due.saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_leave_in_steps() {
+        let leaves = |elapsed, hash| {
+            let elapsed = Duration::from_millis(elapsed);
+            (elapsed + even_out(elapsed, Duration::from_millis(hash))).as_millis()
+        };
+        assert_eq!([leaves(5, 5), leaves(49, 5), leaves(50, 5), leaves(51, 5)], [50, 50, 50, 100]);
+        assert_eq!([leaves(5, 30), leaves(5, 60), leaves(140, 30)], [100, 150, 150]);
     }
 }

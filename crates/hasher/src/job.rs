@@ -4,38 +4,82 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::{
-    gate::Refusal,
-    pepper::Pepper,
-    phc::{Algorithm, Argon2Hash, Version},
-    policy::Cost,
+    argon2::{Algorithm, Cost, H0, Params, Version},
+    bcrypt,
+    cost::MAX_TOGETHER,
+    formats::serial::Serial,
+    policy::TAG_BYTES,
+    state::Refusal,
 };
 
-/// Jobs of one kind differ only in their bytes: they take the same time and the same memory, and the same kernel can
-/// run them side by side.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) version: Version,
-    pub(crate) cost: Cost,
+/// Jobs of one kind differ only in their bytes: they take the same time and the same memory, and one kernel can run
+/// them side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// One fill from H0 to tag.
+    Argon2(Params),
+    /// bcrypt, at 2^cost rounds.
+    Bcrypt {
+        /// The logarithm of the rounds.
+        cost: u32,
+    },
+    /// What has no kernel for several at once.
+    Serial(Serial),
 }
 
 impl Kind {
-    pub(crate) fn of(hash: &Argon2Hash) -> Self {
-        Kind { algorithm: hash.algorithm(), version: hash.version(), cost: hash.cost() }
+    /// That of new hashes at this cost.
+    pub(crate) fn of_policy(cost: Cost) -> Self {
+        let (algorithm, version, tag_bytes) = (Algorithm::Argon2id, Version::V19, TAG_BYTES as u32);
+        Kind::Argon2(Params { algorithm, version, cost, tag_bytes })
     }
-    /// Memory that it needs, in KiB.
+
+    /// Memory that one job needs, in KiB.
     pub(crate) fn memory(self) -> u64 {
-        u64::from(self.cost.memory())
+        match self {
+            Kind::Argon2(params) => u64::from(params.cost.memory()),
+            // A state is 4 KiB and lies on the stack.
+            Kind::Bcrypt { .. } => 0,
+            Kind::Serial(serial) => serial.memory(),
+        }
+    }
+
+    /// What a thread that keeps `kept` KiB holds while it runs `size` jobs, in KiB. Argon2 works in what is kept; the
+    /// others allocate beside it and free it at the end.
+    pub(crate) fn holds(self, size: usize, kept: u64) -> u64 {
+        let need = self.memory().saturating_mul(size as u64);
+        match self {
+            Kind::Argon2(_) => kept.max(need),
+            Kind::Bcrypt { .. } | Kind::Serial(_) => kept.saturating_add(need),
+        }
+    }
+
+    /// Most jobs that the kernel runs side by side.
+    pub(crate) fn most_together(self) -> usize {
+        match self {
+            Kind::Argon2(_) | Kind::Bcrypt { .. } => MAX_TOGETHER,
+            Kind::Serial(_) => 1,
+        }
+    }
+
+    /// How much there is to compute, in units that take about as long for all of a family.
+    pub(crate) fn work(self) -> f64 {
+        match self {
+            Kind::Argon2(params) => params.cost.blocks() as f64,
+            Kind::Bcrypt { cost } => f64::from(cost).exp2(),
+            Kind::Serial(serial) => serial.work() as f64,
+        }
     }
 }
 
-/// The bytes that a tag depends on.
-pub(crate) struct Input {
-    pub(crate) password: Zeroizing<Vec<u8>>,
-    pub(crate) salt: Vec<u8>,
-    pub(crate) pepper: Option<Pepper>,
-    /// Length of the tag, in bytes.
-    pub(crate) tag: usize,
+/// The bytes that a tag depends on. Wiped when dropped.
+pub(crate) enum Input {
+    /// The pre-hash, from which alone the fill starts.
+    Argon2(H0),
+    /// Key, salt and flavour.
+    Bcrypt(bcrypt::Job),
+    /// Password and salt.
+    Serial { password: Zeroizing<Vec<u8>>, salt: Vec<u8> },
 }
 
 /// The tag of one input.

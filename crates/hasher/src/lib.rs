@@ -21,29 +21,75 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Rooms: `phc` reads and writes stored hashes, `policy` says what a new one costs, `gate` admits, `fair` orders what
-//! waits, `cost` measures, `pool` runs, `arena` holds the memory. Chance is an argument (salts), and so is every
-//! limit; nothing here reads the environment, the wall clock or a database.
+//! The kernels can be used without all that: [`argon2`], [`bcrypt`], and [`cpu`] for what they may run on.
+//!
+//! Rooms: `formats` reads and writes stored hashes, `policy` says what a new one costs, `gate` admits, with `books` of what
+//! waits in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs, `native` is where it meets the kernels
+//! `argon2` and `bcrypt`, `arena` holds the memory. Chance is an argument (salts), and so is every limit; nothing here
+//! reads the environment, the wall clock or a database.
 
 mod arena;
+/// The Argon2 kernel, for use without the pool.
+///
+/// ```
+/// use hasher::{
+///     argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill},
+///     cpu::Level,
+/// };
+///
+/// let cost = Cost::new(64, 2, 1)?; // KiB, passes, lanes
+/// let params = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 };
+/// // Two passwords in lock step, each with its own salt; no secret and no associated data.
+/// let h0s = [H0::new(&params, b"one", b"salt of one", b"", b""), H0::new(&params, b"two", b"salt of two", b"", b"")];
+/// let mut memory = vec![Block::ZERO; h0s.len() * params.memory_blocks()];
+/// let mut tags = vec![Tag::default(); h0s.len()];
+/// fill(Level::best(), &params, &h0s, &mut memory, &mut tags);
+///
+/// // The same as alone, and the same from every kernel.
+/// let mut alone = [Tag::default()];
+/// fill(Level::Portable, &params, &h0s[1..], &mut memory[..params.memory_blocks()], &mut alone);
+/// assert_eq!(alone[0], tags[1]);
+/// # Ok::<(), hasher::argon2::BadCost>(())
+/// ```
+pub mod argon2;
+pub mod bcrypt;
+mod books;
+mod calibrate;
 mod cost;
+/// Which kernels run here, and which would on a lesser CPU.
+///
+/// ```
+/// use hasher::cpu::{Features, Level};
+///
+/// assert_eq!(Level::best(), Level::with(Features::detect()));
+/// assert!(Level::with(Features::detect().without_avx512f()) < Level::Avx512);
+/// assert!(Level::available().any(|level| level == Level::Portable));
+/// ```
+pub mod cpu;
 mod fair;
+mod formats;
 mod gate;
 mod hasher;
 mod job;
 mod machine;
+mod native;
 mod pepper;
-mod phc;
 mod policy;
 mod pool;
+mod queue;
 mod settings;
+mod state;
 #[cfg(test)]
 mod tests;
+pub mod tune;
 
+pub use argon2::{Algorithm, BadCost, Cost, Version};
+pub use calibrate::{BadCalibration, Calibration};
+pub use cpu::Level;
 pub use fair::FairKey;
-pub use gate::{Refusal, State};
+pub use formats::{Digest, Limit, ParseError, Stored, Subject, import};
 pub use hasher::{Hasher, MAX_PASSWORD, Verified};
-pub use pepper::{KeyId, Pepper};
-pub use phc::{Algorithm, Argon2Hash, ParseError, Stored, Version};
-pub use policy::{BadCost, Cost, Policy, SALT_BYTES, TAG_BYTES};
+pub use pepper::{Key, KeyCheck, KeyId, Keys, KeysError, Role};
+pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
 pub use settings::{Settings, StartError};
+pub use state::{KindState, Refusal, State};

@@ -1,10 +1,15 @@
-//! The pepper: a secret key of Argon2 (RFC 9106 §3.1, K) that is kept outside the database.
+//! Secrets kept outside the database: the pepper (RFC 9106 §3.1, K), the key that binds a verifier to its account, and
+//! secrets of the systems that hashes were imported from. A stored hash names the key it needs by a [`KeyId`].
 
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// Names a pepper in a stored hash (`keyid` of the PHC string format): 1 to 8 bytes, not secret.
+/// Names a key in a stored hash (`keyid` of the PHC string format): 1 to 8 bytes, not secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
     bytes: [u8; KeyId::MAX],
@@ -27,37 +32,269 @@ impl KeyId {
     }
 }
 
-/// A 256-bit key that goes into every hash beside the password, so that the database alone is not enough to guess
-/// passwords. Whoever loses it loses every password hashed with it. Cheap to clone; wiped when the last clone drops.
-#[derive(Clone)]
-pub struct Pepper {
-    id: KeyId,
-    key: Arc<Zeroizing<[u8; 32]>>,
+/// As it is written in stored hashes: unpadded base64.
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&STANDARD_NO_PAD.encode(self.as_bytes()))
+    }
 }
 
-impl Pepper {
-    /// The pepper `key`, which stored hashes refer to as `id`.
-    pub fn new(id: KeyId, key: [u8; 32]) -> Self {
-        Pepper { id, key: Arc::new(Zeroizing::new(key)) }
+impl FromStr for KeyId {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        STANDARD_NO_PAD.decode(text).ok().and_then(|id| KeyId::new(&id)).ok_or(BadKey)
     }
+}
+
+/// What a key is for. Ids of different roles are different names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Goes into every hash beside the password (RFC 9106 §3.1, K).
+    Pepper,
+    /// Authenticates bound verifiers.
+    Binding,
+    /// A secret of the system that imported hashes were made by.
+    Import,
+}
+
+impl Role {
+    const ALL: [Role; 3] = [Role::Pepper, Role::Binding, Role::Import];
+
+    /// The role's name in a [`KeyCheck`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Pepper => "pepper",
+            Role::Binding => "binding",
+            Role::Import => "import",
+        }
+    }
+}
+
+/// A secret, its id and its role. Cheap to clone; wiped when the last clone drops; prints only its name.
+#[derive(Clone)]
+pub struct Key {
+    role: Role,
+    id: KeyId,
+    bytes: Arc<Zeroizing<Vec<u8>>>,
+}
+
+impl Key {
+    /// A 256-bit key that goes into every hash beside the password, so that the database alone is not enough to guess
+    /// passwords. Whoever loses it loses every password hashed with it.
+    pub fn pepper(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
+        Key::new(Role::Pepper, id, &*key)
+    }
+    /// A 256-bit key under which verifiers are bound to their account. It should be independent of the pepper.
+    pub fn binding(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
+        Key::new(Role::Binding, id, &*key)
+    }
+    /// A secret of another system, of any length: Firebase's signer key (decoded), Devise's pepper (as it is written).
+    pub fn import(id: KeyId, key: Zeroizing<Vec<u8>>) -> Self {
+        Key { role: Role::Import, id, bytes: Arc::new(key) }
+    }
+    fn new(role: Role, id: KeyId, key: &[u8]) -> Self {
+        Key { role, id, bytes: Arc::new(Zeroizing::new(key.to_vec())) }
+    }
+
     /// The name that stored hashes carry.
     pub fn id(&self) -> KeyId {
         self.id
     }
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.key[..]
+    /// What it is for.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+    /// What to keep in the database, so that another key of the same name is noticed at start.
+    pub fn check(&self) -> KeyCheck {
+        let mac = self.authenticate(&[b"key check", self.role.name().as_bytes(), self.id.as_bytes()]);
+        let mut value = [0; KeyCheck::BYTES];
+        value.copy_from_slice(&mac.finalize().into_bytes()[..KeyCheck::BYTES]);
+        KeyCheck { role: self.role, id: self.id, value }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    /// HMAC-SHA-256 (RFC 2104) of fields, each after its length in bytes as a big-endian 64-bit number: no two lists of
+    /// fields are the same message, and no list is the beginning of one with another first field.
+    pub(crate) fn authenticate(&self, fields: &[&[u8]]) -> Hmac<Sha256> {
+        let mut mac = keyed(&self.bytes);
+        for field in fields {
+            mac.update(&(field.len() as u64).to_be_bytes());
+            mac.update(field);
+        }
+        mac
     }
 }
 
-impl fmt::Debug for Pepper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pepper({:?}, …)", self.id.as_bytes())
+/// HMAC takes a key of any length.
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    match Hmac::new_from_slice(key) {
+        Ok(mac) => mac,
+        Err(_) => unreachable!("HMAC takes a key of any length"),
     }
 }
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} {}, …)", self.role.name(), self.id)
+    }
+}
+
+/// Tells a key from another of the same name without being of use to guess it: 128 bits of an HMAC under the key. Its
+/// text is `ROLE:KEYID:HEX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyCheck {
+    role: Role,
+    id: KeyId,
+    value: [u8; KeyCheck::BYTES],
+}
+
+impl KeyCheck {
+    const BYTES: usize = 16;
+
+    /// The role of the key.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+    /// The name of the key.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+    /// Role and name for people, such as `pepper p1`. No two keys share one unless their names are no text.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.role.name(), String::from_utf8_lossy(self.id.as_bytes()))
+    }
+}
+
+impl fmt::Display for KeyCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:", self.role.name(), self.id)?;
+        self.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for KeyCheck {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        let (role, rest) = text.split_once(':').ok_or(BadKey)?;
+        let (id, value) = rest.split_once(':').ok_or(BadKey)?;
+        let role = Role::ALL.into_iter().find(|known| known.name() == role).ok_or(BadKey)?;
+        let value = crate::formats::text::hex(value).and_then(|value| value.try_into().ok()).ok_or(BadKey)?;
+        Ok(KeyCheck { role, id: id.parse()?, value })
+    }
+}
+
+/// A text is no key id or key check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadKey;
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a key id of 1 to 8 bytes, or not a key check")
+    }
+}
+
+impl std::error::Error for BadKey {}
+
+/// The keys that stored hashes may name. The first pepper and the first binding key are those of new hashes, the others
+/// verify and ask for a rehash. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Arc<[Key]>);
+
+impl Keys {
+    /// All keys, of any role, in the order in which new hashes prefer them.
+    ///
+    /// # Errors
+    /// [`KeysError`] when two keys of a role have one id, a key is empty, or there is a binding key and no pepper.
+    pub fn new(keys: impl IntoIterator<Item = Key>) -> Result<Self, KeysError> {
+        let keys: Arc<[Key]> = keys.into_iter().collect();
+        for (at, key) in keys.iter().enumerate() {
+            if keys[..at].iter().any(|other| (other.role, other.id) == (key.role, key.id)) {
+                return Err(KeysError::Repeated(key.role, key.id));
+            }
+            if key.bytes.is_empty() {
+                return Err(KeysError::Empty(key.role, key.id));
+            }
+        }
+        let keys = Keys(keys);
+        if keys.binding().is_some() && keys.pepper().is_none() {
+            return Err(KeysError::BindingWithoutPepper);
+        }
+        Ok(keys)
+    }
+    /// The pepper of new hashes.
+    pub fn pepper(&self) -> Option<&Key> {
+        self.0.iter().find(|key| key.role == Role::Pepper)
+    }
+    /// The key that binds new hashes. Without one they are plain PHC strings.
+    pub fn binding(&self) -> Option<&Key> {
+        self.0.iter().find(|key| key.role == Role::Binding)
+    }
+    /// The key of this role and name.
+    pub fn find(&self, role: Role, id: KeyId) -> Option<&Key> {
+        self.0.iter().find(|key| key.role == role && key.id == id)
+    }
+    /// What to keep in the database for each key.
+    pub fn checks(&self) -> impl Iterator<Item = KeyCheck> {
+        self.0.iter().map(Key::check)
+    }
+    /// Compares what was kept with the keys there are; to be asked at start for each kept check.
+    ///
+    /// # Errors
+    /// [`KeysError::Missing`] when no key has this name (every hash that names it is lost until it is back, so it may
+    /// go only when none does), [`KeysError::Wrong`] when another key has.
+    pub fn confirm(&self, kept: &KeyCheck) -> Result<(), KeysError> {
+        let key = self.find(kept.role, kept.id).ok_or(KeysError::Missing(kept.role, kept.id))?;
+        if key.check().value.ct_eq(&kept.value).into() { Ok(()) } else { Err(KeysError::Wrong(kept.role, kept.id)) }
+    }
+}
+
+/// Why these keys cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysError {
+    /// Two keys of one role have this id.
+    Repeated(Role, KeyId),
+    /// The key has no bytes.
+    Empty(Role, KeyId),
+    /// A bound verifier needs a pepper: without one, who computes tags could guess passwords.
+    BindingWithoutPepper,
+    /// The key is not the one that was used under this name before.
+    Wrong(Role, KeyId),
+    /// A key that was used before is not there.
+    Missing(Role, KeyId),
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (problem, role, id) = match self {
+            KeysError::BindingWithoutPepper => return f.write_str("a binding key needs a pepper beside it"),
+            KeysError::Repeated(role, id) => ("is there twice", role, id),
+            KeysError::Empty(role, id) => ("is empty", role, id),
+            KeysError::Wrong(role, id) => ("is not the one that stored hashes were made with", role, id),
+            KeysError::Missing(role, id) => ("was used for stored hashes and is missing", role, id),
+        };
+        write!(f, "the {} key {id} {problem}", role.name())
+    }
+}
+
+impl std::error::Error for KeysError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn id(name: &[u8]) -> KeyId {
+        KeyId::new(name).unwrap()
+    }
+    fn pepper(name: &[u8], byte: u8) -> Key {
+        Key::pepper(id(name), Zeroizing::new([byte; 32]))
+    }
+    fn binding(name: &[u8], byte: u8) -> Key {
+        Key::binding(id(name), Zeroizing::new([byte; 32]))
+    }
 
     #[test]
     fn a_key_id_has_one_to_eight_bytes() {
@@ -65,11 +302,56 @@ mod tests {
         assert_eq!(KeyId::new(b"k").unwrap().as_bytes(), b"k");
         assert_eq!(KeyId::new(b"12345678").unwrap().as_bytes(), b"12345678");
         assert_eq!(KeyId::new(b"123456789"), None);
+        assert_eq!(id(b"k1").to_string(), "azE");
+        assert_eq!("azE".parse(), Ok(id(b"k1")));
+        assert_eq!("azE=".parse::<KeyId>(), Err(BadKey));
     }
 
     #[test]
-    fn a_pepper_does_not_print_its_key() {
-        let pepper = Pepper::new(KeyId::new(b"k1").unwrap(), [0xab; 32]);
-        assert!(!format!("{pepper:?}").contains("171"));
+    fn a_key_prints_only_its_name() {
+        let key = pepper(b"k1", 0xab);
+        assert_eq!(format!("{key:?}"), "Key(pepper azE, …)");
+        assert_eq!(format!("{:?}", Keys::new([key]).unwrap()), "Keys([Key(pepper azE, …)])");
+    }
+
+    #[test]
+    fn a_wrong_key_is_found_and_so_is_a_missing_one() {
+        let keys = Keys::new([pepper(b"k1", 1), binding(b"k1", 1)]).unwrap();
+        let kept: Vec<String> = keys.checks().map(|check| check.to_string()).collect();
+        // python3: hmac.new(b"\1"*32, lp(b"key check")+lp(b"pepper")+lp(b"k1"), "sha256").hexdigest()[:32]
+        assert_eq!(
+            kept,
+            ["pepper:azE:a070e5658d65fe0c9ddcfe2411f75faf", "binding:azE:3512e65b3396a0072b4d242755cfea6f"]
+        );
+        for check in &kept {
+            let check: KeyCheck = check.parse().unwrap();
+            assert_eq!(keys.confirm(&check), Ok(()));
+            let other = Keys::new([pepper(b"k1", 2), binding(b"k1", 2)]).unwrap();
+            assert_eq!(other.confirm(&check), Err(KeysError::Wrong(check.role(), id(b"k1"))));
+            let renamed = Keys::new([pepper(b"k2", 1), binding(b"k2", 1)]).unwrap();
+            assert_eq!(renamed.confirm(&check), Err(KeysError::Missing(check.role(), id(b"k1"))));
+        }
+        for text in ["", "pepper", "pepper:azE", "pepper:azE:00", "salt:azE:00000000000000000000000000000000"] {
+            assert_eq!(text.parse::<KeyCheck>(), Err(BadKey), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_that_make_no_sense_are_refused() {
+        let keys = [pepper(b"a", 1), pepper(b"b", 1), binding(b"a", 1)];
+        assert!(Keys::new(keys.clone()).is_ok(), "one name in two roles");
+        let twice = Keys::new(keys.into_iter().chain([pepper(b"a", 3)])).err();
+        assert_eq!(twice, Some(KeysError::Repeated(Role::Pepper, id(b"a"))));
+        assert_eq!(Keys::new([binding(b"a", 1)]).err(), Some(KeysError::BindingWithoutPepper));
+        let empty = Key::import(id(b"fb"), Zeroizing::default());
+        assert_eq!(Keys::new([empty]).err(), Some(KeysError::Empty(Role::Import, id(b"fb"))));
+    }
+
+    #[test]
+    fn fields_cannot_run_into_each_other() {
+        let key = pepper(b"k1", 1);
+        let mac = |fields: &[&[u8]]| key.authenticate(fields).finalize().into_bytes();
+        assert_ne!(mac(&[b"ab", b"c"]), mac(&[b"a", b"bc"]));
+        assert_ne!(mac(&[b"abc"]), mac(&[b"abc", b""]));
     }
 }

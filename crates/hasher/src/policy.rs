@@ -1,82 +1,15 @@
-//! What a hash costs, and when a stored one is older than today's policy.
+//! What a new hash costs, and when a stored one is older than today's policy.
 
 use crate::{
-    pepper::KeyId,
-    phc::{Algorithm, Argon2Hash, Version},
+    argon2::{Algorithm, BadCost, Cost, Version},
+    formats::{Argon2Hash, BoundHash, Recipe, Stored},
+    pepper::{Key, Keys},
 };
 
 /// Length of a new salt, in bytes (RFC 9106 §3.1 recommends 128 bits).
 pub const SALT_BYTES: usize = 16;
 /// Length of a new tag, in bytes (RFC 9106 §4 recommends 256 bits).
 pub const TAG_BYTES: usize = 32;
-
-/// The three cost parameters of Argon2 (RFC 9106 §3.1), always within the limits of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cost {
-    memory: u32,
-    passes: u32,
-    lanes: u32,
-}
-
-impl Cost {
-    /// Most memory of one hash, in KiB: 1 GiB.
-    pub const MAX_MEMORY: u32 = 1 << 20;
-    /// Most passes over the memory.
-    pub const MAX_PASSES: u32 = 64;
-    /// Most lanes.
-    pub const MAX_LANES: u32 = 64;
-
-    /// `memory` in KiB (8 per lane to [`Cost::MAX_MEMORY`]), `passes` (1 to [`Cost::MAX_PASSES`]), `lanes` (1 to
-    /// [`Cost::MAX_LANES`]).
-    ///
-    /// # Errors
-    /// [`BadCost`] names the parameter that lies outside these limits.
-    pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
-        if lanes == 0 || lanes > Self::MAX_LANES {
-            return Err(BadCost("lanes must be 1 to 64"));
-        }
-        if passes == 0 || passes > Self::MAX_PASSES {
-            return Err(BadCost("passes must be 1 to 64"));
-        }
-        if memory < 8 * lanes || memory > Self::MAX_MEMORY {
-            return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
-        }
-        Ok(Cost { memory, passes, lanes })
-    }
-    /// Memory, in KiB: the parameter m.
-    pub const fn memory(self) -> u32 {
-        self.memory
-    }
-    /// Passes over the memory: the parameter t.
-    pub const fn passes(self) -> u32 {
-        self.passes
-    }
-    /// Lanes: the parameter p.
-    pub const fn lanes(self) -> u32 {
-        self.lanes
-    }
-    /// How many 1 KiB blocks are computed: m times t.
-    pub const fn blocks(self) -> u64 {
-        self.memory as u64 * self.passes as u64
-    }
-    /// True when an attacker pays at least as much for `self` as for `other`, both in memory and in blocks. Two costs
-    /// may each fail this: one has more memory, the other more passes.
-    const fn covers(self, other: Cost) -> bool {
-        self.memory >= other.memory && self.blocks() >= other.blocks()
-    }
-}
-
-/// A cost parameter lies outside the limits of [`Cost`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadCost(pub(crate) &'static str);
-
-impl std::fmt::Display for BadCost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for BadCost {}
 
 /// What new hashes look like: Argon2id version 1.3 at this cost, with a 16-byte salt and a 32-byte tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +21,11 @@ pub struct Policy {
 impl Default for Policy {
     /// m=19456 (19 MiB), t=2, p=1: OWASP's row that fits a machine with 512 MiB.
     fn default() -> Self {
-        Policy { cost: Cost { memory: 19_456, passes: 2, lanes: 1 } }
+        const OWASP: Policy = match Policy::new(19_456, 2, 1) {
+            Ok(policy) => policy,
+            Err(_) => panic!("within the limits"),
+        };
+        OWASP
     }
 }
 
@@ -104,37 +41,122 @@ impl Policy {
         }
     }
 
+    /// How the text begins of every hash that takes the time of a new one: plain, and bound to its account.
+    pub fn beginnings(&self) -> [String; 3] {
+        let cost = format!("m={},t={},p={}", self.cost.memory(), self.cost.passes(), self.cost.lanes());
+        [format!("$argon2id$v=19${cost}$"), format!("$argon2id$v=19${cost},"), format!("$pv1${cost},")]
+    }
+
     /// True when the cost covers one of the equally strong rows of OWASP's Password Storage Cheat Sheet: 46 MiB once,
     /// 19 MiB twice, 12 MiB three times, 9 MiB four times, 7 MiB five times.
     pub fn meets_owasp(&self) -> bool {
-        const ROWS: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
-        ROWS.iter().any(|&(memory, passes)| self.cost.memory >= memory && self.cost.passes >= passes)
+        meets_owasp(self.cost)
     }
 
-    /// True when `hash`, just verified, should be replaced: another algorithm, version or pepper, a shorter salt or
-    /// tag, or a cost that today's covers and exceeds. A hash that costs more in memory or in blocks is left alone.
-    pub(crate) fn outdates(&self, hash: &Argon2Hash, pepper: Option<KeyId>) -> bool {
-        let (old, new) = (hash.cost(), self.cost);
-        hash.algorithm() != Algorithm::Argon2id
-            || hash.version() != Version::V19
-            || hash.key_id() != pepper
+    /// True when `stored`, just verified, should be replaced: it is of another format, algorithm, version or pepper, is
+    /// bound by another key (or bound or not unlike new ones), has a shorter salt or tag, or a cost that
+    /// [`Policy::raise`] changes. A hash that costs more in memory or in blocks is left alone.
+    pub(crate) fn outdates(&self, stored: &Stored, keys: &Keys) -> bool {
+        match &stored.0 {
+            Recipe::Argon2(hash) => self.outdates_plain(hash, keys),
+            Recipe::Bound(hash) => self.outdates_bound(hash, keys),
+            Recipe::Wrapped(_)
+            | Recipe::Bcrypt(_)
+            | Recipe::Pbkdf2(_)
+            | Recipe::Scrypt(_)
+            | Recipe::Chain(_)
+            | Recipe::Firebase(_) => true,
+        }
+    }
+
+    fn outdates_plain(&self, hash: &Argon2Hash, keys: &Keys) -> bool {
+        let params = hash.params();
+        keys.binding().is_some()
+            || params.algorithm != Algorithm::Argon2id
+            || params.version != Version::V19
+            || hash.key_id() != keys.pepper().map(Key::id)
+            || hash.has_data()
             || hash.salt().len() < SALT_BYTES
-            || hash.tag().len() < TAG_BYTES
-            || (new.covers(old) && !old.covers(new))
+            || (params.tag_bytes as usize) < TAG_BYTES
+            || self.raised(params.cost) != params.cost
     }
 
-    /// The cost with which to replace `hash`: today's, or its own where today's would lower it.
-    pub(crate) fn raise(&self, hash: &Argon2Hash) -> Cost {
-        if self.cost.covers(hash.cost()) { self.cost } else { hash.cost() }
+    fn outdates_bound(&self, hash: &BoundHash, keys: &Keys) -> bool {
+        keys.binding().map(Key::id) != Some(hash.binding())
+            || keys.pepper().map(Key::id) != Some(hash.pepper())
+            || hash.salt().len() < SALT_BYTES
+            || self.raised(hash.cost()) != hash.cost()
     }
+
+    /// The cost with which to replace `stored`: today's, or its own where today's would lower it. Costs of other
+    /// algorithms than Argon2 have no common measure with it: they give way to today's.
+    pub(crate) fn raise(&self, stored: &Stored) -> Cost {
+        match &stored.0 {
+            Recipe::Argon2(hash) => self.raised(hash.params().cost),
+            Recipe::Bound(hash) => self.raised(hash.cost()),
+            Recipe::Wrapped(hash) => self.raised(hash.outer().params().cost),
+            Recipe::Bcrypt(_) | Recipe::Pbkdf2(_) | Recipe::Scrypt(_) | Recipe::Chain(_) | Recipe::Firebase(_) => {
+                self.cost
+            }
+        }
+    }
+
+    /// `old` when it is worth as much as today's cost, today's when that is worth more. Two costs may each have more of
+    /// one thing, memory or blocks: then `old` stays if it satisfies OWASP (or today's does not either), else the most
+    /// of both. What this gives, it gives again for itself: nobody is hashed again at every login.
+    fn raised(&self, old: Cost) -> Cost {
+        let new = self.cost;
+        if covers(old, new) {
+            return old;
+        }
+        if covers(new, old) {
+            return new;
+        }
+        if meets_owasp(old) || !meets_owasp(new) {
+            return old;
+        }
+        let (memory, passes) = (old.memory().max(new.memory()), old.passes().max(new.passes()));
+        Cost::new(memory, passes, new.lanes()).unwrap_or(new)
+    }
+}
+
+/// True when an attacker pays at least as much for `one` as for `other`, both in memory and in blocks. Two costs may
+/// each fail this: one has more memory, the other more passes.
+const fn covers(one: Cost, other: Cost) -> bool {
+    one.memory() >= other.memory() && one.blocks() >= other.blocks()
+}
+
+fn meets_owasp(cost: Cost) -> bool {
+    const ROWS: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
+    ROWS.iter().any(|&(memory, passes)| cost.memory() >= memory && cost.passes() >= passes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
+    use zeroize::Zeroizing;
 
-    fn stored(memory: u32, passes: u32) -> Argon2Hash {
-        Argon2Hash::new(Cost::new(memory, passes, 1).unwrap(), None, vec![1; 16], vec![2; 32])
+    use super::*;
+    use crate::{KeyId, Subject, formats::Draft};
+
+    const ALICE: Subject<'_> = Subject { realm: "main", user: "alice" };
+
+    fn cost(memory: u32, passes: u32) -> Cost {
+        Cost::new(memory, passes, 1).unwrap()
+    }
+    /// A hash as new ones are made, whose tag nobody asks for.
+    fn stored(cost: Cost, keys: &Keys) -> Stored {
+        let seal = Draft::new(cost, b"", [1; 16], (ALICE, keys)).seal;
+        seal.stored(&[2; 32])
+    }
+    fn pepper(id: &[u8]) -> Key {
+        Key::pepper(KeyId::new(id).unwrap(), Zeroizing::new([1; 32]))
+    }
+    fn binding(id: &[u8]) -> Key {
+        Key::binding(KeyId::new(id).unwrap(), Zeroizing::new([2; 32]))
+    }
+    fn keys<const N: usize>(keys: [Key; N]) -> Keys {
+        Keys::new(keys).unwrap()
     }
 
     #[test]
@@ -148,35 +170,66 @@ mod tests {
             (47_104, 1, false),
             (65_536, 3, false),
             (8, 1, true),
+            (20_000, 1, true), // more memory, but below OWASP
         ];
+        let none = Keys::default();
         for (memory, passes, outdated) in table {
-            assert_eq!(policy.outdates(&stored(memory, passes), None), outdated, "m={memory} t={passes}");
+            let stored = stored(cost(memory, passes), &none);
+            assert_eq!(policy.outdates(&stored, &none), outdated, "m={memory} t={passes}");
         }
     }
 
     #[test]
     fn a_replacement_never_lowers_the_cost() {
         let policy = Policy::default();
-        assert_eq!(policy.raise(&stored(4_096, 3)), policy.cost);
-        assert_eq!(policy.raise(&stored(65_536, 3)), Cost::new(65_536, 3, 1).unwrap());
-        assert_eq!(policy.raise(&stored(9_216, 5)), Cost::new(9_216, 5, 1).unwrap());
+        let raised = |memory, passes| policy.raise(&stored(cost(memory, passes), &Keys::default()));
+        assert_eq!(raised(4_096, 3), policy.cost);
+        assert_eq!(raised(65_536, 3), cost(65_536, 3));
+        assert_eq!(raised(9_216, 5), cost(9_216, 5));
+        assert_eq!(raised(20_000, 1), cost(20_000, 2));
     }
 
     #[test]
     fn another_pepper_a_short_tag_or_an_older_algorithm_is_replaced() {
-        let policy = Policy::default();
-        let key = KeyId::new(b"k2");
-        assert!(policy.outdates(&stored(19_456, 2), key));
-        let cost = policy.cost;
-        assert!(!policy.outdates(&Argon2Hash::new(cost, key, vec![1; 16], vec![2; 32]), key));
-        assert!(policy.outdates(&Argon2Hash::new(cost, None, vec![1; 8], vec![2; 32]), None));
-        assert!(policy.outdates(&Argon2Hash::new(cost, None, vec![1; 16], vec![2; 16]), None));
-        for text in ["$argon2i$v=19$", "$argon2d$v=19$", "$argon2id$v=16$", "$argon2id$"] {
-            let text =
-                format!("{text}m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-            let crate::Stored::Argon2(hash) = text.parse().unwrap();
-            assert!(policy.outdates(&hash, None), "{text}");
+        let (policy, none) = (Policy::default(), Keys::default());
+        let (first, second) = (keys([pepper(b"k1")]), keys([pepper(b"k2"), pepper(b"k1")]));
+        assert!(policy.outdates(&stored(policy.cost, &none), &first));
+        assert!(!policy.outdates(&stored(policy.cost, &first), &first));
+        assert!(policy.outdates(&stored(policy.cost, &first), &second), "rotated");
+        assert!(policy.outdates(&stored(policy.cost, &first), &none));
+        let tag = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for (text, salt, tag, outdated) in [
+            ("argon2id$v=19$m=19456,t=2,p=1", "AAAAAAAAAAAAAAAAAAAAAA", tag, false),
+            ("argon2i$v=19$m=19456,t=2,p=1", "AAAAAAAAAAAAAAAAAAAAAA", tag, true),
+            ("argon2d$v=19$m=19456,t=2,p=1", "AAAAAAAAAAAAAAAAAAAAAA", tag, true),
+            ("argon2id$v=16$m=19456,t=2,p=1", "AAAAAAAAAAAAAAAAAAAAAA", tag, true),
+            ("argon2id$v=19$m=19456,t=2,p=1,data=AAAA", "AAAAAAAAAAAAAAAAAAAAAA", tag, true),
+            ("argon2id$v=19$m=19456,t=2,p=1", "AAAAAAAAAAA", tag, true),
+            ("argon2id$v=19$m=19456,t=2,p=1", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAA", true),
+        ] {
+            let stored = format!("${text}${salt}${tag}").parse().unwrap();
+            assert_eq!(policy.outdates(&stored, &none), outdated, "{text}");
         }
+    }
+
+    #[test]
+    fn another_binding_is_replaced() {
+        let policy = Policy::default();
+        let plain = keys([pepper(b"k1")]);
+        let bound = keys([pepper(b"k1"), binding(b"b1")]);
+        let rotated = keys([pepper(b"k1"), binding(b"b2"), binding(b"b1")]);
+        let repeppered = keys([pepper(b"k2"), pepper(b"k1"), binding(b"b1")]);
+        for (made, now, outdated) in [
+            (&plain, &bound, true),
+            (&bound, &bound, false),
+            (&bound, &rotated, true),
+            (&bound, &repeppered, true),
+            (&bound, &plain, true),
+        ] {
+            assert_eq!(policy.outdates(&stored(policy.cost, made), now), outdated, "{made:?} {now:?}");
+        }
+        assert!(policy.outdates(&stored(cost(64, 1), &bound), &bound));
+        assert!(!policy.outdates(&stored(cost(65_536, 3), &bound), &bound));
     }
 
     #[test]
@@ -188,12 +241,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn costs_outside_the_limits_are_refused() {
-        for (memory, passes, lanes) in
-            [(7, 1, 1), (8, 0, 1), (8, 1, 0), (15, 1, 2), (1 << 21, 1, 1), (64, 65, 1), (4096, 1, 65)]
-        {
-            assert!(Cost::new(memory, passes, lanes).is_err(), "m={memory} t={passes} p={lanes}");
+    proptest! {
+        /// Neither memory nor blocks fall, OWASP holds after it if it holds for new hashes, and a second time nothing
+        /// changes.
+        #[test]
+        fn raising_never_lowers_and_ends(old in (8u32..1 << 20, 1u32..=64), new in (8u32..1 << 20, 1u32..=64)) {
+            let policy = Policy { cost: cost(new.0, new.1) };
+            let old = cost(old.0, old.1);
+            let raised = policy.raised(old);
+            prop_assert!(covers(raised, old));
+            prop_assert!(meets_owasp(raised) || !policy.meets_owasp());
+            prop_assert_eq!(policy.raised(raised), raised);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The threads that hash: one job at a time each, at a low priority, alive whatever a job does.
+//! The threads that hash: one batch at a time each, at a low priority, alive whatever a job does.
 
 use std::{
     io,
@@ -11,10 +11,12 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    arena::Kernel,
-    gate::{Gate, Next, Refusal},
-    job::Job,
+    calibrate::Trial,
+    gate::{Gate, Next},
+    job::{Input, Job, Kind, Tag},
     machine,
+    native::{Fault, Kernel, sample},
+    state::Refusal,
 };
 
 /// Starts `threads` threads that work for `gate` until it closes, each with a kernel of its own. The answer counts
@@ -60,7 +62,8 @@ impl Drop for Living {
 fn work<K: Kernel>(gate: &Gate, number: usize, mut kernel: K) {
     loop {
         match gate.next(number) {
-            Next::Run(job) => run(gate, number, &mut kernel, job),
+            Next::Run(kind, jobs) => run(gate, number, &mut kernel, (kind, jobs)),
+            Next::Try(trial) => measure(gate, number, &mut kernel, trial),
             Next::Release => {
                 kernel.release();
                 gate.released(number);
@@ -70,22 +73,40 @@ fn work<K: Kernel>(gate: &Gate, number: usize, mut kernel: K) {
     }
 }
 
-/// Runs one job. A panic in it ends the job, not the thread; the kernel's memory is not trusted afterwards.
-fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, job: Job) {
-    let Job { kind, input, reply } = job;
+/// Runs a batch and answers each of its jobs.
+fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kind, Vec<Job>)) {
+    let (inputs, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.input, job.reply)).unzip();
     let begun = Instant::now();
-    let tag = catch_unwind(AssertUnwindSafe(|| kernel.tag(kind, &input)));
-    let elapsed = begun.elapsed();
-    drop(input);
-    let tag = match tag {
-        Ok(Ok(tag)) => Ok(tag),
-        Ok(Err(_)) | Err(_) => {
-            kernel.release();
-            gate.released(number);
-            Err(Refusal::Failed)
-        }
+    let together = compute(kernel, kind, &inputs);
+    let elapsed = together.is_ok().then(|| begun.elapsed());
+    let tags: Vec<Result<Tag, Fault>> = match together {
+        Ok(tags) => tags.into_iter().map(Ok).collect(),
+        Err(fault) if inputs.len() == 1 => vec![Err(fault)],
+        // Whichever of them it was, the others are not to suffer for it.
+        Err(_) => inputs.chunks(1).map(|input| compute(kernel, kind, input)?.pop().ok_or(Fault)).collect(),
     };
-    gate.finished(number, kind, tag.is_ok().then_some(elapsed));
-    // Whoever asked may have gone: then nobody needs the tag.
-    let _ = reply.send(tag);
+    drop(inputs);
+    gate.finished(number, elapsed, kernel.held());
+    for (reply, tag) in replies.into_iter().zip(tags) {
+        // Whoever asked may have gone: then nobody needs the tag.
+        let _ = reply.send(tag.map_err(|Fault| Refusal::Failed));
+    }
+}
+
+/// Runs a batch that nobody waits for.
+fn measure<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, trial: Trial) {
+    let inputs: Vec<_> = (0..trial.size).filter_map(|number| sample(trial.kind, number as u8)).collect();
+    let begun = Instant::now();
+    let tags = compute(kernel, trial.kind, &inputs);
+    gate.tried(number, tags.is_ok().then(|| begun.elapsed()), kernel.held());
+}
+
+/// A panic ends the batch, not the thread; the kernel's memory is not trusted, and not kept, after any fault.
+fn compute<K: Kernel>(kernel: &mut K, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
+    let tags = catch_unwind(AssertUnwindSafe(|| kernel.tags(kind, inputs))).unwrap_or(Err(Fault));
+    let tags = tags.and_then(|tags| if tags.len() == inputs.len() { Ok(tags) } else { Err(Fault) });
+    if tags.is_err() {
+        kernel.release();
+    }
+    tags
 }

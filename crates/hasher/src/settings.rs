@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, thread, time::Duration};
 
-use crate::{machine, pepper::Pepper, policy::Policy};
+use crate::{calibrate::Calibration, cpu::Level, machine, pepper::Keys, policy::Policy};
 
 /// How the pool, the gate and new hashes are set up. The defaults suit a server that signs people in.
 #[derive(Clone, Debug)]
@@ -22,8 +22,14 @@ pub struct Settings {
     pub nice: u8,
     /// What new hashes look like.
     pub policy: Policy,
-    /// The peppers that stored hashes may name. The first is the one for new hashes; none means no pepper.
-    pub peppers: Vec<Pepper>,
+    /// The keys that stored hashes may name; the first of each role is for new hashes.
+    pub keys: Keys,
+    /// What [`Hasher::calibrate`] found earlier. Looked at only if it is of this very machine.
+    ///
+    /// [`Hasher::calibrate`]: crate::Hasher::calibrate
+    pub calibration: Option<Calibration>,
+    /// The vector instructions to use. Default: the best that this CPU has.
+    pub level: Option<Level>,
 }
 
 impl Default for Settings {
@@ -35,7 +41,9 @@ impl Default for Settings {
             idle: Duration::from_secs(10),
             nice: 10,
             policy: Policy::default(),
-            peppers: Vec::new(),
+            keys: Keys::default(),
+            calibration: None,
+            level: None,
         }
     }
 }
@@ -51,10 +59,6 @@ pub(crate) struct Limits {
 
 impl Settings {
     pub(crate) fn limits(&self) -> Result<Limits, StartError> {
-        let ids = self.peppers.iter().map(Pepper::id);
-        if ids.clone().enumerate().any(|(at, id)| ids.clone().skip(at + 1).any(|other| other == id)) {
-            return Err(StartError::RepeatedPepper);
-        }
         let need = u64::from(self.policy.cost.memory());
         let memory = match self.memory {
             Some(bytes) => bytes / 1024,
@@ -74,8 +78,6 @@ impl Settings {
 pub enum StartError {
     /// The memory ceiling is below what one hash of the policy needs.
     TooLittleMemory,
-    /// Two peppers have the same id.
-    RepeatedPepper,
     /// The system gives no more threads.
     Thread(std::io::Error),
 }
@@ -84,7 +86,6 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::TooLittleMemory => f.write_str("the memory ceiling for hashing is below the policy's one hash"),
-            StartError::RepeatedPepper => f.write_str("two peppers have the same id"),
             StartError::Thread(error) => write!(f, "cannot start a hashing thread: {error}"),
         }
     }
@@ -108,14 +109,6 @@ mod tests {
         assert_eq!(threads(8, 3 * one + 1), Some(3));
         assert_eq!(threads(2, 100 * one), Some(2));
         assert_eq!(threads(2, one - 1), None);
-    }
-
-    #[test]
-    fn two_peppers_of_one_name_are_refused() {
-        let pepper = |id: &[u8]| Pepper::new(crate::KeyId::new(id).unwrap(), [1; 32]);
-        let with = |peppers| Settings { peppers, ..Settings::default() }.limits();
-        assert!(with(vec![pepper(b"a"), pepper(b"b")]).is_ok());
-        assert!(matches!(with(vec![pepper(b"a"), pepper(b"b"), pepper(b"a")]), Err(StartError::RepeatedPepper)));
     }
 
     #[test]

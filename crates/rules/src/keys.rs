@@ -14,6 +14,8 @@ pub const JWKS_CACHE: Span = Span::minutes(15);
 /// How long a key is published before it signs.
 pub const LEAD: Span = Span::hours(1);
 
+const KNOWN: &str = "a key of that id exists";
+
 /// A signing key as the facts tell. The private part is sealed under the master key.
 #[derive(Clone)]
 pub struct Key {
@@ -105,33 +107,77 @@ fn latest<'a>(keys: impl IntoIterator<Item = &'a Key>, alg: Alg, now: Time) -> O
     published.max_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)))
 }
 
-/// Brings in `fresh`. With a key of its algorithm in service it signs after [`LEAD`] and the older ones stay published
-/// until everything they signed has expired; without one it signs at once.
-pub fn rotate(keys: &[Key], mut fresh: Key, longest_token: Span, now: Time) -> Decision<Kid, &'static str> {
-    if keys.iter().any(|key| key.kid == fresh.kid) {
-        return Decision::refuse("a key of that id exists");
-    }
-    let before = latest(keys, fresh.alg, now);
-    fresh.active_from = match (signer(keys, fresh.alg, now), before) {
+/// From when a new key of `alg` signs: after [`LEAD`], and after those that wait already; at once where nobody signs.
+fn takes_over(keys: &[Key], alg: Alg, now: Time) -> Time {
+    match (signer(keys, alg, now), latest(keys, alg, now)) {
         (Some(_), Some(before)) => (now + LEAD).max(before.active_from + Span(1)),
         _ => now,
-    };
-    let until = stays_until(fresh.active_from, longest_token);
-    let kid = fresh.kid.clone();
-    let event = Event::new(Kind::KeyRotated, now).detail("kid", kid.as_str());
-    Decision::accept(kid)
-        .with(before.map(|key| Change::RetireKey { kid: key.kid.clone(), until: Some(until) }))
-        .and(Change::AddKey(Box::new(fresh)))
-        .and(Change::BumpEpoch)
-        .and(Change::Record(event))
+    }
+}
+
+/// Brings in every key of `fresh`, or none. With a key of its algorithm in service it signs after [`LEAD`] and the older
+/// ones stay published until everything they signed has expired; without one it signs at once.
+pub fn rotate(keys: &[Key], fresh: Vec<Key>, longest_token: Span, now: Time) -> Decision<Vec<Kid>, &'static str> {
+    let mut line = keys.to_vec();
+    let (mut made, mut changes) = (Vec::new(), Vec::new());
+    for mut key in fresh {
+        if line.iter().any(|known| known.kid == key.kid) {
+            return Decision::refuse(KNOWN);
+        }
+        key.active_from = takes_over(&line, key.alg, now);
+        let until = Some(stays_until(key.active_from, longest_token));
+        changes.extend(latest(&line, key.alg, now).map(|before| Change::RetireKey { kid: before.kid.clone(), until }));
+        changes.extend(comes_in(&key, now));
+        made.push(key.kid.clone());
+        line.push(key);
+    }
+    changes.extend((!made.is_empty()).then_some(Change::BumpEpoch));
+    Decision { changes, reply: Ok(made) }
+}
+
+fn comes_in(key: &Key, now: Time) -> [Change; 2] {
+    let event = Event::new(Kind::KeyRotated, now).detail("kid", key.kid.as_str());
+    [Change::AddKey(Box::new(key.clone())), Change::Record(event)]
+}
+
+/// Throws `kid` out, with `heir`, a new key of its algorithm, in its place where it signs and no other waits to take over:
+/// both in one step, so that of many who do so at once one throws it out and one heir comes in. Gives the heir that did.
+pub fn throw_out(
+    keys: &[Key],
+    kid: &Kid,
+    mut heir: Key,
+    longest_token: Span,
+    now: Time,
+) -> Decision<Option<Kid>, &'static str> {
+    let signs = signer(keys, heir.alg, now).is_some_and(|key| key.kid == *kid);
+    let waits = |key: &Key| key.alg == heir.alg && stage(keys, key, now) == Stage::Next;
+    if !signs || keys.iter().any(waits) {
+        return revoke(keys, kid, longest_token, now).map(|()| None);
+    }
+    if keys.iter().any(|key| key.kid == heir.kid) {
+        return Decision::refuse(KNOWN);
+    }
+    heir.active_from = takes_over(keys, heir.alg, now);
+    let coming = comes_in(&heir, now);
+    let made = heir.kid.clone();
+    let mut line = keys.to_vec();
+    line.push(heir);
+    let Decision { changes, reply } = revoke(&line, kid, longest_token, now);
+    match reply {
+        Ok(()) => Decision { changes: coming.into_iter().chain(changes).collect(), reply: Ok(Some(made)) },
+        Err(why) => Decision::refuse(why),
+    }
 }
 
 /// Throws a key out. The others close ranks, so that there is a published signer at every moment: each stays until what
 /// it signs before its successor takes over has expired, and the last has no end.
 pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decision<(), &'static str> {
-    let Some(key) = keys.iter().find(|key| &key.kid == kid && key.revoked_at.is_none()) else {
-        return Decision::refuse("no key has that id, or it was revoked before");
+    let Some(key) = keys.iter().find(|key| &key.kid == kid) else {
+        return Decision::refuse("no key has that id");
     };
+    if key.revoked_at.is_some() {
+        return Decision::refuse("it is revoked already");
+    }
     let mut changes = Vec::new();
     if key.is_published(now) {
         let alike = |other: &&Key| &other.kid != kid && other.alg == key.alg && other.is_published(now);
@@ -188,7 +234,7 @@ mod tests {
     #[test]
     fn a_new_key_is_published_longer_than_any_cache_before_it_signs() {
         let now = Time(1_000_000);
-        let decision = rotate(&[key("old", 0)], key("new", 0), Span::minutes(15), now);
+        let decision = rotate(&[key("old", 0)], vec![key("new", 0)], Span::minutes(15), now);
         let added = decision.changes.iter().find_map(|change| match change {
             Change::AddKey(key) => Some(key.active_from),
             _ => None,
@@ -199,7 +245,7 @@ mod tests {
     #[test]
     fn an_old_key_stays_until_the_last_token_it_signed_has_expired() {
         let (now, ttl) = (Time(1_000_000), Span::hours(2));
-        let decision = rotate(&[key("old", 0)], key("new", 0), ttl, now);
+        let decision = rotate(&[key("old", 0)], vec![key("new", 0)], ttl, now);
         let until = decision.changes.iter().find_map(|change| match change {
             Change::RetireKey { until, .. } => *until,
             _ => None,
@@ -210,7 +256,7 @@ mod tests {
     #[test]
     fn the_first_key_signs_at_once() {
         let mut first = key("first", 99);
-        let decision = rotate(&[], first.clone(), Span::minutes(15), Time(5));
+        let decision = rotate(&[], vec![first.clone()], Span::minutes(15), Time(5));
         assert!(decision.reply.is_ok());
         first.active_from = Time(5);
         assert_eq!(stage(&[first.clone()], &first, Time(5)), Stage::Active);
@@ -222,6 +268,49 @@ mod tests {
         let next = key("next", 1_000_000);
         let decision = revoke(&[key("old", 0), next], &"old".into(), Span::hours(1), Time(5));
         assert!(decision.changes.iter().any(|change| matches!(change, Change::ActivateKey { .. })));
+    }
+
+    #[test]
+    fn of_several_keys_all_come_in_or_none() {
+        let (now, ttl) = (Time(1_000_000), Span::minutes(15));
+        let both = rotate(&[key("old", 0)], vec![key("new", 0), key("newer", 0)], ttl, now);
+        assert_eq!(both.reply, Ok(vec!["new".into(), "newer".into()]));
+        let starts: Vec<Time> = both.changes.iter().filter_map(added).map(|key| key.active_from).collect();
+        assert!(starts[0] < starts[1], "one after the other");
+        let twice = rotate(&[key("old", 0)], vec![key("new", 0), key("old", 0)], ttl, now);
+        assert!(twice.reply.is_err() && twice.changes.is_empty());
+        assert!(rotate(&[key("old", 0)], vec![], ttl, now).changes.is_empty());
+    }
+
+    fn added(change: &Change) -> Option<&Key> {
+        match change {
+            Change::AddKey(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn hd_05_a_key_that_is_thrown_out_leaves_one_heir_and_only_where_it_needs_one() {
+        let (now, ttl) = (Time(2_000_000), Span::hours(1));
+        let thrown = throw_out(&[key("old", 0)], &"old".into(), key("heir", 0), ttl, now);
+        assert_eq!(thrown.reply, Ok(Some("heir".into())));
+        assert_eq!(thrown.changes.iter().filter_map(added).count(), 1);
+        let at_once = |change: &Change| matches!(change, Change::ActivateKey { at, .. } if *at == now);
+        assert!(thrown.changes.iter().any(at_once), "nobody else is left to sign");
+        // Whoever comes too late, whoever finds another that waits, and whoever throws out what does not sign.
+        let gone = Key { revoked_at: Some(now), ..key("old", 0) };
+        let next = key("next", 9_000_000);
+        for (keys, kid) in [
+            (vec![gone, key("new", 1_000)], "old"),
+            (vec![key("old", 0), next.clone()], "old"),
+            (vec![key("old", 0), next], "next"),
+            (vec![key("old", 0), key("new", 1_000)], "old"),
+            (vec![key("old", 0)], "unknown"),
+        ] {
+            let thrown = throw_out(&keys, &kid.into(), key("heir", 0), ttl, now);
+            assert_eq!(thrown.changes.iter().filter_map(added).count(), 0, "{kid}");
+            assert!(!matches!(thrown.reply, Ok(Some(_))), "{kid}");
+        }
     }
 
     #[test]

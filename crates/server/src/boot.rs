@@ -1,19 +1,19 @@
 //! From a configuration to a running server, and back down.
 
 use crate::config::{Config, PublicUrl, Synchronous, TryIt};
+use crate::hashing;
 use crate::http::{self, Site};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
 use app::{App, Fault};
-use hasher::{Hasher, Policy};
+use hasher::Hasher;
 use rules::Span;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal, Read, Write};
-use std::num::NonZeroUsize;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Instance {
         };
         sqlite.migrate().await.map_err(|error| BootError::Other(error.0))?;
         let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
-        let hasher = Hasher::start(hashing(config)?).map_err(|error| BootError::Other(error.to_string()))?;
+        let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let engine: Arc<dyn Engine> = sqlite.clone();
         let app = App::new(realm, engine, hasher, Keyring::new(&master)?, Clock::system());
         app.prepare().await.map_err(|fault| explain(fault, config))?;
@@ -150,7 +150,7 @@ fn master_key(config: &Config) -> Result<[u8; 32], BootError> {
 }
 
 /// Writes a file that only its owner can read, durably.
-fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
     open.write_all(bytes)?;
     open.sync_all()?;
@@ -182,21 +182,10 @@ fn settings(config: &Config) -> Settings {
             max: throttle.max_delay,
             ..throttle::Policy::default()
         },
+        hash_upgrade: config.hash.upgrade,
         hash_wait: Span(i64::try_from(config.hash.max_wait.as_millis()).unwrap_or(i64::MAX)),
         ..Settings::default()
     }
-}
-
-fn hashing(config: &Config) -> Result<hasher::Settings, BootError> {
-    let argon2 = &config.argon2;
-    let policy = Policy::new(argon2.memory_kib, argon2.passes, argon2.lanes);
-    Ok(hasher::Settings {
-        threads: config.hash.threads.and_then(NonZeroUsize::new),
-        memory: config.hash.memory.map(|size| size.0),
-        max_wait: config.hash.max_wait,
-        policy: policy.map_err(|error| BootError::Other(format!("hash.argon2: {error}")))?,
-        ..hasher::Settings::default()
-    })
 }
 
 /// Runs the server until it is told to stop.
@@ -227,6 +216,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
+        () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
     };
     if stopped.cut > 0 {

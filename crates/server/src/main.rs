@@ -4,12 +4,14 @@ mod boot;
 mod cli;
 mod config;
 mod control;
+mod hashing;
 #[cfg(test)]
 mod house;
 mod http;
 mod logs;
 mod net;
 mod pages;
+mod utc;
 
 fn main() -> std::process::ExitCode {
     cli::main()

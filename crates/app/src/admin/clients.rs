@@ -49,7 +49,7 @@ impl App {
                 Some(secret)
             }
         };
-        let problems = registration::problems(&client);
+        let problems = registration::problems(&client, &self.realm);
         if !problems.is_empty() {
             return Ok(Err(Refused(problems.join("; "))));
         }

@@ -1,6 +1,7 @@
 //! Managing groups.
 
 use super::Refused;
+use super::users::PAGE;
 use crate::{App, Fault};
 use rules::Decision;
 use rules::decision::Change;
@@ -8,6 +9,7 @@ use rules::events::{Event, Kind};
 use rules::id::GroupId;
 use rules::people::User;
 use store::tables::groups::{All, Group, Of};
+use store::tables::users::InGroup;
 
 impl App {
     /// Every group.
@@ -18,6 +20,12 @@ impl App {
     /// The names of somebody's groups.
     pub async fn groups_of(&self, user: &User) -> Result<Vec<String>, Fault> {
         self.ask(Of(Some(&user.id))).await
+    }
+
+    /// A page of who is in a group, by id.
+    pub async fn group_members(&self, name: &str, after: &str) -> Result<Result<Vec<User>, Refused>, Fault> {
+        let Some(group) = self.group(name).await? else { return Ok(Err(unknown(name))) };
+        self.ask(InGroup { group: &group.id, after, limit: PAGE }).await.map(Ok)
     }
 
     /// Makes a group.
@@ -41,7 +49,7 @@ impl App {
     pub async fn remove_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.group(name).await? else {
-                return Ok(Decision::refuse(Refused(format!("no group is called {name}"))));
+                return Ok(Decision::refuse(unknown(name)));
             };
             let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "removed");
             Ok(Decision::accept(()).and(Change::RemoveGroup(group.id)).and(Change::Record(event)))
@@ -53,7 +61,7 @@ impl App {
     pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.group(name).await? else {
-                return Ok(Decision::refuse(Refused(format!("no group is called {name}"))));
+                return Ok(Decision::refuse(unknown(name)));
             };
             let what = if member { "joined" } else { "left" };
             let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", name).detail("what", what);
@@ -66,4 +74,8 @@ impl App {
     async fn group(&self, name: &str) -> Result<Option<Group>, Fault> {
         Ok(self.groups().await?.into_iter().find(|group| group.name == name))
     }
+}
+
+fn unknown(name: &str) -> Refused {
+    Refused(format!("no group is called {name}"))
 }

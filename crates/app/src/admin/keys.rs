@@ -2,51 +2,72 @@
 
 use super::Refused;
 use crate::keyring::ALGS;
-use crate::{App, Fault};
-use rules::Span;
+use crate::{App, Fault, entropy};
 use rules::id::Kid;
+use rules::jose::Alg;
 use rules::keys::{self, Key, Stage};
+use rules::{Span, Time};
+use store::tables::keys::All;
 use store::tables::realms::Epoch;
 
 impl App {
     /// Every key and where it stands.
     pub async fn signing_keys(&self) -> Result<Vec<(Key, Stage)>, Fault> {
-        let rows = self.ask(store::tables::keys::All).await?;
+        let rows = self.ask(All).await?;
         let now = self.clock.now();
         Ok(rows.iter().map(|key| (key.clone(), keys::stage(&rows, key, now))).collect())
     }
 
     /// Brings in a successor for each algorithm.
     pub async fn rotate_keys(&self) -> Result<Vec<Kid>, Fault> {
-        let mut made = Vec::with_capacity(ALGS.len());
-        for alg in ALGS {
-            made.push(self.rotate(alg).await?);
-        }
-        Ok(made)
+        self.bring_in(|_, _, _| true).await
     }
 
     /// Brings in a successor for each algorithm whose newest key is older than `age`.
     pub async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
-        let rows = self.ask(store::tables::keys::All).await?;
-        let now = self.clock.now();
-        let mut made = Vec::new();
-        for alg in ALGS {
+        self.bring_in(|rows, alg, now| {
             let newest = rows.iter().filter(|key| key.alg == alg && key.is_published(now)).map(|key| key.created).max();
-            if newest.is_none_or(|newest| now.since(newest) >= age) {
-                made.push(self.rotate(alg).await?);
-            }
-        }
-        Ok(made)
+            newest.is_none_or(|newest| now.since(newest) >= age)
+        })
+        .await
     }
 
-    /// Throws a key out: nothing that it signed is believed any more.
-    pub async fn revoke_key(&self, kid: &Kid) -> Result<Result<(), Refused>, Fault> {
+    /// Brings in a new key of each algorithm that `wants` one, all in one batch; whether it does is looked at again where
+    /// others changed the keys meanwhile. See [`keys::rotate`].
+    pub(crate) async fn bring_in(&self, wants: impl Fn(&[Key], Alg, Time) -> bool + Sync) -> Result<Vec<Kid>, Fault> {
+        let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
+        let wanted = ALGS.into_iter().filter(|alg| wants(&rows, *alg, now));
+        let made: Vec<Key> = wanted.map(|alg| self.keyring.make(alg, now, &fresh)).collect::<Result<_, _>>()?;
+        if made.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (made, wants) = (&made, &wants);
+        self.settle(|now, _| async move {
+            let (epoch, rows) = self.ask((Epoch, All)).await?;
+            let wanted = made.iter().filter(|key| wants(&rows, key.alg, now)).cloned().collect();
+            Ok(keys::rotate(&rows, wanted, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
+        })
+        .await?
+        .map_err(|why| Fault::Broken(why.into()))
+    }
+
+    /// Throws a key out: nothing that it signed is believed any more. Gives the heir that came in for it, where it needed
+    /// one; see [`keys::throw_out`].
+    pub async fn throw_out(&self, kid: &Kid) -> Result<Result<Option<Kid>, Refused>, Fault> {
+        let refused = |why| Refused(format!("key {kid}: {why}"));
+        let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
+        let Some(alg) = rows.iter().find(|key| key.kid == *kid && key.revoked_at.is_none()).map(|key| key.alg) else {
+            // Nothing needs to be made for the rule to say which of the two it is.
+            return Ok(keys::revoke(&rows, kid, self.longest_token(), now).reply.map(|()| None).map_err(refused));
+        };
+        let heir = &self.keyring.make(alg, now, &fresh)?;
         let reply = self
             .settle(|now, _| async move {
-                let (epoch, rows) = self.ask((Epoch, store::tables::keys::All)).await?;
-                Ok(keys::revoke(&rows, kid, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
+                let (epoch, rows) = self.ask((Epoch, All)).await?;
+                let (heir, longest) = (heir.clone(), self.longest_token());
+                Ok(keys::throw_out(&rows, kid, heir, longest, now).at_epoch(self.epoch_of(epoch)?))
             })
             .await?;
-        Ok(reply.map_err(Refused::new))
+        Ok(reply.map_err(refused))
     }
 }

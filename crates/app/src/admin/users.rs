@@ -3,8 +3,9 @@
 use super::Refused;
 use crate::account::everything_else;
 use crate::browser::Browser;
-use crate::sign_up::{NewPerson, Problem};
+use crate::sign_up::{Judged, NewPerson, Problem};
 use crate::{App, Fault};
+use hasher::import::{self, Imported};
 use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -19,14 +20,39 @@ pub const PAGE: i64 = 500;
 
 impl App {
     /// Makes an account. The address counts as verified: an operator entered it.
-    pub async fn add_user(&self, typed: &NewPerson<'_>, role: Role) -> Result<Result<User, Refused>, Fault> {
-        let person = match self.new_person(typed, role, &Browser::default()).await? {
-            Ok(person) => person.verified(true),
-            Err(problems) => {
-                return Ok(Err(Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))));
-            }
+    pub async fn add_user(&self, typed: &NewPerson, role: Role) -> Result<Result<User, Refused>, Fault> {
+        match self.new_person(typed, role, &Browser::default()).await? {
+            Ok(person) => self.add(person.verified(true), role).await,
+            Err(problems) => Ok(Err(refused(problems))),
+        }
+    }
+
+    /// Makes an account for somebody whose password another system hashed: `hash` is what that system stored, as text that
+    /// names its format or as the JSON of Keycloak, Auth0 or FusionAuth. The address counts as verified.
+    pub async fn import_user(
+        &self,
+        (username, email): (&str, &str),
+        hash: &str,
+        role: Role,
+    ) -> Result<Result<User, Refused>, Fault> {
+        let hash = match import::any(hash) {
+            Err(error) => return Ok(Err(Refused(format!("the password hash: {error}")))),
+            Ok(Imported::Stored(stored)) => stored.to_string(),
+            Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
         };
-        if let Ok(email) = Email::parse(typed.email.trim())
+        if let Err(problem) = self.confirm_readable(&hash) {
+            return Ok(Err(problem));
+        }
+        let person = match Judged::imported((username, email), hash, role) {
+            Ok(person) => person,
+            Err(problems) => return Ok(Err(refused(problems))),
+        };
+        self.expect_other_hashes();
+        self.add(person.verified(true), role).await
+    }
+
+    async fn add(&self, person: Judged, role: Role) -> Result<Result<User, Refused>, Fault> {
+        if let Some(email) = person.email()
             && !self.is_free(email.key()).await?
         {
             return Ok(Err(Refused::new("somebody signs in with that e-mail address")));
@@ -164,6 +190,10 @@ impl App {
             Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
         }
     }
+}
+
+fn refused(problems: Vec<Problem>) -> Refused {
+    Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
 /// What is wrong, for an operator.

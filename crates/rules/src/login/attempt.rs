@@ -24,8 +24,8 @@ pub enum Refusal {
 pub struct Counters {
     /// The account's (or the account's on a known device).
     pub account: Handle,
-    /// The address's.
-    pub address: Handle,
+    /// The address's; `None` where the address stands for everybody behind it and is not counted.
+    pub address: Option<Handle>,
 }
 
 /// What is known before a password is hashed.
@@ -75,13 +75,73 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
             return Decision { changes: entered.changes, reply: Ok(started) }.and(forget);
         }
     }
-    let count = Change::CountFailure { key: after.counters.address, at: now, leak: settings.throttle.leak };
-    let failed = Decision::refuse(Refusal::Wrong).and(count);
     match after.user {
-        Some(user) => {
-            let event = Event::new(Kind::SignInFailed, now).user(&user.id).address(&after.origin.address);
-            failed.and(Change::Record(event))
+        Some(user) => failed(after, settings, now).and(Change::Record(failure(user, after, now))),
+        None => {
+            let address = after.origin.address.clone();
+            failed(after, settings, now).and(Change::CountStranger { address, at: now })
         }
-        None => failed.and(Change::CountStranger { address: after.origin.address.clone(), at: now }),
+    }
+}
+
+/// Judges the current password of somebody who is signed in, asked for before a change: guesses at it count like those
+/// of a sign-in.
+pub fn confirm(after: &After<'_>, settings: &Settings, now: Time) -> Decision<(), Refusal> {
+    if after.matches {
+        return Decision::accept(()).and(Change::ForgetAttempts { key: after.counters.account });
+    }
+    let event = after.user.map(|user| failure(user, after, now).detail("what", "current password"));
+    failed(after, settings, now).with(event.map(Change::Record))
+}
+
+/// The account's counter stands where [`begin`] put it; the address's follows here.
+fn failed<T>(after: &After<'_>, settings: &Settings, now: Time) -> Decision<T, Refusal> {
+    let leak = settings.throttle.leak;
+    Decision::refuse(Refusal::Wrong).with(after.counters.address.map(|key| Change::CountFailure { key, at: now, leak }))
+}
+
+fn failure(user: &User, after: &After<'_>, now: Time) -> Event {
+    Event::new(Kind::SignInFailed, now).user(&user.id).address(&after.origin.address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::people::user::tests::person;
+
+    const ACCOUNT: Handle = Handle([1; 32]);
+    const ADDRESS: Handle = Handle([2; 32]);
+    const NOW: Time = Time(1_000_000);
+
+    fn after<'a>(user: &'a User, matches: bool, address: Option<Handle>, origin: &'a Origin) -> After<'a> {
+        After { user: Some(user), matches, counters: Counters { account: ACCOUNT, address }, before: None, origin }
+    }
+
+    fn counts(changes: &[Change]) -> bool {
+        changes.iter().any(|change| matches!(change, Change::CountFailure { key, .. } if *key == ADDRESS))
+    }
+
+    #[test]
+    fn bf_04_a_guess_counts_for_its_address_at_every_door_and_only_where_it_has_one() {
+        let (ada, settings, origin) = (person("ada"), Settings::default(), Origin::default());
+        for address in [Some(ADDRESS), None] {
+            let after = after(&ada, false, address, &origin);
+            let (signed_in, confirmed) =
+                (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, &settings, NOW));
+            assert!(signed_in.reply.is_err() && confirmed.reply.is_err());
+            for changes in [signed_in.changes, confirmed.changes] {
+                assert_eq!(counts(&changes), address.is_some());
+                assert!(changes.iter().any(|change| matches!(change, Change::Record(_))));
+                assert!(!changes.iter().any(|change| matches!(change, Change::ForgetAttempts { .. })));
+            }
+        }
+    }
+
+    #[test]
+    fn the_right_current_password_clears_the_count() {
+        let (ada, origin) = (person("ada"), Origin::default());
+        let confirmed = confirm(&after(&ada, true, Some(ADDRESS), &origin), &Settings::default(), NOW);
+        assert!(confirmed.reply.is_ok());
+        assert!(matches!(confirmed.changes[..], [Change::ForgetAttempts { key }] if key == ACCOUNT));
     }
 }

@@ -3,4 +3,5 @@
 pub mod attempt;
 pub mod password;
 pub mod session;
+pub mod sign_up;
 pub mod throttle;

@@ -11,8 +11,7 @@ use super::refresh::{Renewal, carry_on};
 use super::scope::Scope;
 use super::token::{AccessClaims, Ask, Context, Line, Person, Tokens, Way, issue};
 use crate::Fresh;
-use crate::decision::{Change, Decision};
-use crate::id::FamilyId;
+use crate::decision::Decision;
 use crate::login::session::Session;
 use crate::people::User;
 use crate::realm::Realm;
@@ -56,8 +55,6 @@ pub struct Beginning<'a> {
     pub user: &'a User,
     /// Their session; the tokens live and die with it.
     pub session: &'a Session,
-    /// The line of tokens that ends with this one's beginning, where there was one.
-    pub replaces: Option<&'a FamilyId>,
 }
 
 /// Tokens for the account API, from a session that passed the session gate.
@@ -82,11 +79,7 @@ pub fn begin(ask: &Beginning<'_>, context: &Context<'_>, (now, fresh): (Time, &F
     };
     let (scope, resources) = (granted.scope.clone(), granted.resources.clone());
     let way = Way::FirstParty;
-    let issued = issue(&Ask { client: ask.client, way, scope, resources, person: Some(person) }, context, (now, fresh));
-    match issued.reply {
-        Ok(_) => issued.with(ask.replaces.map(|family| Change::RevokeFamily { family: family.clone(), at: now })),
-        Err(_) => issued,
-    }
+    issue(&Ask { client: ask.client, way, scope, resources, person: Some(person) }, context, (now, fresh))
 }
 
 /// Carries a line of account tokens on; those of other ways are refused and stay as they are.
@@ -111,6 +104,7 @@ pub fn opens(claims: &AccessClaims, client: &Client, realm: &Realm) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decision::Change;
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::client::Grant;
     use crate::oauth::client::tests::{confidential, native};
@@ -159,7 +153,7 @@ mod tests {
             Context { realm: &self.realm, sealing: &self.sealing }
         }
         fn begin(&self) -> Decision<Tokens, Error> {
-            let ask = Beginning { client: &self.client, user: &self.user, session: &self.session, replaces: None };
+            let ask = Beginning { client: &self.client, user: &self.user, session: &self.session };
             begin(&ask, &self.context(), (NOW, &Fresh::new([2; 32])))
         }
         /// The family that a beginning writes, as the store would give it back.

@@ -1,14 +1,16 @@
 //! What an application may register. Everything that is compared later is judged here once.
 
 use super::client::{AuthMethod, Client, Grant};
+use super::first_party;
 use super::redirect::origin;
+use crate::realm::Realm;
 
 /// Parameters of authorization responses: a redirect URI that already carries one would let two answers be read.
 const RESERVED_QUERY: [&str; 8] =
     ["code", "state", "iss", "error", "error_description", "id_token", "response", "access_token"];
 
 /// All that is wrong with a registration, one sentence each; empty when nothing is.
-pub fn problems(client: &Client) -> Vec<String> {
+pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |fine: bool, problem: &str| {
         if !fine {
@@ -45,7 +47,7 @@ pub fn problems(client: &Client) -> Vec<String> {
         found.extend(why.map(|why| format!("post-logout redirect URI {uri}: {why}")));
     }
     for uri in &client.resources {
-        found.extend(resource_problem(uri).map(|why| format!("resource {uri}: {why}")));
+        found.extend(resource_problem(uri, realm).map(|why| format!("resource {uri}: {why}")));
     }
     found
 }
@@ -116,16 +118,25 @@ fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
         .then_some("http is for localhost, 127.0.0.1 and [::1] only")
 }
 
-/// RFC 8707 §2: a resource is an absolute URI without a fragment.
-pub fn resource_problem(uri: &str) -> Option<&'static str> {
+/// RFC 8707 §2: a resource is an absolute URI without a fragment. Ours is nobody else's: its resource server could look
+/// into the account tokens of every first-party client.
+pub fn resource_problem(uri: &str, realm: &Realm) -> Option<&'static str> {
     let legal = uri.len() <= 2000 && uri.bytes().all(|b| (0x21..=0x7e).contains(&b) && b != b'#');
-    (!legal || origin(uri) == uri && !uri.contains(':')).then_some("must be an absolute URI without a fragment")
+    if !legal || origin(uri) == uri && !uri.contains(':') {
+        return Some("must be an absolute URI without a fragment");
+    }
+    (uri.trim_end_matches('/') == first_party::audience(realm)).then_some("is the account API of this server")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::oauth::client::tests::confidential;
+    use crate::realm::Settings;
+
+    fn realm() -> Realm {
+        Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() }
+    }
 
     #[test]
     fn ru_what_could_be_read_in_two_ways_is_not_registered() {
@@ -178,10 +189,27 @@ mod tests {
     }
 
     #[test]
+    fn our_own_account_api_is_nobodys_resource() {
+        for (uri, fine) in [
+            ("https://id.test/api/v1", false),
+            ("https://id.test/api/v1/", false),
+            ("https://id.test/api/v2", true),
+            ("https://api.test/api/v1", true),
+        ] {
+            let server = Client {
+                resource_server: true,
+                resources: vec![uri.to_owned()],
+                ..confidential("c1", "https://app.test/cb")
+            };
+            assert_eq!(problems(&server, &realm()).is_empty(), fine, "{uri}");
+        }
+    }
+
+    #[test]
     fn all_problems_are_told_at_once() {
         let mut client = confidential("bad id", "http://app.test/cb");
         client.secret = None;
-        assert_eq!(problems(&client).len(), 3);
-        assert!(problems(&confidential("c1", "https://app.test/cb")).is_empty());
+        assert_eq!(problems(&client, &realm()).len(), 3);
+        assert!(problems(&confidential("c1", "https://app.test/cb"), &realm()).is_empty());
     }
 }

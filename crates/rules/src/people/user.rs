@@ -138,8 +138,24 @@ impl User {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Somebody of that name and id, without a password.
+    pub fn person(name: &str) -> User {
+        User {
+            id: name.into(),
+            username: name.into(),
+            email: None,
+            email_verified: false,
+            profile: Profile::empty(),
+            password: None,
+            role: Role::Member,
+            disabled_at: None,
+            created: Time(0),
+            updated: Time(0),
+        }
+    }
 
     #[test]
     fn reserved_claims_cannot_be_set() {

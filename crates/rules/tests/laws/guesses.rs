@@ -8,7 +8,8 @@ use rules::login::attempt::{Before, Counters, begin};
 use rules::login::throttle::{Counted, Counter, Policy};
 use rules::{Handle, Span, Time};
 
-const COUNTERS: Counters = Counters { account: Handle([1; 32]), address: Handle([2; 32]) };
+const ADDRESS: Handle = Handle([2; 32]);
+const COUNTERS: Counters = Counters { account: Handle([1; 32]), address: Some(ADDRESS) };
 const START: Time = Time(1_700_000_000_000);
 /// As often as `app::settle` tries.
 const TRIES: usize = 12;
@@ -18,7 +19,7 @@ fn counter(tables: &Tables, key: Handle) -> Option<Counter> {
 }
 
 fn before<'a>(tables: &Tables, policy: &'a Policy) -> Before<'a> {
-    let (account, address) = (counter(tables, COUNTERS.account), counter(tables, COUNTERS.address));
+    let (account, address) = (counter(tables, COUNTERS.account), counter(tables, ADDRESS));
     Before { counters: COUNTERS, account, address, policy }
 }
 
@@ -132,14 +133,14 @@ proptest! {
         let (policy, mut tables, mut now, mut failures) = (Policy::default(), Tables::default(), START, 0);
         for pause in pauses {
             now = now + pause;
-            let seen = counter(&tables, COUNTERS.address);
+            let seen = counter(&tables, ADDRESS);
             match policy.leaky_admits(seen, policy.address_free, now) {
                 Err(wait) => {
                     prop_assert!(wait <= policy.leak, "{wait:?}");
                     prop_assert!(policy.leaky_admits(seen, policy.address_free, now + wait).is_ok());
                 }
                 Ok(()) => {
-                    let failed = Change::CountFailure { key: COUNTERS.address, at: now, leak: policy.leak };
+                    let failed = Change::CountFailure { key: ADDRESS, at: now, leak: policy.leak };
                     tables.apply(&[failed]).expect("always");
                     failures += 1;
                     let drained = now.since(START).0 / policy.leak.0;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rules::id::Kid;
 use rules::jose::Alg;
-use rules::keys::{JWKS_CACHE, Key, revoke, rotate, signer};
+use rules::keys::{JWKS_CACHE, Key, Stage, revoke, rotate, signer, stage, throw_out};
 use rules::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ const LONGEST: Span = Span::minutes(15);
 enum Act {
     Rotate(usize),
     Revoke(u8),
-    /// Rotate, then throw the signer of before out: what an operator does whose key has leaked.
-    Replace(usize),
+    /// Throw the signer out: what an operator does whose key has leaked. So many do it at once.
+    ThrowOut(usize, u8),
     Wait(Span),
 }
 
@@ -36,7 +36,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => (0usize..2).prop_map(Act::Rotate),
         2 => any::<u8>().prop_map(Act::Revoke),
-        1 => (0usize..2).prop_map(Act::Replace),
+        1 => (0usize..2, 1u8..4).prop_map(|(alg, operators)| Act::ThrowOut(alg, operators)),
         5 => proptest::sample::select(spans).prop_map(Act::Wait),
     ]
 }
@@ -63,9 +63,9 @@ impl Keyring {
         keyring
     }
 
-    fn rotate(&mut self, alg: Alg) {
+    fn fresh(&mut self, alg: Alg) -> Key {
         self.made += 1;
-        let key = Key {
+        Key {
             kid: Kid(format!("k{}", self.made)),
             alg,
             public: String::new(),
@@ -74,9 +74,33 @@ impl Keyring {
             active_from: self.now,
             publish_until: None,
             revoked_at: None,
-        };
-        let decision = rotate(&self.tables.keys, key, LONGEST, self.now);
+        }
+    }
+
+    fn rotate(&mut self, alg: Alg) {
+        let key = self.fresh(alg);
+        let decision = rotate(&self.tables.keys, vec![key], LONGEST, self.now);
         self.tables.apply(&decision.changes).expect("a new key is new");
+    }
+
+    /// HD-05: of many who throw the same key out one does, and nobody else leaves anything behind.
+    fn throw_out(&mut self, alg: Alg, operators: u8) -> Result<(), TestCaseError> {
+        let Some(kid) = signer(&self.tables.keys, alg, self.now).map(|key| key.kid.clone()) else { return Ok(()) };
+        let next = |keys: &[Key], now| {
+            keys.iter().filter(|key| key.alg == alg && stage(keys, key, now) == Stage::Next).count()
+        };
+        let (known, waiting) = (self.tables.keys.len(), next(&self.tables.keys, self.now));
+        for operator in 0..operators {
+            let heir = self.fresh(alg);
+            let decision = throw_out(&self.tables.keys, &kid, heir, LONGEST, self.now);
+            prop_assert_eq!(decision.reply.is_ok(), operator == 0);
+            prop_assert!(operator == 0 || decision.changes.is_empty());
+            self.tables.apply(&decision.changes).expect("an heir is new");
+        }
+        self.revoked.insert(alg.name(), self.now);
+        let came = self.tables.keys.len() - known;
+        prop_assert_eq!(came, usize::from(waiting == 0), "one heir, and only where none waited");
+        Ok(())
     }
 
     fn revoke(&mut self, kid: &Kid) {
@@ -95,11 +119,7 @@ impl Keyring {
                 let kid = self.tables.keys[usize::from(*which) % self.tables.keys.len()].kid.clone();
                 self.revoke(&kid);
             }
-            Act::Replace(alg) => {
-                let before = signer(&self.tables.keys, ALGS[*alg], self.now).map(|key| key.kid.clone());
-                self.rotate(ALGS[*alg]);
-                before.iter().for_each(|kid| self.revoke(kid));
-            }
+            Act::ThrowOut(alg, operators) => self.throw_out(ALGS[*alg], *operators)?,
             Act::Wait(span) => return self.wait(*span),
         }
         self.check()

@@ -3,7 +3,8 @@
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
-use super::text::{Table, facts, iso, when, yes};
+use super::text::{Table, facts, yes};
+use crate::utc::{iso, when};
 use app::App;
 use app::admin::clients::PAGE;
 use clap::{Args, Subcommand};

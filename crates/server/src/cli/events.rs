@@ -1,7 +1,8 @@
 //! The audit log.
 
 use super::outcome::{Outcome, Reply};
-use super::text::{Table, iso, when};
+use super::text::Table;
+use crate::utc::{iso, when};
 use app::App;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::Table;
+use super::user;
 use app::App;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ Examples:
     Add(Named),
     /// List groups
     List,
+    /// List who is in a group
+    Show(Show),
     /// Remove a group; its members stay
     Remove(Named),
     /// Put somebody into a group, or take them out
@@ -35,6 +38,19 @@ Examples:
 pub struct Named {
     /// The group's name
     pub name: String,
+}
+
+/// Whose members to list.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Show {
+    /// The group's name
+    pub name: String,
+    /// Begin after the account of this id
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub after: Option<String>,
+    /// Whether the list was begun by a page before.
+    #[arg(skip)]
+    pub goes_on: bool,
 }
 
 /// Somebody in a group.
@@ -58,6 +74,7 @@ impl Command {
                 Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
             }
             Command::List => list(app).await,
+            Command::Show(show) => show.execute(app).await,
             Command::Remove(Named { name }) => {
                 app.remove_group(&name).await??;
                 Ok(Outcome::new(format!("group {name} removed"), json!({ "name": name, "removed": true })))
@@ -76,6 +93,15 @@ async fn list(app: &App) -> Reply {
     groups.iter().for_each(|group| table.row([group.name.clone(), group.id.0.clone()]));
     let json = groups.iter().map(|group| json!({ "id": group.id, "name": group.name })).collect();
     Ok(Outcome::new(table.render(), json))
+}
+
+impl Show {
+    async fn execute(self, app: &App) -> Reply {
+        let members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
+        let nobody =
+            format!("nobody is in group {}; put somebody there with: portiere group member NAME USER", self.name);
+        Ok(user::page(&members, self.goes_on, &nobody))
+    }
 }
 
 impl Member {

@@ -1,7 +1,8 @@
 //! Signing keys.
 
-use super::outcome::{Failure, Outcome, Reply};
-use super::text::{Table, iso, when};
+use super::outcome::{Outcome, Reply};
+use super::text::Table;
+use crate::utc::{iso, when};
 use app::App;
 use clap::{Args, Subcommand};
 use rules::id::Kid;
@@ -21,8 +22,8 @@ pub enum Command {
     ///
     /// Each algorithm gets a key that is published at once and signs after an hour, when no cache holds a key set without
     /// it; the old one stays published until what it signed has expired. The server does this by itself when keys grow old
-    /// (keys.rotate_after). With --revoke, for a key that somebody else may have: only its algorithm gets a new key, which
-    /// signs at once, and nothing that the old one signed is believed any more.
+    /// (keys.rotate_after). With --revoke, for a key that somebody else may have: nothing that it signed is believed any more,
+    /// and a new key of its algorithm comes in with the same step where none waits already.
     #[command(after_long_help = "\
 Examples:
   portiere keys rotate
@@ -48,7 +49,12 @@ impl Command {
                 let text = format!("{} new keys are published now and sign in {} minutes", made.len(), LEAD.0 / 60_000);
                 told(app, text, &made, None).await
             }
-            Command::Rotate(Rotate { revoke: Some(kid) }) => revoke(app, Kid(kid)).await,
+            Command::Rotate(Rotate { revoke: Some(kid) }) => {
+                let kid = Kid(kid);
+                let heir = app.throw_out(&kid).await??;
+                told(app, format!("key {kid} revoked: nothing that it signed is believed"), heir.as_slice(), Some(&kid))
+                    .await
+            }
         }
     }
 }
@@ -56,24 +62,6 @@ impl Command {
 async fn list(app: &App) -> Reply {
     let keys = app.signing_keys().await?;
     Ok(Outcome::new(table(&keys), keys.iter().map(shown).collect()))
-}
-
-async fn revoke(app: &App, kid: Kid) -> Reply {
-    let keys = app.signing_keys().await?;
-    let Some((key, stage)) = keys.iter().find(|(key, _)| key.kid == kid) else {
-        return Err(Failure::Failed(format!("no key has the id {kid}; see: portiere keys list")));
-    };
-    if key.revoked_at.is_some() {
-        return Err(Failure::Failed(format!("key {kid} is revoked already")));
-    }
-    // An heir that waits will do; without one there has to be one before the key can go.
-    let heir = keys.iter().any(|(other, stage)| other.alg == key.alg && *stage == Stage::Next);
-    let made = match (stage, heir) {
-        (Stage::Active, false) => vec![app.rotate(key.alg).await?],
-        _ => Vec::new(),
-    };
-    app.revoke_key(&kid).await??;
-    told(app, format!("key {kid} revoked: nothing that it signed is believed"), &made, Some(&kid)).await
 }
 
 async fn told(app: &App, text: String, made: &[Kid], revoked: Option<&Kid>) -> Reply {

@@ -12,6 +12,7 @@ mod events;
 mod group;
 #[cfg(test)]
 mod guide;
+mod hash;
 mod input;
 mod keys;
 mod outcome;
@@ -65,6 +66,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             Ok(show(&global, &outcome))
         }
         Command::Config(command) => Ok(show(&global, &command.run(global.sources(Vec::new()))?)),
+        Command::Hash(command) => Ok(show(&global, &command.run()?)),
         Command::Version => Ok(show(&global, &version())),
         Command::Completions { shell } => Ok(print(docs::completions(shell))),
         Command::Man(man) => Ok(print(man.page()?)),

@@ -96,6 +96,7 @@ impl Request {
         match self {
             Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
             Request::Client(client::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
+            Request::Group(group::Command::Show(show)) => (show.after, show.goes_on) = (Some(next), true),
             Request::Events(events::Command::List(list)) => list.go_on(next),
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use super::config;
 use super::docs::Man;
+use super::hash;
 use super::outcome::Failure;
 use super::request::Request;
 use super::restore::Restore;
@@ -86,6 +87,9 @@ Examples:
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Choose how dear password hashes are
+    #[command(subcommand)]
+    Hash(hash::Command),
     /// Print the version
     Version,
     /// Print a shell's completions

@@ -1,6 +1,4 @@
-//! Text for people: aligned columns, aligned facts, moments.
-
-use rules::Time;
+//! Text for people: aligned columns, aligned facts.
 
 /// Columns under headings, as wide as what is in them.
 pub struct Table<const N: usize> {
@@ -53,33 +51,6 @@ pub fn yes(fact: bool) -> String {
     if fact { "yes".to_owned() } else { String::new() }
 }
 
-/// A moment for people: UTC, to the minute.
-pub fn when(at: Time) -> String {
-    let (date, clock) = utc(at);
-    format!("{date} {}", &clock[..5])
-}
-
-/// A moment for programs (RFC 3339, UTC, to the second).
-pub fn iso(at: Time) -> String {
-    let (date, clock) = utc(at);
-    format!("{date}T{clock}Z")
-}
-
-/// Date and time of day, by the method of counting days in 400-year eras that begin on 1 March.
-fn utc(at: Time) -> (String, String) {
-    let (day, second) = (at.seconds().div_euclid(86_400), at.seconds().rem_euclid(86_400));
-    let shifted = day + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let clock = format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
-    (format!("{year:04}-{month:02}-{of_month:02}"), clock)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,19 +69,5 @@ mod tests {
     fn a_cell_cannot_drive_the_terminal() {
         assert_eq!(facts(&[("name", "a\u{1b}[2Jb".into()), ("nothing", String::new())]), "name  a\u{fffd}[2Jb\n");
         assert_eq!(facts(&[("a", "1\n2".into()), ("bc", "3".into())]), "a   1\n    2\nbc  3\n");
-    }
-
-    #[test]
-    fn moments_are_those_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (-1, "1969-12-31T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            assert_eq!(iso(Time::from_seconds(seconds)), expected);
-        }
-        assert_eq!(when(Time::from_seconds(951_782_461)), "2000-02-29 00:01");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
-use super::text::{Table, facts, iso, when};
+use super::text::{Table, facts};
+use crate::utc::{iso, when};
 use app::App;
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
@@ -22,7 +23,8 @@ pub enum Command {
     #[command(after_long_help = "\
 Examples:
   portiere user add ada --email ada@example.com
-  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role admin --password-stdin")]
+  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role admin --password-stdin
+  printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin")]
     Add(Add),
     /// List accounts
     List(List),
@@ -67,7 +69,11 @@ pub struct Add {
     /// Read the password from standard input
     #[arg(long)]
     pub password_stdin: bool,
-    /// The password, once it was read.
+    /// Read from standard input, instead of a password, what another system stored for it: bcrypt, PBKDF2, scrypt, …; see
+    /// the guide's page on passwords
+    #[arg(long, conflicts_with = "password_stdin")]
+    pub password_hash_stdin: bool,
+    /// The password or its hash, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]
     pub password: Option<Secret>,
@@ -127,12 +133,15 @@ fn claim(text: &str) -> Result<(String, String), &'static str> {
 impl Command {
     /// Reads the password where one is needed.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
-        let (given, password) = match self {
-            Command::Add(add) => (add.password_stdin, &mut add.password),
-            Command::SetPassword(set) => (set.password_stdin, &mut set.password),
+        let (what, flag, given, password) = match self {
+            Command::Add(add) if add.password_hash_stdin => {
+                ("password hash", "--password-hash-stdin", true, &mut add.password)
+            }
+            Command::Add(add) => ("password", "--password-stdin", add.password_stdin, &mut add.password),
+            Command::SetPassword(set) => ("password", "--password-stdin", set.password_stdin, &mut set.password),
             _ => return Ok(()),
         };
-        *password = Some(input.secret(Wanted { what: "password", flag: "--password-stdin", given })?);
+        *password = Some(input.secret(Wanted { what, flag, given })?);
         Ok(())
     }
 
@@ -168,8 +177,12 @@ impl Command {
 impl Add {
     async fn execute(self, app: &App) -> Reply {
         let email = self.email.unwrap_or_default();
-        let password = reveal(&self.password).as_bytes();
-        let user = app.add_user(&NewPerson { username: &self.name, email: &email, password }, self.role).await??;
+        let secret = reveal(&self.password);
+        let user = if self.password_hash_stdin {
+            app.import_user((&self.name, &email), secret, self.role).await??
+        } else {
+            app.add_user(&NewPerson::new(&self.name, &email, secret.as_bytes()), self.role).await??
+        };
         Ok(Outcome::new(format!("user {} added with id {}", user.username, user.id), account(&user)))
     }
 }
@@ -177,18 +190,22 @@ impl Add {
 impl List {
     async fn execute(self, app: &App) -> Reply {
         let users = app.users(self.after.as_deref().unwrap_or("")).await?;
-        let next = users.last().filter(|_| users.len() as i64 >= PAGE).map(|last| last.id.0.clone());
-        if users.is_empty() && !self.goes_on {
-            let hint = "no users yet; add one with: portiere user add NAME --email ADDRESS";
-            return Ok(Outcome::new(hint, json!([])));
-        }
-        let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED", "ID"], !self.goes_on);
-        for user in &users {
-            let (email, role) = (user.email.clone().unwrap_or_default(), user.role.name().to_owned());
-            table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
-        }
-        Ok(Outcome::new(table.render(), users.iter().map(account).collect()).then(next))
+        Ok(page(&users, self.goes_on, "no users yet; add one with: portiere user add NAME --email ADDRESS"))
     }
+}
+
+/// A page of a list of people, the first or one that goes on; `nobody` says that the list is empty.
+pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
+    if users.is_empty() && !goes_on {
+        return Outcome::new(nobody, json!([]));
+    }
+    let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED", "ID"], !goes_on);
+    for user in users {
+        let (email, role) = (user.email.clone().unwrap_or_default(), user.role.name().to_owned());
+        table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
+    }
+    let next = users.last().filter(|_| users.len() as i64 >= PAGE).map(|last| last.id.0.clone());
+    Outcome::new(table.render(), users.iter().map(account).collect()).then(next)
 }
 
 async fn find(app: &App, name: &str) -> Result<User, Failure> {

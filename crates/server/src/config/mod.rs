@@ -20,15 +20,12 @@ pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
-#[cfg(test)]
-use value::Size;
-pub use value::{LogFormat, ProxyHeader, Synchronous, TryIt};
+pub use value::{LogFormat, Pepper, ProxyHeader, Raw, Size, Synchronous, TryIt, Value};
 
 use reader::{Given, Reader, find, suggestion};
 #[cfg(test)]
 use std::path::Path;
 use std::path::PathBuf;
-use value::Raw;
 
 /// The variable that names the configuration file when no flag does.
 const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";

@@ -3,7 +3,7 @@
 use super::checks::{at_least, between, if_set, listens, master_key, not_everybody, readable_name, sqlite_url};
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
-use super::value::{LogFormat, ProxyHeader, Size, Synchronous, TryIt, Value};
+use super::value::{LogFormat, Pepper, ProxyHeader, Size, Synchronous, TryIt, Value};
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
@@ -165,6 +165,13 @@ options! {
             between(Duration::from_millis(100), Duration::from_secs(60));
         /// Ceiling of the memory in which hashes are computed.
         memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(Size(8 << 20)));
+        /// Whether a hash that was imported or made under another policy is replaced when its owner signs in. Turn it off
+        /// only while another system reads the same hashes.
+        upgrade: bool = true, Start;
+        /// Peppers: secrets of 32 bytes, made by `portiere hash pepper`, that password hashes need beside the database. The
+        /// first is for new hashes; keep the others until nobody's hash needs them, which happens as people sign in. A
+        /// pepper that is lost takes every password with it.
+        peppers: Vec<Pepper> = Vec::new(), Start;
     }
 
     /// The parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.

@@ -240,6 +240,38 @@ impl Value for Cidr {
     }
 }
 
+/// A secret of 32 bytes in a file, and the name by which password hashes call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pepper {
+    /// 1 to 8 letters and digits.
+    pub name: String,
+    /// Where it is.
+    pub file: PathBuf,
+}
+
+impl Value for Pepper {
+    fn takes() -> String {
+        "a name and a file such as \"p1:/etc/portiere/pepper-p1\"".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = text_of::<Self>(raw)?;
+        let (name, file) = text.split_once(':').ok_or_else(|| format!("{text:?} is not {}", Self::takes()))?;
+        let file = PathBuf::parse(&Raw::Text(file.to_owned()))?;
+        Ok(Pepper { name: Self::name(name)?, file })
+    }
+    fn show(&self) -> Option<String> {
+        Some(quoted(&format!("{}:{}", self.name, self.file.display())))
+    }
+}
+
+impl Pepper {
+    /// A name, if it is one.
+    pub fn name(text: &str) -> Result<String, String> {
+        let fits = (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if fits { Ok(text.to_owned()) } else { Err("the name of a pepper is 1 to 8 letters and digits".to_owned()) }
+    }
+}
+
 impl<T: Value> Value for Option<T> {
     fn takes() -> String {
         T::takes()

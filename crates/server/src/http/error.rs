@@ -81,6 +81,17 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// Faults of ours go to the log, once, at the door that they came to.
+pub fn log(fault: &Fault, visit: &Visit) {
+    let request = &visit.request_id;
+    match fault {
+        Fault::Broken(why) => tracing::error!(%request, why, "broken"),
+        Fault::Unavailable(why) => tracing::warn!(%request, why, "unavailable"),
+        Fault::Contended(why) => tracing::warn!(%request, why, "contended"),
+        Fault::Busy(_) => {}
+    }
+}
+
 /// How each refusal shows outside: status, code, a sentence, and how long to wait.
 struct Outside {
     status: StatusCode,
@@ -102,7 +113,7 @@ impl Refusal {
                 wait: Some(*wait),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
             },
-            Refusal::Fault(Fault::Unavailable(_)) => Outside {
+            Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
                 wait: Some(Span::seconds(2)),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "unavailable", Reason::Unavailable)
             },
@@ -144,12 +155,9 @@ impl Refusal {
         }
     }
 
-    /// Faults of ours go to the log, once, here.
     fn log(&self, visit: &Visit) {
-        match self {
-            Refusal::Fault(Fault::Broken(why)) => tracing::error!(request = %visit.request_id, why, "broken"),
-            Refusal::Fault(Fault::Unavailable(why)) => tracing::warn!(request = %visit.request_id, why, "unavailable"),
-            _ => {}
+        if let Refusal::Fault(fault) = self {
+            log(fault, visit);
         }
     }
 

@@ -3,6 +3,7 @@
 mod api;
 mod cookies;
 mod cors;
+mod door;
 mod error;
 mod extract;
 mod front;

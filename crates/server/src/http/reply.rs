@@ -3,6 +3,7 @@
 use super::Site;
 use super::cookies::Name;
 use super::visit::Visit;
+use crate::pages::Setback;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -52,6 +53,22 @@ pub fn page(status: StatusCode, visit: &Visit, html: String, form_to: Option<&st
     response
 }
 
+/// A page with a form, or the same page once more: what kept the form from being accepted decides the status and when to
+/// come back (RFC 9110 §15.5.21 and §15.6.4, RFC 6585 §4), at every door alike.
+pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Option<&str>) -> Response {
+    let (status, wait) = match setback {
+        None => (StatusCode::OK, None),
+        Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
+        Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
+        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some(seconds)),
+    };
+    let mut response = page(status, visit, html, form_to);
+    if let Some(seconds) = wait {
+        retry_after(&mut response, Span::seconds(seconds));
+    }
+    response
+}
+
 /// 303, never 307: a request that carried credentials must not be repeated elsewhere (RFC 9700 §4.12).
 pub fn see_other(location: &str) -> Response {
     let mut response = Response::new(Body::empty());
@@ -83,6 +100,13 @@ pub fn cookie(response: &mut Response, site: &Site, name: Name, value: Option<&s
 pub fn flow_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
     if let Some(new) = new {
         cookie(response, site, Name::Flow, Some(new.reveal()));
+    }
+}
+
+/// Sets the cookie by which a browser is known to an account from now on, where it was not.
+pub fn device_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
+    if let Some(new) = new {
+        cookie(response, site, Name::Device, Some(new.reveal()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::messages::Messages;
 use super::moment::Moment;
+use super::problem::Setback;
 use rules::time::Time;
 
 /// Why a user code was not taken.
@@ -17,6 +18,14 @@ pub enum DeviceProblem {
 }
 
 impl DeviceProblem {
+    /// What it comes to.
+    pub fn setback(self) -> Setback {
+        match self {
+            DeviceProblem::Unknown => Setback::Typed,
+            DeviceProblem::Throttled { seconds } => Setback::Throttled { seconds },
+        }
+    }
+
     fn text(&self, t: &Messages) -> String {
         match self {
             DeviceProblem::Unknown => t.say("device.unknown").to_owned(),

@@ -37,7 +37,7 @@ pub use consent::ConsentPage;
 pub use device::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};
 pub use home::{HomePage, TryPage, Visitor};
 pub use language::Language;
-pub use problem::Problem;
+pub use problem::{Problem, Setback};
 pub use setup::{SetupClosed, SetupClosedPage, SetupPage};
 pub use sign_in::{AccountChoicePage, LoginPage, LoginProblem, SignUpPage};
 pub use sign_out::{SignOutPage, SignedOutPage};

@@ -40,7 +40,40 @@ pub enum Problem {
     },
 }
 
+/// Why a form comes back instead of an answer, as far as a program needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setback {
+    /// Something that was typed will not do.
+    Typed,
+    /// It was not looked at: too many attempts.
+    Throttled {
+        /// Whole seconds to wait.
+        seconds: i64,
+    },
+    /// It was not looked at: the server is busy.
+    Busy {
+        /// Whole seconds to wait.
+        seconds: i64,
+    },
+}
+
+impl Setback {
+    /// What `problems` come to: one that says how long to wait says more than the others.
+    pub fn of(problems: &[Problem]) -> Option<Self> {
+        let mut setbacks = problems.iter().map(Problem::setback);
+        setbacks.find(|setback| *setback != Setback::Typed).or((!problems.is_empty()).then_some(Setback::Typed))
+    }
+}
+
 impl Problem {
+    fn setback(&self) -> Setback {
+        match *self {
+            Problem::Throttled { seconds } => Setback::Throttled { seconds },
+            Problem::Busy { seconds } => Setback::Busy { seconds },
+            _ => Setback::Typed,
+        }
+    }
+
     /// The element that it concerns, if it is about one field.
     pub(super) fn field(&self) -> Option<&'static str> {
         match self {

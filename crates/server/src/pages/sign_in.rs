@@ -1,7 +1,7 @@
 //! Signing in: the password form, the choice of an account, and sign-up.
 
 use super::messages::Messages;
-use super::problem::Problem;
+use super::problem::{Problem, Setback};
 
 /// Why the last attempt to sign in did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,15 @@ pub enum LoginProblem {
 }
 
 impl LoginProblem {
+    /// What it comes to.
+    pub fn setback(self) -> Setback {
+        match self {
+            LoginProblem::Wrong => Setback::Typed,
+            LoginProblem::Throttled { seconds } => Setback::Throttled { seconds },
+            LoginProblem::Busy { seconds } => Setback::Busy { seconds },
+        }
+    }
+
     fn text(&self, t: &Messages) -> String {
         match self {
             LoginProblem::Wrong => t.say("login.wrong").to_owned(),

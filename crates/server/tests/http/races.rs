@@ -147,7 +147,7 @@ fn rc_09_a_username_is_given_once() {
 
 #[test]
 fn rc_09_a_client_id_and_an_owner_are_given_once() {
-    // red without the unique row of the owner (Change::ClaimOwner) in store/schema.rs.
+    // held more than once: by the unique row of the owner (Change::ClaimOwner), and by the setup link, which is used up.
     let server = Server::leaked(&[]);
     let link = std::fs::read_to_string(server.data().join("setup-link")).unwrap();
     let token = link.trim().rsplit('#').next().unwrap();

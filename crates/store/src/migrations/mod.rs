@@ -5,8 +5,9 @@
 //! beside each other and old ones are found without an index.
 
 mod m0001_first;
+mod m0002_secrets;
 
 use crate::schema::Migration;
 
 /// What brings an empty database to this program's schema.
-pub static MIGRATIONS: &[Migration] = &[m0001_first::MIGRATION];
+pub static MIGRATIONS: &[Migration] = &[m0001_first::MIGRATION, m0002_secrets::MIGRATION];

@@ -8,8 +8,8 @@ use rules::id::RealmId;
 use rules::login::throttle::{Counted, Counter};
 use rules::time::{Span, Time};
 
-/// What is known of earlier failures.
-pub struct Of(pub Handle);
+/// What is known of earlier failures; nothing of what is not counted, at the same price.
+pub struct Of(pub Option<Handle>);
 
 impl Question for Of {
     type Fact = Option<Counter>;

@@ -13,6 +13,7 @@ pub mod keys;
 pub mod realms;
 pub mod restore;
 pub mod row;
+pub mod secrets;
 pub mod sessions;
 pub mod sweep;
 pub mod tokens;

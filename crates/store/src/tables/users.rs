@@ -3,7 +3,7 @@
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
-use rules::id::{RealmId, UserId};
+use rules::id::{GroupId, RealmId, UserId};
 use rules::people::names::{Email, LoginKey};
 use rules::people::user::{Profile, Role, User};
 use rules::time::Time;
@@ -86,6 +86,32 @@ impl Question for Page<'_> {
         let sql =
             concat!("SELECT ", user_columns!(), " FROM users u WHERE u.realm = ? AND u.id > ? ORDER BY u.id LIMIT ?");
         read(sql, values![realm, self.after, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, user)
+    }
+}
+
+/// Up to `limit` people of a group after `after`, by id.
+pub struct InGroup<'a> {
+    /// The group.
+    pub group: &'a GroupId,
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for InGroup<'_> {
+    type Fact = Vec<User>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT ",
+            user_columns!(),
+            " FROM members m JOIN users u ON u.realm = m.realm AND u.id = m.user_id \
+             WHERE m.realm = ? AND m.group_id = ? AND m.user_id > ? ORDER BY m.user_id LIMIT ?"
+        );
+        read(sql, values![realm, self.group, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, user)

@@ -17,7 +17,7 @@ pub fn sign_in(world: &World, fresh: &Fresh, (browser, user): (usize, &UserId), 
     let after = After {
         user: world.tables.users.get(user),
         matches: right,
-        counters: Counters { account: Handle([1; 32]), address: Handle([2; 32]) },
+        counters: Counters { account: Handle([1; 32]), address: Some(Handle([2; 32])) },
         before: before.as_ref().map(|(session, _)| session),
         origin: &Origin::default(),
     };

@@ -29,7 +29,7 @@ impl House {
         let instance = instance(&folder.path().join("old")).await;
         let app = &instance.app;
         let link = app.offer_setup().await.unwrap().unwrap();
-        let person = NewPerson { username: "ada", email: "ada@example.test", password: PASSWORD.trim().as_bytes() };
+        let person = NewPerson::new("ada", "ada@example.test", PASSWORD.trim().as_bytes());
         let started = app.set_up(link.reveal(), &person, &Browser::default()).await.unwrap().unwrap();
         let user = app.find_user("ada").await.unwrap().unwrap();
         let session = app.home(&user).await.unwrap().sessions[0].id.clone();

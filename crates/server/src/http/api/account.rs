@@ -7,7 +7,7 @@ use super::table::{CHANGE_PASSWORD, SIGN_OUT};
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
-use app::account::NotChanged;
+use app::account::{NotChanged, PasswordChange};
 use app::api::NotChangedHere;
 use axum::Extension;
 use axum::body::Body;
@@ -48,9 +48,9 @@ pub async fn change_password(
 async fn changed(door: &Door<'_>, keeping: Keeping, body: Body) -> Result<Response, Problem> {
     let input = door.read(body, &CHANGE_PASSWORD).await?;
     let opened = door.account(keeping, true).await?;
-    let typed = (input.text("current").as_bytes(), input.text("new").as_bytes());
-    match door.site.app.change_account_password(&opened, typed, &door.browser(keeping)).await? {
-        Ok(handed) => Ok(door.hand_over(&handed, keeping, None)),
+    let typed = PasswordChange::new(input.text("current").as_bytes(), input.text("new").as_bytes());
+    match door.site.app.change_account_password(opened, typed, &door.browser(keeping)).await? {
+        Ok(entered) => Ok(door.came_in(&entered, keeping, None)),
         Err(NotChangedHere::Password(NotChanged::New(why))) => Err(Problem::fields(vec![weak("new", why)])),
         Err(NotChangedHere::Password(NotChanged::Current(refusal))) => {
             Err(Problem::attempt(refusal, Kind::WrongPassword))

@@ -10,7 +10,7 @@ use crate::http::extract;
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
-use app::api::{NotServed, Opened};
+use app::api::{Entered, NotServed, Opened};
 use app::browser::Browser;
 use app::token::Handed;
 use axum::body::Body;
@@ -142,6 +142,15 @@ impl Door<'_> {
             (Some(token), None) if self.site.app.account_csrf_holds(line, token) => Ok(()),
             _ => Err(Problem::of(Kind::CsrfRefused)),
         }
+    }
+
+    /// Tokens for somebody who came in, or goes on after a new password; where cookies are kept, the browser is known
+    /// from now on.
+    pub fn came_in(&self, entered: &Entered, keeping: Keeping, next: Option<&'static str>) -> Response {
+        let mut response = self.hand_over(&entered.handed, keeping, next);
+        let device = entered.device.as_ref().filter(|_| keeping == Keeping::Cookies);
+        reply::device_cookie(&mut response, self.site, device);
+        response
     }
 
     /// Tokens, handed over where the caller keeps them.

@@ -1,6 +1,7 @@
 //! Errors of the account API (RFC 9457): one kind, one status, one title.
 
 use super::BASE;
+use crate::http::error::log;
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
@@ -116,10 +117,8 @@ impl Problem {
 
     /// RFC 9457 §3, with `code` and, where members are to blame, `fields`. Faults of ours go to the log, once, here.
     pub fn to_response(&self, site: &Site, visit: &Visit) -> Response {
-        match &self.fault {
-            Some(Fault::Broken(why)) => tracing::error!(request = %visit.request_id, why, "broken"),
-            Some(Fault::Unavailable(why)) => tracing::warn!(request = %visit.request_id, why, "unavailable"),
-            _ => {}
+        if let Some(fault) = &self.fault {
+            log(fault, visit);
         }
         let (kind, slug) = (self.kind, self.kind.slug());
         let mut body = json!({
@@ -162,7 +161,7 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let (kind, wait) = match &fault {
             Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
-            Fault::Unavailable(_) => (Kind::Unavailable, Some(Span::seconds(2))),
+            Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, Some(Span::seconds(2))),
             Fault::Broken(_) => (Kind::ServerError, None),
         };
         Problem { wait, fault: Some(fault), ..Problem::of(kind) }

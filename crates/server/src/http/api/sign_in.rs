@@ -4,11 +4,9 @@ use super::caller::{Door, Keeping};
 use super::input::Input;
 use super::problem::{FieldProblem, Kind, Problem};
 use super::table::{REFRESH, SIGN_IN, SIGN_UP};
-use crate::http::cookies::Name;
-use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
-use app::api::{Entered, NotIn};
+use app::api::NotIn;
 use app::sign_in::Typed;
 use app::sign_up::{self, NewPerson};
 use axum::Extension;
@@ -81,13 +79,9 @@ async fn enrol(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
     if !door.site.app.realm.settings.signup {
         return Err(Problem::of(Kind::SignupClosed));
     }
-    let typed = NewPerson {
-        username: input.text("username"),
-        email: input.text("email"),
-        password: input.text("password").as_bytes(),
-    };
+    let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
     let entered = door.site.app.enrol(&client, typed, &door.browser(keeping)).await?.map_err(not_in)?;
-    let mut response = came_in(door, &entered, keeping);
+    let mut response = door.came_in(&entered, keeping, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -95,17 +89,9 @@ async fn enrol(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
 async fn enter(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
     let keeping = wanted(input);
     let client = door.client(input, keeping).await?;
-    let typed = Typed { login: input.text("login"), password: input.text("password").as_bytes() };
+    let typed = Typed::new(input.text("login"), input.text("password").as_bytes());
     let entered = door.site.app.enter(&client, typed, &door.browser(keeping)).await?.map_err(not_in)?;
-    Ok(came_in(door, &entered, keeping))
-}
-
-fn came_in(door: &Door<'_>, entered: &Entered, keeping: Keeping) -> Response {
-    let mut response = door.hand_over(&entered.handed, keeping, DONE);
-    if let (Keeping::Cookies, Some(device)) = (keeping, &entered.device) {
-        reply::cookie(&mut response, door.site, Name::Device, Some(device.reveal()));
-    }
-    response
+    Ok(door.came_in(&entered, keeping, DONE))
 }
 
 async fn renew(door: &Door<'_>, input: &Input, token: Option<Secret>) -> Result<Response, Problem> {

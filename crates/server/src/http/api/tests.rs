@@ -145,7 +145,7 @@ impl Server {
         ] {
             app.add_client(client, secret).await.unwrap().unwrap();
         }
-        let ada = NewPerson { username: "ada", email: "ada@example.test", password: PASSWORD.as_bytes() };
+        let ada = NewPerson::new("ada", "ada@example.test", PASSWORD.as_bytes());
         app.add_user(&ada, Role::Member).await.unwrap().unwrap();
         let site = Site::new(&config, url, &instance, false, Caps::of(&config));
         Server { doors: router(site), instance, _folder: folder }

@@ -1,60 +1,39 @@
 //! The authorization endpoint (RFC 6749 §3.1), and what its pages post.
 
 use crate::http::cookies::Name;
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply;
 use crate::http::site::Site;
-use crate::http::visit::Visit;
-use crate::pages::{AccountChoicePage, ConsentPage, FormPostPage, LoginPage, SignUpPage};
+use crate::pages::{
+    AccountChoicePage, ConsentPage, FormPostPage, LoginPage, LoginProblem, Problem, Setback, SignUpPage,
+};
 use app::authorize::{Asked, Outcome, SignIn};
 use app::flow::Flow;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode, Uri};
+use hyper::StatusCode;
 use rules::oauth::redirect::{Mode, Response as Answer, escape};
 use rules::oauth::scope::Scope;
 
 /// `GET /oauth2/authorize`.
-pub async fn get(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let browser = visit.browser(&site, &headers);
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let params = match extract::query(&uri) {
-        Ok(params) => params,
-        Err(error) => return door.refuse(error.into()),
-    };
+pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
+    let params = extract::query(&door.uri)?;
     let locales = params.get("ui_locales").map(str::to_owned);
-    match site.app.authorize(params, &browser).await {
-        Ok(outcome) => door.show(outcome, locales.as_deref()).await,
-        Err(fault) => door.refuse(fault.into()),
-    }
+    let outcome = door.site.app.authorize(params, &door.browser()).await?;
+    Ok(door.show(outcome, locales.as_deref()))
 }
 
 /// `POST /oauth2/authorize`: any site may send the browser here, and its cookies stay behind (SameSite=Lax). So it is
 /// the same request as GET, one 303 later (OpenID Connect Core §3.1.2.1).
-pub async fn post(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    if uri.query().is_some_and(|query| !query.is_empty()) {
+pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
+    if door.uri.query().is_some_and(|query| !query.is_empty()) {
         // RU-08: what is half in the query and half in the body can be read in two ways.
-        return door.refuse(rules::oauth::Error::request("parameters belong into the body of a POST").into());
+        return Err(rules::oauth::Error::request("parameters belong into the body of a POST").into());
     }
-    match extract::form(&site, &headers, body).await {
-        Err(refusal) => door.refuse(refusal),
-        Ok(params) => reply::see_other(&with_query(&site, "/oauth2/authorize", params.pairs())),
-    }
+    let params = extract::form(&door.site, &door.headers, body).await?;
+    Ok(reply::see_other(&with_query(&door.site, "/oauth2/authorize", params.pairs())))
 }
 
 /// A path of ours with a query.
@@ -63,34 +42,29 @@ pub fn with_query(site: &Site, path: &str, pairs: &[(String, String)]) -> String
     format!("{}{path}?{}", site.url.path(), pairs.join("&"))
 }
 
-/// A door with a visitor before it.
-pub struct Door<'a> {
-    /// What every door knows.
-    pub site: &'a Site,
-    /// The request.
-    pub visit: &'a Visit,
-    /// Its headers.
-    pub headers: &'a HeaderMap,
+/// What somebody typed into the sign-up page before, but for the password, and what was wrong with it.
+#[derive(Clone, Copy, Default)]
+pub struct Before<'a> {
+    /// The username.
+    pub username: &'a str,
+    /// The address.
+    pub email: &'a str,
+    /// What was wrong.
+    pub problems: &'a [Problem],
 }
 
-impl Door<'_> {
-    /// A refusal as a page.
-    pub fn refuse(&self, refusal: Refusal) -> Response {
-        refusal.to_page(self.site, self.visit, self.headers, None)
-    }
-
+impl Door {
     /// Shows what comes next on the way to a code.
-    pub async fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
+    pub fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
         match outcome {
             Outcome::Respond(answer) => self.respond(&answer, locales),
             Outcome::SignIn(page) => self.sign_in(&page, None, locales),
-            Outcome::SignUp(page) => self.sign_up(&page, locales),
+            Outcome::SignUp(page) => self.sign_up(&page, &Before::default(), locales),
             Outcome::Choose(asked) => self.choose(&asked, locales),
             Outcome::Consent(asked, scope) => self.consent(&asked, &scope, locales),
-            Outcome::Refused(error, None) => self.refuse(error.into()),
-            Outcome::Refused(error, Some(back)) => {
-                let back = Some((back.client.as_str(), &back.response));
-                Refusal::from(error).to_page(self.site, self.visit, self.headers, back)
+            Outcome::Refused(error, back) => {
+                let back = back.as_ref().map(|back| (back.client.as_str(), &back.response));
+                Refusal::from(error).to_page(&self.site, &self.visit, &self.headers, back)
             }
         }
     }
@@ -102,17 +76,12 @@ impl Door<'_> {
         }
         let fields: Vec<(&str, &str)> = answer.fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let page = FormPostPage { action: answer.to.as_str(), client: answer.to.origin(), fields: &fields };
-        let html = page.render(&self.visit.chrome(self.site, self.headers, locales));
-        reply::page(StatusCode::OK, self.visit, html, Some(answer.to.origin()))
+        let html = page.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        reply::page(StatusCode::OK, &self.visit, html, Some(answer.to.origin()))
     }
 
     /// The sign-in page.
-    pub fn sign_in(
-        &self,
-        page: &SignIn,
-        problem: Option<crate::pages::LoginProblem>,
-        locales: Option<&str>,
-    ) -> Response {
+    pub fn sign_in(&self, page: &SignIn, problem: Option<LoginProblem>, locales: Option<&str>) -> Response {
         let sign_up =
             (self.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", page.flow.text));
         let view = LoginPage {
@@ -123,27 +92,29 @@ impl Door<'_> {
             problem,
             sign_up: sign_up.as_deref(),
         };
-        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, self.visit, html, page.destination.as_deref());
-        reply::flow_cookie(&mut response, self.site, page.flow.cookie.as_ref());
+        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let setback = problem.map(LoginProblem::setback);
+        let mut response = reply::form(setback, &self.visit, html, page.destination.as_deref());
+        reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
         response
     }
 
-    /// The sign-up page.
-    pub fn sign_up(&self, page: &SignIn, locales: Option<&str>) -> Response {
+    /// The sign-up page, with what was typed before.
+    pub fn sign_up(&self, page: &SignIn, before: &Before<'_>, locales: Option<&str>) -> Response {
         let sign_in = format!("/login?flow={}", page.flow.text);
         let view = SignUpPage {
             flow: &page.flow.text,
             client: page.client.as_deref(),
-            username: "",
-            email: "",
+            username: before.username,
+            email: before.email,
             minimum_password: self.site.app.realm.settings.password_min,
-            problems: &[],
+            problems: before.problems,
             sign_in: Some(&sign_in),
         };
-        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, self.visit, html, page.destination.as_deref());
-        reply::flow_cookie(&mut response, self.site, page.flow.cookie.as_ref());
+        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let setback = Setback::of(before.problems);
+        let mut response = reply::form(setback, &self.visit, html, page.destination.as_deref());
+        reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
         response
     }
 
@@ -154,9 +125,9 @@ impl Door<'_> {
             username: &asked.user.username,
             email: asked.user.email.as_deref(),
         };
-        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, self.visit, html, Some(&asked.destination));
-        reply::flow_cookie(&mut response, self.site, asked.flow.cookie.as_ref());
+        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, &self.visit, html, Some(&asked.destination));
+        reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
     }
 
@@ -171,9 +142,9 @@ impl Door<'_> {
             account: &asked.user.username,
             scopes: &scopes,
         };
-        let html = view.render(&self.visit.chrome(self.site, self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, self.visit, html, Some(&asked.destination));
-        reply::flow_cookie(&mut response, self.site, asked.flow.cookie.as_ref());
+        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let mut response = reply::page(StatusCode::OK, &self.visit, html, Some(&asked.destination));
+        reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
     }
 
@@ -184,6 +155,6 @@ impl Door<'_> {
 
     /// Takes the session cookie away.
     pub fn forget_session(&self, response: &mut Response) {
-        reply::cookie(response, self.site, Name::Session, None);
+        reply::cookie(response, &self.site, Name::Session, None);
     }
 }

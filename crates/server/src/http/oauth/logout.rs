@@ -1,69 +1,33 @@
 //! The end-session endpoint (RP-Initiated Logout 1.0).
 
-use super::authorize::{Door, with_query};
+use super::authorize::with_query;
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::pages::Posted;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use crate::pages::{Back, SignOutPage, SignedOutPage};
 use app::flow::Question;
 use app::logout::Leaving;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode, Uri};
+use hyper::StatusCode;
 
 /// `GET /oauth2/logout`.
-pub async fn get(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let params = match extract::query(&uri) {
-        Ok(params) => params,
-        Err(error) => return door.refuse(error.into()),
-    };
-    let locales = params.get("ui_locales").map(str::to_owned);
-    match site.app.logout(&params, &visit.browser(&site, &headers)).await {
-        Ok(leaving) => door.leave(&leaving, locales.as_deref()),
-        Err(fault) => door.refuse(fault.into()),
-    }
+pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
+    let params = extract::query(&door.uri)?;
+    let leaving = door.site.app.logout(&params, &door.browser()).await?;
+    Ok(door.leave(&leaving, params.get("ui_locales")))
 }
 
 /// `POST /oauth2/logout`: from any site, so the same request as GET, one 303 later.
-pub async fn post(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match extract::form(&site, &headers, body).await {
-        Err(refusal) => door.refuse(refusal),
-        Ok(params) => reply::see_other(&with_query(&site, "/oauth2/logout", params.pairs())),
-    }
+pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
+    let params = extract::form(&door.site, &door.headers, body).await?;
+    Ok(reply::see_other(&with_query(&door.site, "/oauth2/logout", params.pairs())))
 }
 
 /// `POST /oauth2/logout/confirm`: `flow`, `csrf`, `decision` of `sign_out` or `stay`.
-pub async fn confirm(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match confirmed(&door, body).await {
-        Ok(response) => response,
-        Err(refusal) => door.refuse(refusal),
-    }
-}
-
-async fn confirmed(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
+pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
     if let Some((session, _)) = app.session(&browser).await? {
@@ -80,18 +44,18 @@ async fn confirmed(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     Ok(door.leave(&app.logout_confirmed(&flow, &browser).await?, None))
 }
 
-impl Door<'_> {
+impl Door {
     /// Asks, or goes, or says that nobody is signed in any more.
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
-        let chrome = self.visit.chrome(self.site, self.headers, locales);
+        let chrome = self.visit.chrome(&self.site, &self.headers, locales);
         match leaving {
             Leaving::Confirm { flow, client, user, session, destination } => {
                 let csrf = self.site.app.csrf(session);
                 let view =
                     SignOutPage { flow: &flow.text, csrf: &csrf, client: client.as_deref(), account: &user.username };
                 let html = view.render(&chrome);
-                let mut response = reply::page(StatusCode::OK, self.visit, html, destination.as_deref());
-                reply::flow_cookie(&mut response, self.site, flow.cookie.as_ref());
+                let mut response = reply::page(StatusCode::OK, &self.visit, html, destination.as_deref());
+                reply::flow_cookie(&mut response, &self.site, flow.cookie.as_ref());
                 response
             }
             Leaving::Left { to: Some(to), .. } => {
@@ -101,7 +65,7 @@ impl Door<'_> {
             }
             Leaving::Left { client: _, to: None } => {
                 let view = SignedOutPage { back: None::<Back<'_>> };
-                let mut response = reply::page(StatusCode::OK, self.visit, view.render(&chrome), None);
+                let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None);
                 self.forget_session(&mut response);
                 response
             }

@@ -1,12 +1,11 @@
 //! Discovery and the key set: the same for everybody, made to be kept.
 
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::reply;
 use crate::http::site::{Jwks, Site};
-use crate::http::visit::Visit;
 use app::Fault;
-use axum::Extension;
-use axum::extract::State;
+use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -17,16 +16,13 @@ use rules::keys::JWKS_CACHE;
 const REFRESH_MS: i64 = 5_000;
 
 /// OpenID Connect Discovery §4, RFC 8414 §3.
-pub async fn discovery(State(site): State<Site>) -> Response {
-    public(site.discovery.clone().into())
+pub async fn discovery(door: Door, _: Body) -> Result<Response, Refusal> {
+    Ok(public(door.site.discovery.clone().into()))
 }
 
 /// RFC 7517 §5.
-pub async fn jwks(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
-    match key_set(&site).await {
-        Ok(body) => public(body),
-        Err(fault) => Refusal::from(fault).to_json(&visit),
-    }
+pub async fn jwks(door: Door, _: Body) -> Result<Response, Refusal> {
+    Ok(public(key_set(&door.site).await?))
 }
 
 async fn key_set(site: &Site) -> Result<Bytes, Fault> {

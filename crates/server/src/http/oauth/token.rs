@@ -1,16 +1,13 @@
 //! The token endpoint (RFC 6749 §3.2).
 
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use app::token::Handed;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode, Uri};
+use hyper::StatusCode;
 use rules::oauth::Error;
 use rules::oauth::client_auth::{Proof, proof};
 use rules::oauth::params::Params;
@@ -30,36 +27,18 @@ struct Answer<'a> {
 }
 
 /// `POST /oauth2/token`.
-pub async fn token(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    match answer(&site, &uri, &headers, body).await {
-        Ok(handed) => show(&handed),
-        Err(refusal) => refusal.to_json(&visit),
-    }
-}
-
-async fn answer(site: &Site, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<Handed, Refusal> {
-    let (params, proof) = authenticated(site, uri, headers, body).await?;
-    Ok(site.app.token(&params, proof).await??)
+pub async fn token(door: Door, body: Body) -> Result<Response, Refusal> {
+    let (params, proof) = authenticated(&door, body).await?;
+    Ok(show(&door.site.app.token(&params, proof).await??))
 }
 
 /// The parameters and the client's proof. Credentials in a query end up in logs (SR-07, CO-08): none is read there.
-pub async fn authenticated(
-    site: &Site,
-    uri: &Uri,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<(Params, Proof), Refusal> {
-    if uri.query().is_some_and(|query| !query.is_empty()) {
+pub async fn authenticated(door: &Door, body: Body) -> Result<(Params, Proof), Refusal> {
+    if door.uri.query().is_some_and(|query| !query.is_empty()) {
         return Err(Error::request("parameters belong into the body").into());
     }
-    let params = extract::form(site, headers, body).await?;
-    let proof = proof(&params, extract::basic(headers)?)?;
+    let params = extract::form(&door.site, &door.headers, body).await?;
+    let proof = proof(&params, extract::basic(&door.headers)?)?;
     Ok((params, proof))
 }
 

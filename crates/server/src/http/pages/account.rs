@@ -1,20 +1,16 @@
 //! The account home, and its forms.
 
 use super::{OwnForm, weakness};
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::oauth::authorize::Door;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
-use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, SignedOutPage};
-use app::account::{NotChanged, NotSaved, ProfileForm};
-use axum::Extension;
+use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, Setback, SignedOutPage};
+use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
+use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, StatusCode, Uri};
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
 use rules::people::User;
@@ -23,26 +19,15 @@ use rules::people::User;
 const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
 
 /// `GET /account`.
-pub async fn get(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let browser = visit.browser(&site, &headers);
-    let notice = extract::query(&uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
-    match site.app.session(&browser).await {
-        Ok(Some((session, user))) => match door.account((&session, &user), notice, &[]).await {
-            Ok(response) => response,
-            Err(refusal) => door.refuse(refusal),
-        },
-        Ok(None) => reply::see_other(&format!("{}/login", site.url.path())),
-        Err(fault) => door.refuse(fault.into()),
+pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
+    let notice = extract::query(&door.uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
+    match door.site.app.session(&door.browser()).await? {
+        Some((session, user)) => door.account((&session, &user), notice, &[]).await,
+        None => Ok(reply::see_other(&format!("{}/login", door.site.url.path()))),
     }
 }
 
-impl Door<'_> {
+impl Door {
     async fn account(
         &self,
         (session, user): (&Session, &User),
@@ -99,10 +84,9 @@ impl Door<'_> {
             applications: &applications,
             now: app.clock.now(),
         };
-        let mut chrome = self.visit.chrome(self.site, self.headers, None);
+        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-        let mut response = reply::page(status, self.visit, view.render(&chrome), None);
+        let mut response = reply::form(Setback::of(problems), &self.visit, view.render(&chrome), None);
         let coop = HeaderName::from_static("cross-origin-opener-policy");
         response.headers_mut().insert(coop, HeaderValue::from_static("same-origin"));
         Ok(response)
@@ -117,19 +101,11 @@ impl Door<'_> {
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident => $act:ident;)+) => {$(
         $(#[$doc])*
-        pub async fn $name(
-            State(site): State<Site>,
-            Extension(visit): Extension<Visit>,
-            headers: HeaderMap,
-            body: Body,
-        ) -> Response {
-            let door = Door { site: &site, visit: &visit, headers: &headers };
-            let answer = match door.own_form(body).await {
-                Ok(Some(form)) => $act(&door, &form).await,
-                Ok(None) => Ok(reply::see_other(&format!("{}/login", site.url.path()))),
-                Err(refusal) => Err(refusal),
-            };
-            answer.unwrap_or_else(|refusal| door.refuse(refusal))
+        pub async fn $name(door: Door, body: Body) -> Result<Response, Refusal> {
+            match door.own_form(body).await? {
+                Some(form) => $act(&door, &form).await,
+                None => Ok(reply::see_other(&format!("{}/login", door.site.url.path()))),
+            }
         }
     )+};
 }
@@ -149,7 +125,7 @@ forms! {
     sign_out => leave;
 }
 
-async fn save_profile(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let value = |name| form.params.get(name).unwrap_or("");
     let claims = CLAIMS.map(|claim| (claim, value(claim).trim()));
     let saved = ProfileForm { claims: &claims, email: Some(value("email")) };
@@ -160,13 +136,15 @@ async fn save_profile(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refus
     }
 }
 
-async fn change_password(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let bytes = |name| form.params.get(name).unwrap_or("").as_bytes();
     let whose = (&form.session, &form.user);
-    let problem = match door.site.app.change_password(whose, bytes("current"), bytes("new"), &form.browser).await {
-        Ok(Ok(started)) => {
+    let typed = PasswordChange::new(bytes("current"), bytes("new"));
+    let problem = match door.site.app.change_password(whose, typed, &form.browser).await {
+        Ok(Ok(changed)) => {
             let mut response = door.done(Notice::PasswordChanged);
-            reply::session_cookie(&mut response, door.site, &started);
+            reply::session_cookie(&mut response, &door.site, &changed.started);
+            reply::device_cookie(&mut response, &door.site, changed.device.as_ref());
             return Ok(response);
         }
         Ok(Err(NotChanged::New(weak))) => weakness(weak),
@@ -178,7 +156,7 @@ async fn change_password(door: &Door<'_>, form: &OwnForm) -> Result<Response, Re
     door.account(whose, None, &[problem]).await
 }
 
-async fn end_one(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let id = form.params.get("id").unwrap_or("").into();
     match door.site.app.leave_other(&form.user, &id, &form.browser).await? {
         true if id == form.session.id => leave(door, form).await,
@@ -187,21 +165,21 @@ async fn end_one(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
     }
 }
 
-async fn end_all_others(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     door.site.app.leave_everywhere_else(&form.session, &form.user).await?;
     Ok(door.done(Notice::OthersEnded))
 }
 
-async fn revoke_access(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
     door.site.app.revoke_consent(&form.user, &client).await?;
     Ok(door.done(Notice::AccessRemoved))
 }
 
-async fn leave(door: &Door<'_>, form: &OwnForm) -> Result<Response, Refusal> {
+async fn leave(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     door.site.app.leave(&form.session, &form.browser).await?;
-    let html = SignedOutPage { back: None }.render(&door.visit.chrome(door.site, door.headers, None));
-    let mut response = reply::page(StatusCode::OK, door.visit, html, None);
+    let html = SignedOutPage { back: None }.render(&door.visit.chrome(&door.site, &door.headers, None));
+    let mut response = reply::page(StatusCode::OK, &door.visit, html, None);
     door.forget_session(&mut response);
     Ok(response)
 }

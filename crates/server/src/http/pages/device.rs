@@ -1,94 +1,70 @@
 //! The device pages (RFC 8628 §3.3): a code is entered, shown with who asks, and answered.
 
 use super::OwnForm;
+use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::oauth::authorize::Door;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use crate::pages::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};
 use app::device::{Lookup, Waiting};
 use app::flow::{Flow, Place, To};
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode, Uri};
+use hyper::StatusCode;
 use rules::login::session::Session;
 use rules::oauth::device::may_answer;
 use rules::people::User;
 
 /// `GET /device[?user_code=…]`: whoever is not signed in signs in first. A code in the link still has to be confirmed.
-pub async fn get(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let browser = visit.browser(&site, &headers);
-    let code = extract::query(&uri).ok().and_then(|params| params.get("user_code").map(str::to_owned));
+pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
+    let (app, browser) = (&door.site.app, door.browser());
+    let code = extract::query(&door.uri).ok().and_then(|params| params.get("user_code").map(str::to_owned));
     let code = code.filter(|code| code.len() <= 32).unwrap_or_default();
-    let now = site.app.clock.now();
-    match site.app.session(&browser).await {
-        Ok(Some((session, user))) if may_answer(&session, now) => door.enter(&session, &user, &code, None),
-        Ok(known) => {
+    let now = app.clock.now();
+    match app.session(&browser).await? {
+        Some((session, user)) if may_answer(&session, now) => Ok(door.enter(&session, &user, &code, None)),
+        known => {
             let mut flow = Flow::new(To::Place(Place::Device(code)), now);
             flow.expects = known.map(|(_, user)| user.id);
-            match site.app.sign_in_page(flow, &browser).await {
-                Ok(page) => door.sign_in(&page, None, None),
-                Err(fault) => door.refuse(fault.into()),
-            }
+            let page = app.sign_in_page(flow, &browser).await?;
+            Ok(door.sign_in(&page, None, None))
         }
-        Err(fault) => door.refuse(fault.into()),
     }
 }
 
 /// `POST /device`: `user_code`, `csrf`. Shows who asks.
-pub async fn post(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let answer = match door.own_form(body).await {
-        Ok(Some(form)) if may_answer(&form.session, site.app.clock.now()) => door.find(&form).await,
-        Ok(_) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
-        Err(refusal) => Err(refusal),
-    };
-    answer.unwrap_or_else(|refusal| door.refuse(refusal))
+pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
+    match door.recent_form(body).await? {
+        Some(form) => door.find(&form).await,
+        None => Ok(door.start_again()),
+    }
 }
 
 /// `POST /device/confirm`: `user_code`, `csrf`, `decision` of `allow` or `deny`.
-pub async fn confirm(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let answer = match door.own_form(body).await {
-        Ok(Some(form)) if may_answer(&form.session, site.app.clock.now()) => door.answer(&form).await,
-        Ok(_) => Ok(reply::see_other(&format!("{}/device", site.url.path()))),
-        Err(refusal) => Err(refusal),
-    };
-    answer.unwrap_or_else(|refusal| door.refuse(refusal))
+pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
+    match door.recent_form(body).await? {
+        Some(form) => door.answer(&form).await,
+        None => Ok(door.start_again()),
+    }
 }
 
-impl Door<'_> {
+impl Door {
+    /// The form of somebody who signed in a short time ago.
+    async fn recent_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+        let now = self.site.app.clock.now();
+        Ok(self.own_form(body).await?.filter(|form| may_answer(&form.session, now)))
+    }
+
+    fn start_again(&self) -> Response {
+        reply::see_other(&format!("{}/device", self.site.url.path()))
+    }
+
     fn enter(&self, session: &Session, user: &User, code: &str, problem: Option<DeviceProblem>) -> Response {
         let csrf = self.site.app.csrf(session);
         let view = DeviceCodePage { csrf: &csrf, user_code: code, problem };
-        let status = match problem {
-            None => StatusCode::OK,
-            Some(DeviceProblem::Unknown) => StatusCode::UNPROCESSABLE_ENTITY,
-            Some(DeviceProblem::Throttled { .. }) => StatusCode::TOO_MANY_REQUESTS,
-        };
-        let mut chrome = self.visit.chrome(self.site, self.headers, None);
+        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        reply::page(status, self.visit, view.render(&chrome), None)
+        reply::form(problem.map(DeviceProblem::setback), &self.visit, view.render(&chrome), None)
     }
 
     async fn find(&self, form: &OwnForm) -> Result<Response, Refusal> {
@@ -99,9 +75,7 @@ impl Door<'_> {
             Err(Lookup::Unknown) => self.enter(&form.session, &form.user, code, Some(DeviceProblem::Unknown)),
             Err(Lookup::Wait(wait)) => {
                 let problem = DeviceProblem::Throttled { seconds: wait.whole_seconds() };
-                let mut response = self.enter(&form.session, &form.user, code, Some(problem));
-                reply::retry_after(&mut response, wait);
-                response
+                self.enter(&form.session, &form.user, code, Some(problem))
             }
         })
     }
@@ -119,9 +93,9 @@ impl Door<'_> {
             now: self.site.app.clock.now(),
             scopes: &scopes,
         };
-        let mut chrome = self.visit.chrome(self.site, self.headers, None);
+        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&form.user.username);
-        reply::page(StatusCode::OK, self.visit, view.render(&chrome), None)
+        reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None)
     }
 
     async fn answer(&self, form: &OwnForm) -> Result<Response, Refusal> {
@@ -145,8 +119,8 @@ impl Door<'_> {
             }
         };
         let view = DeviceResultPage { outcome, client: client.as_deref() };
-        let mut chrome = self.visit.chrome(self.site, self.headers, None);
+        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&form.user.username);
-        Ok(reply::page(StatusCode::OK, self.visit, view.render(&chrome), None))
+        Ok(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None))
     }
 }

@@ -1,127 +1,62 @@
 //! Signing in, choosing an account, consenting: the forms of a login flow.
 
 use super::Posted;
-use crate::http::cookies::Name;
+use crate::http::door::Door;
 use crate::http::error::Refusal;
-use crate::http::extract;
-use crate::http::oauth::authorize::Door;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
-use crate::pages::{LoginPage, LoginProblem};
+use crate::pages::LoginProblem;
 use app::Fault;
+use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, Question, To};
 use app::sign_in::{Next, SignedIn, Typed};
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode, Uri};
 use rules::login::attempt::Refusal as Refused;
-use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
 /// `GET /login[?flow=…]`: without a flow, on the way to the account home.
-pub async fn get(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let browser = visit.browser(&site, &headers);
-    let flow = extract::query(&uri).ok().and_then(|params| params.get("flow").map(str::to_owned));
-    let flow = match flow {
-        None => Flow::new(To::Place(Place::Account), site.app.clock.now()),
-        Some(text) => match site.app.open_flow(&text, &browser) {
-            Some(flow) => flow,
-            None => return door.refuse(Refusal::Stale),
-        },
+pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
+    let browser = door.browser();
+    let flow = match door.flow_text() {
+        None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
+        Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,
     };
-    match site.app.sign_in_page(flow, &browser).await {
-        Ok(page) => door.sign_in(&page, None, None),
-        Err(fault) => door.refuse(fault.into()),
-    }
+    let page = door.site.app.sign_in_page(flow, &browser).await?;
+    Ok(door.sign_in(&page, None, None))
 }
 
 /// `POST /login`: `flow`, `login`, `password`.
-pub async fn post(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match sign_in(&door, body).await {
-        Ok(response) => response,
-        Err(refusal) => door.refuse(refusal),
-    }
-}
-
-async fn sign_in(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
+pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
     let login = params.get("login").unwrap_or("");
-    let typed = Typed { login, password: params.get("password").unwrap_or("").as_bytes() };
+    let typed = Typed::new(login, params.get("password").unwrap_or("").as_bytes());
     let problem = match app.sign_in(flow.clone(), typed, &browser).await {
-        Ok(Ok(signed_in)) => return signed_in_response(door, signed_in, &browser),
-        Ok(Err(Refused::Wrong)) => (StatusCode::UNPROCESSABLE_ENTITY, LoginProblem::Wrong, None),
-        Ok(Err(Refused::Wait(wait))) => {
-            let problem = LoginProblem::Throttled { seconds: wait.whole_seconds() };
-            (StatusCode::TOO_MANY_REQUESTS, problem, Some(wait))
-        }
-        Err(Fault::Busy(wait)) => {
-            let problem = LoginProblem::Busy { seconds: wait.whole_seconds() };
-            (StatusCode::SERVICE_UNAVAILABLE, problem, Some(wait))
-        }
+        Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
+        Ok(Err(Refused::Wrong)) => LoginProblem::Wrong,
+        Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },
+        Err(Fault::Busy(wait)) => LoginProblem::Busy { seconds: wait.whole_seconds() },
         Err(fault) => return Err(fault.into()),
     };
-    again(door, &params, &flow, problem, &browser).await
-}
-
-/// The sign-in page once more, with everything that was typed but the password.
-async fn again(
-    door: &Door<'_>,
-    params: &Params,
-    flow: &Flow,
-    (status, problem, wait): (StatusCode, LoginProblem, Option<rules::Span>),
-    browser: &Browser,
-) -> Result<Response, Refusal> {
-    let text = params.get("flow").unwrap_or("");
-    let page = door.site.app.sign_in_page(flow.clone(), browser).await?;
-    let sign_up =
-        (door.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", escape(text)));
-    let view = LoginPage {
-        flow: text,
-        client: page.client.as_deref(),
-        login: params.get("login").unwrap_or(""),
-        again: page.again,
-        problem: Some(problem),
-        sign_up: sign_up.as_deref(),
-    };
-    let html = view.render(&door.visit.chrome(door.site, door.headers, Door::locales(flow).as_deref()));
-    let mut response = reply::page(status, door.visit, html, page.destination.as_deref());
-    if let Some(wait) = wait {
-        reply::retry_after(&mut response, wait);
-    }
-    Ok(response)
+    // The page once more, with everything that was typed but the password.
+    let locales = Door::locales(&flow);
+    let page = SignIn { login: login.to_owned(), ..app.sign_in_page(flow, &browser).await? };
+    Ok(door.sign_in(&page, Some(problem), locales.as_deref()))
 }
 
 /// After signing in: to the application, or on to the next page.
-pub fn signed_in_response(door: &Door<'_>, signed_in: SignedIn, browser: &Browser) -> Result<Response, Refusal> {
+pub fn signed_in_response(door: &Door, signed_in: SignedIn, browser: &Browser) -> Result<Response, Refusal> {
     let mut response = match &signed_in.next {
         Next::Respond(answer) => door.respond(answer, None),
         Next::GoOn(flow) => go_on(door, flow, browser)?,
     };
-    reply::session_cookie(&mut response, door.site, &signed_in.started);
-    if let Some(device) = &signed_in.device {
-        reply::cookie(&mut response, door.site, Name::Device, Some(device.reveal()));
-    }
+    reply::session_cookie(&mut response, &door.site, &signed_in.started);
+    reply::device_cookie(&mut response, &door.site, signed_in.device.as_ref());
     Ok(response)
 }
 
-fn go_on(door: &Door<'_>, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
+fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
     let base = door.site.url.path();
     Ok(match &flow.to {
         To::Place(Place::Account) | To::Out(_) => reply::see_other(&format!("{base}/account")),
@@ -130,47 +65,24 @@ fn go_on(door: &Door<'_>, flow: &Flow, browser: &Browser) -> Result<Response, Re
         To::Client(_) => {
             let sealed = door.site.app.reseal(flow, browser)?;
             let mut response = reply::see_other(&format!("{base}/continue?flow={}", sealed.text));
-            reply::flow_cookie(&mut response, door.site, sealed.cookie.as_ref());
+            reply::flow_cookie(&mut response, &door.site, sealed.cookie.as_ref());
             response
         }
     })
 }
 
 /// `GET /continue?flow=…`: the next page of a flow whose person is known by now.
-pub async fn carry_on(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    let browser = visit.browser(&site, &headers);
-    let text = extract::query(&uri).ok().and_then(|params| params.get("flow").map(str::to_owned));
-    let Some(flow) = text.and_then(|text| site.app.open_flow(&text, &browser)) else {
-        return door.refuse(Refusal::Stale);
-    };
+pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
+    let browser = door.browser();
+    let text = door.flow_text().ok_or(Refusal::Stale)?;
+    let flow = door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?;
     let locales = Door::locales(&flow);
-    match site.app.resume(flow, &browser).await {
-        Ok(outcome) => door.show(outcome, locales.as_deref()).await,
-        Err(fault) => door.refuse(fault.into()),
-    }
+    let outcome = door.site.app.resume(flow, &browser).await?;
+    Ok(door.show(outcome, locales.as_deref()))
 }
 
 /// `POST /login/choose`: `flow`, `choice` of `continue` or `other`.
-pub async fn choose(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match chosen(&door, body).await {
-        Ok(response) => response,
-        Err(refusal) => door.refuse(refusal),
-    }
-}
-
-async fn chosen(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
+pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
     let locales = Door::locales(&flow);
@@ -184,27 +96,14 @@ async fn chosen(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     }
     if matches!(flow.to, To::Client(_)) {
         let outcome = app.choose(flow, go_on, &browser).await?;
-        return Ok(door.show(outcome, locales.as_deref()).await);
+        return Ok(door.show(outcome, locales.as_deref()));
     }
     let page = app.sign_in_page(Flow { expects: None, ..flow }, &browser).await?;
     Ok(door.sign_in(&page, None, None))
 }
 
 /// `POST /consent`: `flow`, `csrf`, `decision` of `allow` or `deny`.
-pub async fn consent(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match consented(&door, body).await {
-        Ok(response) => response,
-        Err(refusal) => door.refuse(refusal),
-    }
-}
-
-async fn consented(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
+pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
     let form = door.own_form(body).await?.ok_or(Refusal::Stale)?;
     let app = &door.site.app;
     let flow = app.open_flow(form.params.get("flow").unwrap_or(""), &form.browser).ok_or(Refusal::Stale)?;
@@ -219,5 +118,5 @@ async fn consented(door: &Door<'_>, body: Body) -> Result<Response, Refusal> {
     };
     let locales = Door::locales(&flow);
     let outcome = app.consent(flow, allow, &form.browser).await?;
-    Ok(door.show(outcome, locales.as_deref()).await)
+    Ok(door.show(outcome, locales.as_deref()))
 }

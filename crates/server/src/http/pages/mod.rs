@@ -9,8 +9,8 @@ pub mod login;
 pub mod setup;
 pub mod signup;
 
+use super::door::Door;
 use super::error::Refusal;
-use super::oauth::authorize::Door;
 use app::browser::Browser;
 use app::flow::Flow;
 use axum::body::Body;
@@ -38,12 +38,17 @@ pub struct Posted {
     pub browser: Browser,
 }
 
-impl Door<'_> {
+impl Door {
+    /// The login flow that a link carries on.
+    fn flow_text(&self) -> Option<String> {
+        super::extract::query(&self.uri).ok()?.get("flow").map(str::to_owned)
+    }
+
     /// Reads a form that comes from a page of ours: no door can read one without that check.
     pub async fn posted(&self, body: Body) -> Result<Posted, Refusal> {
-        super::extract::own_form(self.site, self.headers)?;
-        let params = super::extract::form(self.site, self.headers, body).await?;
-        Ok(Posted { params, browser: self.visit.browser(self.site, self.headers) })
+        super::extract::own_form(&self.site, &self.headers)?;
+        let params = super::extract::form(&self.site, &self.headers, body).await?;
+        Ok(Posted { params, browser: self.browser() })
     }
 
     /// The same, with the login flow that the form carries on.

@@ -91,7 +91,7 @@ fn co_07_who_ends_a_sign_in_is_who_began_it() {
 
 #[test]
 fn co_07_a_consent_page_is_of_one_browser_and_one_session() {
-    // red without the comparison with flow.session in server/http/pages/login.rs, consented.
+    // red without the flow cookie in app/flow.rs, open_flow; or without flow.asks in http/pages/login.rs, consented.
     let server = default_server();
     let (app, person) = (App::web(server), Person::add(server));
     let (mut attacker, mut victim) = (Browser::of(server, &person), Browser::of(server, &person));
@@ -100,8 +100,15 @@ fn co_07_a_consent_page_is_of_one_browser_and_one_session() {
     victim.submit(&consent).must_be(403);
     let own = victim.get(&app.ask().target()).text();
     let own = Form::find(&own, "/consent").unwrap();
-    let mixed = consent.fill("csrf", own.value("csrf"));
+    let mixed = consent.clone().fill("csrf", own.value("csrf"));
     victim.submit(&mixed).must_be(403);
+    // The same browser, in which somebody else has signed in since.
+    let other = Person::add(server);
+    attacker.sign_in(&other);
+    let own = attacker.get(&app.ask().target()).text();
+    let own = Form::find(&own, "/consent").unwrap();
+    attacker.submit(&consent.fill("csrf", own.value("csrf"))).must_be(403);
+    attacker.submit(&own.fill("decision", "allow")).must_be(303);
 }
 
 #[test]

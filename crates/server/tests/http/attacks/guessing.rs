@@ -5,7 +5,7 @@ use crate::support::*;
 
 /// What an observer sees of an answer: status, names and lengths of headers, and the body with whatever is random in
 /// every page taken out.
-fn seen(answer: &Answer, page: &str) -> (u16, Vec<(String, usize)>, String) {
+pub(super) fn seen(answer: &Answer, page: &str) -> (u16, Vec<(String, usize)>, String) {
     let mut headers: Vec<(String, usize)> =
         answer.headers.iter().map(|(name, value)| (name.clone(), value.len())).collect();
     headers.sort();
@@ -82,19 +82,15 @@ fn ue_01_a_sign_up_says_whether_a_name_is_taken_and_nothing_of_addresses() {
     assert_eq!(attempt(&unique("fresh"), "free@example.test"), 303);
 }
 
-/// Tries wrong passwords until one is refused unheard; how many were heard.
+/// Tries wrong passwords until one is refused unheard; how many were heard, of twenty. Each is sent as it is `dressed`.
 #[track_caller]
-fn heard(server: &'static Server, logins: &[&str], headers: impl Fn(usize) -> Vec<(String, String)>) -> usize {
+pub(super) fn heard(server: &'static Server, logins: &[&str], dressed: impl Fn(usize, Call) -> Call) -> usize {
     let mut browser = Browser::new(server);
     let page = browser.get("/login").text();
     let form = Form::find(&page, "/login").unwrap();
     for at in 0..20 {
         let filled = form.clone().fill("login", logins[at % logins.len()]).fill("password", "wrong wrong wrong");
-        let mut call = filled.call();
-        for (name, value) in headers(at) {
-            call = call.header(&name, &value);
-        }
-        let answer = browser.send(call);
+        let answer = browser.send(dressed(at, filled.call()));
         if answer.status == 429 {
             assert!(answer.header("retry-after").is_some());
             return at;
@@ -112,15 +108,27 @@ fn bf_01_every_way_to_write_a_name_counts_for_one_account() {
     let (upper, spaced) = (person.name.to_uppercase(), format!("  {} ", person.name));
     let wide: String = person.name.chars().map(|c| if c == 'p' { '\u{ff50}' } else { c }).collect();
     let logins = [&person.name, &person.email, &upper, &spaced, &wide].map(String::as_str);
-    assert!(heard(server, &logins, |_| vec![]) <= 6);
+    assert!(heard(server, &logins, |_, call| call) <= 6);
 }
 
 #[test]
 fn bf_01_a_name_that_nobody_has_is_slowed_alike() {
     // red without the counter for "nobody:" in app/sign_in.rs, attempt.
-    let server = default_server();
+    let server = Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")]);
     let (person, nobody) = (Person::add(server), unique("nobody"));
-    assert_eq!(heard(server, &[&person.name], |_| vec![]), heard(server, &[&nobody], |_| vec![]));
+    assert_eq!(heard(server, &[&person.name], |_, call| call), heard(server, &[&nobody], |_, call| call));
+    server.kill();
+}
+
+#[test]
+fn bf_01_what_cannot_be_a_name_keeps_nobody_else_waiting() {
+    // red if app/sign_in.rs, attempt, gave one counter to everything that cannot be a name.
+    let server = Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")]);
+    let (long, longer) = ("x".repeat(400), "x".repeat(401));
+    for typed in ["", "two words\u{7}", &long, &longer] {
+        assert_eq!(heard(server, &[typed], |_, call| call), 5, "{typed:?}: each counts for itself");
+    }
+    server.kill();
 }
 
 #[test]
@@ -129,15 +137,12 @@ fn bf_04_forwarded_headers_of_strangers_change_nothing() {
     let server = Server::leaked(&[("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "8")]);
     let names: Vec<String> = (0..20).map(|_| unique("nobody")).collect();
     let logins: Vec<&str> = names.iter().map(String::as_str).collect();
-    let forged = |at: usize| {
+    let forged = |at: usize, call: Call| {
         let address = format!("203.0.113.{at}");
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        vec![
-            pair("x-forwarded-for", &address),
-            pair("x-real-ip", &address),
-            pair("forwarded", &format!("for={address}")),
-            pair("x-forwarded-for", "198.51.100.1"),
-        ]
+        call.header("x-forwarded-for", &address)
+            .header("x-real-ip", &address)
+            .header("forwarded", &format!("for={address}"))
+            .header("x-forwarded-for", "198.51.100.1")
     };
     assert!(heard(server, &logins, forged) <= 9, "the peer's own address is what counts");
     server.kill();
@@ -158,6 +163,31 @@ fn bf_05_a_known_browser_is_not_locked_out_by_a_stranger() {
     assert_eq!(statuses.last(), Some(&429));
     known.sign_in(&person);
     assert!(known.is_signed_in());
+}
+
+#[test]
+fn bf_a_wait_is_told_alike_at_every_door() {
+    // red if a page that refuses an attempt unheard answered 422, as for what was typed: http/pages/account.rs.
+    let server = Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")]);
+    let (screens, person) = (Screens::of(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let lines = [screens.sign_in(&person, false), screens.sign_in(&person, true)];
+    let wrong = "wrong wrong wrong";
+    let form = browser.account_form("/account/password").fill("current", wrong).fill("new", "teal marble oboe 77");
+    let page = browser.get("/login").text();
+    let sign_in = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", wrong);
+    let change = serde_json::json!({ "current": wrong, "new": "teal marble oboe 77" });
+    for call in [
+        sign_in.call().cookies(&browser.jar),
+        screens.call("POST", "signin", &screens.credentials(&person.name, wrong, false)),
+        lines[0].call("PATCH", "password", &change),
+        lines[1].call("PATCH", "password", &change).cookies(&lines[1].browser.jar),
+        form.call().cookies(&browser.jar),
+    ] {
+        let last = (0..12).map(|_| server.send(&call)).find(|answer| answer.header("retry-after").is_some());
+        assert_eq!(last.map(|answer| answer.status), Some(429), "{call:?}");
+    }
+    server.kill();
 }
 
 #[test]

@@ -248,15 +248,22 @@ fn pr_02_and_px_01_the_configured_name_is_the_only_one() {
 #[test]
 fn px_02_nobody_is_a_proxy_unless_listed() {
     // red without not_everybody in config/checks.rs, or with a default list of proxies.
-    for everybody in ["0.0.0.0/0", "::/0", "*"] {
+    for (networks, admitted) in [
+        ("192.0.2.1", true),
+        ("10.0.0.0/8,fd00::/8", true),
+        ("0.0.0.0/0", false),
+        ("::/0", false),
+        ("10.0.0.0/8,0.0.0.0/0", false),
+        ("*", false),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"))
             .args(["config", "check", "--data"])
             .arg(folder.path())
-            .env("PORTIERE_PROXY_TRUSTED", format!("[\"{everybody}\"]"))
+            .env("PORTIERE_PROXY_TRUSTED", networks)
             .output()
             .unwrap();
-        assert!(!output.status.success(), "{everybody}");
+        assert_eq!(output.status.success(), admitted, "{networks}");
     }
     let server = Server::start(&[]);
     server.send(&Call::get("/login").header("x-forwarded-for", "203.0.113.9"));

@@ -146,7 +146,8 @@ fn jw_05_07_edited_claims_need_a_new_signature() {
 
 #[test]
 fn jw_10_keys_come_from_our_records_and_never_from_the_token() {
-    // red without FORBIDDEN or is_kid in rules/jose/verify.rs, Header::check.
+    // red if app/keyring.rs, verifiers, or rules/jose/verify.rs took a key from the token. That such a header is refused
+    // whoever signed it (FORBIDDEN, is_kid there): rfc/client_auth.rs.
     let sinks = Sinks::open();
     let own = EcKey::make();
     for original in [&sinks.tokens.access, &sinks.tokens.id] {
@@ -177,7 +178,7 @@ fn jw_10_keys_come_from_our_records_and_never_from_the_token() {
 
 #[test]
 fn jw_11_13_14_malformed_tokens_are_refused_and_harm_nothing() {
-    // red without the limit of length in rules/jose/verify.rs, Parts::of.
+    // red without both limits of length: LONGEST in app/introspect.rs, and MAX_TOKEN in rules/jose/verify.rs.
     let sinks = Sinks::open();
     let pbes2 = encode(r#"{"alg":"PBES2-HS256+A128KW","enc":"A128GCM","p2c":2147483647,"p2s":"AAAA"}"#);
     let deep = format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000));
@@ -209,7 +210,8 @@ fn jw_11_13_14_malformed_tokens_are_refused_and_harm_nothing() {
 
 #[test]
 fn jw_16_each_kind_of_token_has_its_own_place() {
-    // red without `typ` in rules/jose/verify.rs, Header::check, or the look for client_id in app/authorize.rs, hint.
+    // held more than once: by `typ` in rules/jose/verify.rs, Header::check, by the claims that each kind has to have, and by
+    // the audience; the test below takes the last two away.
     let sinks = Sinks::open();
     sinks.no_access(&sinks.tokens.id);
     sinks.no_hint(&sinks.tokens.access);
@@ -227,12 +229,18 @@ fn jw_16_an_access_token_of_typ_jwt_is_still_no_id_token() {
     // red without the look for client_id in app/authorize.rs, hint.
     let server = default_server();
     let person = Person::add(server);
-    let app =
-        App::add(server, Grants::Usual, &["--trusted", "--access-token-typ", "JWT", "--access-token-alg", "RS256"]);
+    // Its name is a URI, and its tokens are for itself: their audience is that of its ID tokens.
+    let id = format!("https://{}.test", unique("self"));
+    let redirect = format!("{id}/cb");
+    let line =
+        ["client", "add", "--id", &id, "--redirect-uri", &redirect, "--resource", &id, "--trusted", "--secret-stdin"];
+    server.must(&[&line[..], &["--access-token-typ", "JWT", "--access-token-alg", "RS256"]].concat(), SECRET);
+    let app = App { server, id, secret: Some(SECRET), redirect };
     let mut browser = Browser::new(server);
-    let tokens = app.tokens(&mut browser, &person);
+    let tokens = app.tokens_for(&mut browser, &person, &app.ask().with("resource", &app.id));
     let sinks = Sinks { app, browser, tokens };
-    assert_eq!(jwt(&sinks.tokens.access).header["typ"], "JWT");
+    let access = jwt(&sinks.tokens.access);
+    assert_eq!((&access.header["typ"], &access.claims["aud"]), (&json!("JWT"), &json!(sinks.app.id)));
     sinks.no_hint(&sinks.tokens.access);
     sinks.no_access(&sinks.tokens.id);
 }

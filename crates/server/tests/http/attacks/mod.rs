@@ -1,5 +1,8 @@
 //! Real vulnerabilities of the field as tests, each by its number. A comment names the line whose removal turns it red.
 
+mod abandoned;
+mod account_api;
+mod account_api_forms;
 mod altered;
 mod codes;
 mod disabled;
@@ -8,8 +11,12 @@ mod guessing;
 mod headers;
 mod injection;
 mod jose;
+mod keys;
 mod limits;
+mod passwords;
+mod proxies;
 mod redirects;
 mod refresh;
 mod secrets;
 mod sessions;
+mod sign_up;

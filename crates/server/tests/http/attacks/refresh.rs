@@ -42,8 +42,9 @@ fn rt_01_without_grace_any_reuse_revokes_the_family() {
 #[test]
 fn rt_04_another_client_gets_nothing_and_learns_nothing() {
     // red without the comparison of clients in rules/oauth/refresh.rs, renew.
+    // Registered before: what a client of that name held before it was registered is refused for another reason.
+    let other = App::trusted(default_server());
     let (app, _, _, tokens) = setting(default_server());
-    let other = App::trusted(app.server);
     let stolen = other.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
     let invented = other.refresh("nothing").must_fail(400, "invalid_grant");
     assert_eq!(stolen.body, invented.body);
@@ -52,7 +53,7 @@ fn rt_04_another_client_gets_nothing_and_learns_nothing() {
 
 #[test]
 fn rt_05_a_scope_only_narrows_and_the_grant_stays() {
-    // red without `narrowed` in rules/oauth/refresh.rs.
+    // red without both `narrowed` in rules/oauth/refresh.rs and the look at what was granted in rules/oauth/token.rs (gate).
     let (app, _, _, first) = setting(default_server());
     let with = |token: &str, scope: &str| {
         app.post("/oauth2/token", &[("grant_type", "refresh_token"), ("refresh_token", token), ("scope", scope)])

@@ -81,7 +81,9 @@ impl App {
 
     /// Credentials as RFC 6749 §2.3.1 writes them.
     pub fn basic(&self) -> String {
-        format!("Basic {}", STANDARD.encode(format!("{}:{}", self.id, self.secret.unwrap_or_default())))
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let (id, secret) = (encoded(&self.id), encoded(self.secret.unwrap_or_default()));
+        format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
     }
 
     /// A POST of this application to one of the endpoints for clients.

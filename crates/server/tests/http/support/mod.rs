@@ -2,14 +2,18 @@
 
 mod app;
 mod browser;
+mod issued;
 mod jwt;
+mod screens;
 mod server;
 mod wire;
 
 pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
+pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};
-pub use server::{Server, default_server, short_server, sign_up_server, strict_server};
+pub use screens::{Line, Screens};
+pub use server::{Output, Server, default_server, run, short_server, sign_up_server, strict_server};
 pub use wire::{Answer, Call};
 
 use std::sync::Barrier;

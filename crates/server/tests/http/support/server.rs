@@ -20,7 +20,7 @@ pub struct Server {
     pub port: u16,
     pub issuer: String,
     pub folder: PathBuf,
-    settings: Vec<(String, String)>,
+    settings: Mutex<Vec<(String, String)>>,
     wrapper: Vec<String>,
     child: Mutex<Child>,
     guard: Mutex<Child>,
@@ -89,7 +89,8 @@ impl Server {
             port => port,
         };
         let guard = Mutex::new(guard(&folder, child.id()));
-        let server = Server { port, issuer, folder, settings, wrapper, child: Mutex::new(child), guard };
+        let server =
+            Server { port, issuer, folder, settings: Mutex::new(settings), wrapper, child: Mutex::new(child), guard };
         server.wait_until_ready();
         server
     }
@@ -149,11 +150,17 @@ impl Server {
 
     /// Starts again on the same folder and port, ready before it returns.
     pub fn restart(&self) {
-        let (child, issuer) = launch(&self.folder, &self.settings, &self.wrapper, self.port).expect("it starts again");
+        let settings = self.settings.lock().unwrap().clone();
+        let (child, issuer) = launch(&self.folder, &settings, &self.wrapper, self.port).expect("it starts again");
         assert_eq!(issuer, self.issuer);
         dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
         *self.child.lock().unwrap() = child;
         self.wait_until_ready();
+    }
+
+    /// Another value of a setting from the next start on.
+    pub fn set(&self, name: &str, value: &str) {
+        self.settings.lock().unwrap().push((name.into(), value.into()));
     }
 
     fn wait_until_ready(&self) {

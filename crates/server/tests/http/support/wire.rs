@@ -2,9 +2,10 @@
 
 use load::wire::Jar;
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 /// A request.
@@ -14,12 +15,19 @@ pub struct Call {
     target: String,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
+    from: Ipv4Addr,
 }
 
 impl Call {
     /// Any method, without a body.
     pub fn new(method: &str, target: &str) -> Self {
-        Call { method: method.into(), target: target.into(), headers: Vec::new(), body: None }
+        let (method, target) = (method.into(), target.into());
+        Call { method, target, headers: Vec::new(), body: None, from: Ipv4Addr::LOCALHOST }
+    }
+
+    /// Comes from another machine: 127.0.0.`host`, all of which are this one's own.
+    pub fn from(self, host: u8) -> Self {
+        Call { from: Ipv4Addr::new(127, 0, 0, host), ..self }
     }
 
     pub fn get(target: &str) -> Self {
@@ -69,9 +77,23 @@ impl Call {
         bytes
     }
 
+    fn connect(&self, port: u16) -> std::io::Result<TcpStream> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.bind(&SocketAddrV4::new(self.from, 0).into())?;
+        socket.connect(&SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into())?;
+        Ok(socket.into())
+    }
+
+    /// Sends it and hangs up after `patience`, whatever the server does then.
+    pub fn abandon(&self, port: u16, patience: Duration) {
+        let mut stream = self.connect(port).unwrap();
+        stream.write_all(&self.bytes(&format!("localhost:{port}"))).unwrap();
+        std::thread::sleep(patience);
+    }
+
     /// Sends it; `None` when the connection breaks before a whole answer came.
     pub fn try_send(&self, port: u16) -> Option<Answer> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+        let mut stream = self.connect(port).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         stream.set_nodelay(true).ok()?;
         // A server that refuses a long request may close before all of it was written.

@@ -1,0 +1,269 @@
+//! Hashes a second with all cores, beside the libraries that there are, in one run.
+//!
+//! `cargo run --release -p hasher --example bench_hash [-- NAME…]` measures in turn (A B A B), seven times: plain calls of
+//! the `argon2` or `bcrypt` crate on a thread for each core; `argon2-rust`, the fastest library for one password at a
+//! time, with a pooled hasher a thread; the pool as a server starts it, with what it learned the round before; and, every
+//! other round, pools with 1 to 6 lanes and no choice. It prints medians and half their range, the median of the ratios
+//! of neighbours, the pool's mean beside the best mean of a fixed number of lanes, the time of a single hash, the memory
+//! that was resident, and how late a light thread wakes while all cores hash. Names are those of the first column, in
+//! part: `19456`, `bcrypt`, `avx2`. A name takes about half a minute.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report on the terminal is what this is for")]
+
+mod baseline;
+mod report;
+
+use std::{
+    error::Error,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use hasher::{Calibration, FairKey, Hasher, Level, Policy, Settings, Stored};
+use report::{Row, median, percentile};
+use tokio::{runtime::Runtime, task::JoinSet};
+
+const ROUNDS: usize = 7;
+const ROUND: Duration = Duration::from_millis(420);
+/// Hashes of each contestant that are timed alone.
+const SINGLES: usize = 41;
+/// Most lanes of the pools with a fixed number of them.
+const LANES: usize = 6;
+const PASSWORD: &[u8] = b"correct horse battery staple";
+const TAIL: &str = "$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const BCRYPT: &str = "$2b$10$abcdefghijklmnopqrstuuAnJ2ZBpRdpgbvuHuCbtnJlSEzXZqkHa";
+
+/// What is hashed.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// Argon2id with this memory in KiB and these passes.
+    Argon2 {
+        /// m, in KiB.
+        memory: u32,
+        /// t.
+        passes: u32,
+    },
+    /// bcrypt at cost 10.
+    Bcrypt,
+}
+
+/// One line of the report.
+#[derive(Clone, Copy)]
+struct Case {
+    what: What,
+    level: Level,
+    /// Least ratios to the plain call and to `argon2-rust` that are to be reached.
+    goal: (f64, Option<f64>),
+}
+
+fn cases() -> Vec<Case> {
+    let argon2 = |memory, passes, plain, pooled| (What::Argon2 { memory, passes }, (plain, Some(pooled)));
+    let all = [
+        argon2(19_456, 2, 3.0, 1.4),
+        argon2(47_104, 1, 5.0, 1.2),
+        argon2(65_536, 3, 4.3, 1.7),
+        argon2(7_168, 5, 2.7, 1.0),
+        (What::Bcrypt, (3.0, None)),
+    ];
+    let mut cases: Vec<_> = all.map(|(what, goal)| Case { what, level: Level::best(), goal }).to_vec();
+    if Level::best() > Level::Avx2 {
+        let masked = |&(what, _): &(What, _)| Case { what, level: Level::Avx2, goal: (0.0, Some(1.0)) };
+        cases.extend(all[..4].iter().map(masked));
+    }
+    cases
+}
+
+impl Case {
+    fn name(&self) -> String {
+        match self.what {
+            What::Argon2 { memory, passes } => format!("{memory}/{passes} {}", self.level.name()),
+            What::Bcrypt => "bcrypt 10".to_owned(),
+        }
+    }
+    fn policy(&self) -> Result<Policy, Box<dyn Error>> {
+        Ok(match self.what {
+            What::Argon2 { memory, passes } => Policy::new(memory, passes, 1)?,
+            What::Bcrypt => Policy::default(),
+        })
+    }
+    fn stored(&self) -> Result<Stored, Box<dyn Error>> {
+        Ok(match self.what {
+            What::Argon2 { memory, passes } => format!("$argon2id$v=19$m={memory},t={passes},p=1{TAIL}").parse()?,
+            What::Bcrypt => BCRYPT.parse()?,
+        })
+    }
+    /// Room for the lanes that are tried, on every thread.
+    fn ceiling(&self) -> Result<u64, Box<dyn Error>> {
+        Ok(u64::from(self.policy()?.cost.memory()) * 1024 * (LANES * cores()) as u64)
+    }
+    fn settings(&self, calibration: Option<Calibration>) -> Result<Settings, Box<dyn Error>> {
+        let (threads, memory) = (NonZeroUsize::new(cores()), Some(self.ceiling()?));
+        let (level, max_wait) = (Some(self.level), Duration::from_secs(3600));
+        Ok(Settings { policy: self.policy()?, threads, memory, max_wait, level, calibration, ..Settings::default() })
+    }
+
+    /// A pool that believes that so many lanes are best.
+    fn fixed(&self, machine: &str, lanes: usize) -> Result<Hasher, Box<dyn Error>> {
+        let (name, unit) = match self.what {
+            What::Argon2 { memory, passes } => (format!("argon2id m={memory} t={passes} p=1"), 1),
+            What::Bcrypt => ("bcrypt".to_owned(), 250),
+        };
+        let pace = |of: usize| if of == lanes { 100 * unit } else { (100_000 - of * 5_000) * unit };
+        let paces: Vec<_> = (1..=LANES).map(|of| format!(" {}", pace(of))).collect();
+        let text = format!("lanes 1\nmachine {machine}\n{name}:{}\n", paces.concat());
+        Ok(Hasher::start(self.settings(Some(Calibration::from_text(&text)?))?)?)
+    }
+}
+
+/// Threads that every contestant has.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    report::head();
+    for case in cases() {
+        let name = case.name();
+        if names.is_empty() || names.iter().any(|part| name.contains(part.as_str())) {
+            measure(&case, &runtime)?.print(&name, case.goal);
+        }
+    }
+    Ok(())
+}
+
+fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
+    let resident = report::Watch::new();
+    let hasher = Hasher::start(case.settings(None)?)?;
+    report::progress(&case.name(), "calibrates");
+    let begun = Instant::now();
+    let machine = runtime.block_on(hasher.calibrate()).machine().to_owned();
+    let mut row = Row { calibrated: begun.elapsed(), ceiling: case.ceiling()?, ..Row::default() };
+    row.calibrated_lanes = case.lanes_of(&hasher);
+    let stored = Arc::new(case.stored()?);
+    runtime.block_on(load(&hasher, &stored, 2 * ROUND))?;
+    // Before the others need memory, too.
+    row.resident = resident.most();
+    let mut known = hasher.calibration();
+    runtime.block_on(hasher.stop());
+    row.fixed = vec![Vec::new(); LANES];
+    for round in 0..ROUNDS {
+        report::progress(&case.name(), &format!("round {} of {ROUNDS}", round + 1));
+        row.plain.push(baseline::plain(case.what, ROUND)?);
+        row.pooled.extend(baseline::pooled(case.what, case.level, ROUND)?);
+        // Each round in another order: what comes before may matter. And each pool in memory that the one before it had.
+        for turn in 0..=LANES {
+            let lanes = (turn + round) % (LANES + 1);
+            if lanes > 0 && round % 2 == 0 {
+                let pool = case.fixed(&machine, lanes)?;
+                row.fixed[lanes - 1].push(runtime.block_on(load(&pool, &stored, ROUND))?);
+                runtime.block_on(pool.stop());
+            } else if lanes == 0 {
+                let pool = Hasher::start(case.settings(Some(known))?)?;
+                row.pool.push(runtime.block_on(load(&pool, &stored, ROUND))?);
+                row.lanes = case.lanes_of(&pool);
+                known = pool.calibration();
+                runtime.block_on(pool.stop());
+            }
+        }
+    }
+    let hasher = Hasher::start(case.settings(Some(known))?)?;
+    row.light = light(|| runtime.block_on(load(&hasher, &stored, 2 * ROUND)).map(drop))?;
+    (row.single, row.single_pooled) = runtime.block_on(single(case, &hasher, &stored))?;
+    runtime.block_on(hasher.stop());
+    Ok(row)
+}
+
+impl Case {
+    /// How many of this case the pool runs side by side.
+    fn lanes_of(&self, hasher: &Hasher) -> usize {
+        let name = match self.what {
+            What::Argon2 { memory, passes } => format!("argon2id m={memory} t={passes} p=1"),
+            What::Bcrypt => "bcrypt".to_owned(),
+        };
+        hasher.kinds().iter().find(|kind| kind.name == name).map_or(1, |kind| kind.lanes)
+    }
+}
+
+/// Hashes a second with more callers than can run, counted in the middle of a steady state.
+async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f64, Box<dyn Error>> {
+    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let mut callers = JoinSet::new();
+    for host in 0..(4 * LANES * cores()) as u8 {
+        let (hasher, stored, over, done) = (hasher.clone(), stored.clone(), over.clone(), done.clone());
+        let key = FairKey::new("main", [192, 0, 2, host].into());
+        callers.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                hasher.verify(&key, &stored, PASSWORD).await?;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok::<(), hasher::Refusal>(())
+        });
+    }
+    // Until all memory is there.
+    while hasher.state().batches_total < 2 * cores() as u64 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (begun, before) = (Instant::now(), done.load(Ordering::Relaxed));
+    tokio::time::sleep(span).await;
+    let rate = (done.load(Ordering::Relaxed) - before) as f64 / begun.elapsed().as_secs_f64();
+    over.store(true, Ordering::Relaxed);
+    callers.abort_all();
+    while let Some(caller) = callers.join_next().await {
+        match caller {
+            Ok(done) => done?,
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // What was begun ends before anything else is measured.
+    while hasher.state().running > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(rate)
+}
+
+/// Median times of one hash on a pool with nothing else to do, and of one by `argon2-rust`, in turn.
+async fn single(case: &Case, hasher: &Hasher, stored: &Stored) -> Result<(Duration, Option<Duration>), Box<dyn Error>> {
+    let key = FairKey::new("main", [127, 0, 0, 1].into());
+    let mut other = baseline::single(case.what, case.level)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..SINGLES {
+        let begun = Instant::now();
+        hasher.verify(&key, stored, PASSWORD).await?;
+        ours.push(begun.elapsed().as_secs_f64());
+        if let Some(hash) = &mut other {
+            let begun = Instant::now();
+            hash();
+            theirs.push(begun.elapsed().as_secs_f64());
+        }
+    }
+    let median = |times: Vec<f64>| Duration::from_secs_f64(median(times));
+    Ok((median(ours), other.map(|_| median(theirs))))
+}
+
+/// How late a thread of ordinary priority wakes that sleeps a millisecond at a time while `busy` runs: median, 99th
+/// percentile and worst.
+fn light(busy: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<[Duration; 3], Box<dyn Error>> {
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = over.clone();
+    let sleeper = thread::spawn(move || {
+        let (pause, mut late) = (Duration::from_millis(1), Vec::new());
+        while !seen.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            thread::sleep(pause);
+            late.push(begun.elapsed().saturating_sub(pause).as_secs_f64());
+        }
+        late
+    });
+    let done = busy();
+    over.store(true, Ordering::Relaxed);
+    let late = sleeper.join().map_err(|_| "the light thread died")?;
+    done?;
+    Ok([0.5, 0.99, 1.0].map(|share| Duration::from_secs_f64(percentile(&late, share))))
+}

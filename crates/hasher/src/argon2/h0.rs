@@ -1,0 +1,103 @@
+//! The hashes around the fill: the pre-hash H0 before it and the variable-length H' on both sides (RFC 9106 §3.2, §3.3).
+
+use std::fmt;
+
+use blake2::{
+    Blake2bVarCore,
+    digest::block_api::{Buffer, UpdateCore, VariableOutputCore},
+};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::params::Params;
+
+/// The 64-byte pre-hash of parameters, password, salt, secret and associated data. Nothing else of them enters the
+/// fill, so who holds it can compute the tag but learns none of the inputs. Wiped on drop; does not print itself.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct H0([u8; 64]);
+
+impl H0 {
+    /// H0 of these inputs (RFC 9106 §3.2 step 1). Empty `secret` or `data` means none.
+    pub fn new(params: &Params, password: &[u8], salt: &[u8], secret: &[u8], data: &[u8]) -> H0 {
+        let cost = params.cost;
+        let numbers = [
+            cost.lanes(),
+            params.tag_bytes,
+            cost.memory(),
+            cost.passes(),
+            params.version as u32,
+            params.algorithm as u32,
+        ]
+        .map(u32::to_le_bytes);
+        let fields = [password, salt, secret, data];
+        // RFC 9106 §3.1 ends each input at 2^32 - 1 bytes, far beyond any that is read from a request.
+        let lengths = fields.map(|field| (field.len() as u32).to_le_bytes());
+        let mut parts = [&[][..]; 14];
+        for (part, number) in parts.iter_mut().zip(&numbers) {
+            *part = number;
+        }
+        for (pair, (length, field)) in parts[6..].chunks_exact_mut(2).zip(lengths.iter().zip(fields)) {
+            pair.copy_from_slice(&[length, field]);
+        }
+        let mut h0 = H0([0; 64]);
+        blake2b(&parts, &mut h0.0);
+        h0
+    }
+
+    /// The bytes, to be sent to where the tag is computed.
+    pub fn as_bytes(&self) -> &[u8; 64] {
+        &self.0
+    }
+
+    /// An H0 that was computed elsewhere.
+    pub fn from_bytes(bytes: [u8; 64]) -> H0 {
+        H0(bytes)
+    }
+
+    /// The input of H' for a first block: H0, `block` (0 or 1), `lane` (RFC 9106 §3.2 steps 3 and 4).
+    pub(super) fn first(&self, block: u32, lane: u32, bytes: &mut [u8]) {
+        expand(&[&self.0, &block.to_le_bytes(), &lane.to_le_bytes()], bytes);
+    }
+}
+
+impl fmt::Debug for H0 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("H0(..)")
+    }
+}
+
+/// H', a hash of any length (RFC 9106 §3.3), of the concatenated `parts`: fills `out`, which is not empty.
+pub(super) fn expand(parts: &[&[u8]], out: &mut [u8]) {
+    // Tags are limited to far below 4 GiB by `Params`, blocks are 1 KiB.
+    let length = (out.len() as u32).to_le_bytes();
+    let mut prefixed = Vec::with_capacity(parts.len() + 1);
+    prefixed.push(&length[..]);
+    prefixed.extend_from_slice(parts);
+    if out.len() <= 64 {
+        return blake2b(&prefixed, out);
+    }
+    let mut link = Zeroizing::new([0; 64]);
+    blake2b(&prefixed, &mut link[..]);
+    let mut rest = out;
+    loop {
+        let (half, after) = rest.split_at_mut(32);
+        half.copy_from_slice(&link[..32]);
+        rest = after;
+        let previous = link.clone();
+        if rest.len() <= 64 {
+            return blake2b(&[&previous[..]], rest);
+        }
+        blake2b(&[&previous[..]], &mut link[..]);
+    }
+}
+
+/// BLAKE2b of the concatenated `parts`, 1 to 64 bytes long as `out` is.
+fn blake2b(parts: &[&[u8]], out: &mut [u8]) {
+    let mut core = <Blake2bVarCore as VariableOutputCore>::new(out.len()).expect("BLAKE2b goes up to 64 bytes");
+    let mut buffer = Buffer::<Blake2bVarCore>::default();
+    for part in parts {
+        buffer.digest_blocks(part, |blocks| core.update_blocks(blocks));
+    }
+    let mut whole = Zeroizing::new([0; 64]);
+    core.finalize_variable_core(&mut buffer, (&mut *whole).into());
+    out.copy_from_slice(&whole[..out.len()]);
+}

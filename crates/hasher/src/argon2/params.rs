@@ -1,0 +1,119 @@
+//! The parameters of Argon2 (RFC 9106 §3.1), within limits.
+
+use std::fmt;
+
+/// The variants of Argon2 (RFC 9106 §3.1, type y).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Argon2d: data-dependent addressing. Verified, never written.
+    Argon2d = 0,
+    /// Argon2i: data-independent addressing. Verified, never written.
+    Argon2i = 1,
+    /// Argon2id: the one that new hashes use (RFC 9106 §4).
+    Argon2id = 2,
+}
+
+/// The versions of Argon2 that exist in the wild (RFC 9106 §3.1, v).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// Version 1.0, which overwrites memory in later passes. Verified, never written.
+    V16 = 16,
+    /// Version 1.3, of RFC 9106.
+    V19 = 19,
+}
+
+/// The three cost parameters of Argon2 (RFC 9106 §3.1), always within the limits of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cost {
+    memory: u32,
+    passes: u32,
+    lanes: u32,
+}
+
+impl Cost {
+    /// Most memory of one hash, in KiB: 1 GiB.
+    pub const MAX_MEMORY: u32 = 1 << 20;
+    /// Most passes over the memory.
+    pub const MAX_PASSES: u32 = 64;
+    /// Most lanes.
+    pub const MAX_LANES: u32 = 64;
+
+    /// `memory` in KiB (8 per lane to [`Cost::MAX_MEMORY`]), `passes` (1 to [`Cost::MAX_PASSES`]), `lanes` (1 to
+    /// [`Cost::MAX_LANES`]).
+    ///
+    /// # Errors
+    /// [`BadCost`] names the parameter that lies outside these limits.
+    pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
+        if lanes == 0 || lanes > Self::MAX_LANES {
+            return Err(BadCost("lanes must be 1 to 64"));
+        }
+        if passes == 0 || passes > Self::MAX_PASSES {
+            return Err(BadCost("passes must be 1 to 64"));
+        }
+        if memory < 8 * lanes || memory > Self::MAX_MEMORY {
+            return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
+        }
+        Ok(Cost { memory, passes, lanes })
+    }
+    /// Memory, in KiB: the parameter m.
+    pub const fn memory(self) -> u32 {
+        self.memory
+    }
+    /// Passes over the memory: the parameter t.
+    pub const fn passes(self) -> u32 {
+        self.passes
+    }
+    /// Lanes: the parameter p.
+    pub const fn lanes(self) -> u32 {
+        self.lanes
+    }
+    /// How many 1 KiB blocks are computed: m times t.
+    pub const fn blocks(self) -> u64 {
+        self.memory as u64 * self.passes as u64
+    }
+}
+
+/// A cost parameter lies outside the limits of [`Cost`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadCost(pub(crate) &'static str);
+
+impl fmt::Display for BadCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for BadCost {}
+
+/// Everything besides the inputs that decides a tag. Jobs with equal parameters can be filled in lock step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Params {
+    /// The variant.
+    pub algorithm: Algorithm,
+    /// The version.
+    pub version: Version,
+    /// Memory, passes and lanes.
+    pub cost: Cost,
+    /// Length of the tag, in bytes; at least 4 (RFC 9106 §3.1, T).
+    pub tag_bytes: u32,
+}
+
+impl Params {
+    /// Segments of a lane, of which no other lane reads the one being filled (RFC 9106 §3.4, SL).
+    pub(super) const SLICES: u32 = 4;
+
+    /// Blocks of one segment: the part of one lane that one slice fills.
+    pub(super) const fn segment_blocks(&self) -> u32 {
+        self.cost.memory / (Self::SLICES * self.cost.lanes)
+    }
+
+    /// Blocks of one lane (RFC 9106 §3.2, q).
+    pub(super) const fn lane_blocks(&self) -> u32 {
+        Self::SLICES * self.segment_blocks()
+    }
+
+    /// How many blocks of memory one fill needs: m rounded down to a multiple of 4p (RFC 9106 §3.2, m').
+    pub const fn memory_blocks(&self) -> usize {
+        self.lane_blocks() as usize * self.cost.lanes as usize
+    }
+}

@@ -1,0 +1,143 @@
+//! bcrypt (N. Provos and D. Mazières, "A Future-Adaptable Password Scheme", USENIX 1999), several passwords in lock step.
+//!
+//! One password is a chain of dependent loads: each Blowfish round looks up four words by the bytes of the word that the
+//! round before it made, and waits for them longer than it computes. The chains of several passwords do not depend on each
+//! other, so one core walks them side by side and the waiting of one is the work of the next. The result of each job is
+//! the same as if it ran alone.
+//!
+//! What is hashed:
+//! - **The key is bytes.** Nothing here knows of characters, and a NUL among them is a byte like any other (as in Go, Java and
+//!   Rust; C implementations end there, so a caller that must agree with them for such passwords cuts before).
+//! - **72 bytes count.** A shorter key is followed by one NUL, then repeated; of a longer one the rest is ignored, as in
+//!   every implementation. That is bcrypt's own rule and needed to verify existing hashes; who makes new ones refuses longer
+//!   passwords or hashes them first.
+//! - **The [flavour](Flavour)** matters for keys with bytes from 0x80 alone.
+//!
+//! ```
+//! use hasher::bcrypt::{Flavour, Hash, Job, TAG_BYTES, crypt};
+//!
+//! let (flavour, cost, salt) = (Flavour::B, 4, [7; 16]);
+//! let jobs = ["one", "two"].map(|key| Job { flavour, key: key.as_bytes().to_vec().into(), salt });
+//! let mut tags = [[0; TAG_BYTES]; 2];
+//! crypt(cost, &jobs, &mut tags);
+//! assert_ne!(tags[0], tags[1]);
+//!
+//! let stored = Hash { flavour, cost, salt, tag: tags[0] }.to_string();
+//! assert!(stored.starts_with("$2b$04$"));
+//! # assert_eq!(stored.parse::<Hash>().unwrap().tag, tags[0]);
+//! ```
+//!
+//! Rooms: `key` lays a key out as words, `lanes` is the kernel, `tables` what Blowfish starts from, `text` reads and writes
+//! stored hashes.
+
+mod key;
+mod lanes;
+mod tables;
+mod text;
+
+use std::{array, fmt};
+
+use zeroize::Zeroizing;
+
+use {key::Key, lanes::Lanes};
+
+pub use text::{BadText, Hash};
+
+/// Most jobs that [`crypt`] takes at once. Eight states fill two thirds of a first-level cache of 48 KiB.
+pub const MAX_TOGETHER: usize = 8;
+
+/// Least cost there is: 2^4 rounds of both key schedules.
+pub const MIN_COST: u32 = 4;
+
+/// Greatest cost that the text format has: 2^31 rounds, days. Who takes hashes from outside sets a lower limit.
+pub const MAX_COST: u32 = 31;
+
+/// Bytes of a tag: 184 bits, the last byte of the third block is not kept.
+pub const TAG_BYTES: usize = 23;
+
+/// Which implementation's idea of bcrypt made a hash. They differ for keys with bytes from 0x80 only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flavour {
+    /// `$2a$` as crypt_blowfish 1.3 computes it: correct, but for keys that the sign extension bug of its early versions would have
+    /// made equal to others (each byte from 0x80 follows only 0xff in its word of four) it gives a result of its own. So a hash from the
+    /// time of the bug does not accept the other keys. UTF-8 has no 0xff: for text this is the same as [`Flavour::B`], and as
+    /// what OpenBSD, Java, Go and Rust call `$2a$`.
+    A,
+    /// `$2b$`: correct for every key. The one for new hashes.
+    B,
+    /// `$2x$`: with the sign extension bug of crypt_blowfish before 1.1, where a byte from 0x80 overwrites those before
+    /// it in its word. Verified, never written.
+    X,
+    /// `$2y$`: correct for every key, crypt_blowfish's and PHP's name of [`Flavour::B`].
+    Y,
+}
+
+/// One password to hash.
+pub struct Job {
+    /// How bytes from 0x80 are read.
+    pub flavour: Flavour,
+    /// The password; of more than 72 bytes the first 72 count.
+    pub key: Zeroizing<Vec<u8>>,
+    /// The 128 bits of salt.
+    pub salt: [u8; 16],
+}
+
+impl fmt::Debug for Job {
+    /// All but the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("flavour", &self.flavour).field("salt", &self.salt).finish_non_exhaustive()
+    }
+}
+
+/// Hashes all jobs at one cost, in lock step: `tags[i]` is the tag of `jobs[i]`. Takes 2^cost times some 50 microseconds for
+/// one job, and little more for four. The states (4 KiB a job) are on the stack and wiped at the end.
+///
+/// # Panics
+/// When there are no jobs or more than [`MAX_TOGETHER`], when there are not as many tags, or when the cost is not
+/// [`MIN_COST`] to [`MAX_COST`].
+pub fn crypt(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
+    assert!((MIN_COST..=MAX_COST).contains(&cost), "a cost of bcrypt");
+    assert_eq!(jobs.len(), tags.len(), "a tag for each job");
+    match jobs.len() {
+        1 => together::<1>(cost, jobs, tags),
+        2 => together::<2>(cost, jobs, tags),
+        3 => together::<3>(cost, jobs, tags),
+        4 => together::<4>(cost, jobs, tags),
+        5 => together::<5>(cost, jobs, tags),
+        6 => together::<6>(cost, jobs, tags),
+        7 => together::<7>(cost, jobs, tags),
+        8 => together::<8>(cost, jobs, tags),
+        count => panic!("{count} jobs together"),
+    }
+}
+
+/// "OrpheanBeholderScryDoubt", the text that is encrypted in the end.
+const MAGIC: [[u32; 2]; 3] = [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7253], [0x6372_7944, 0x6f75_6274]];
+
+/// EksBlowfishSetup and the encryption after it (§3 of the paper) of K jobs.
+fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
+    let keys: [Key; K] = array::from_fn(|lane| Key::new(jobs[lane].flavour, &jobs[lane].key));
+    let salts: [[u32; 4]; K] = array::from_fn(|lane| salt_words(&jobs[lane].salt));
+    let mut lanes = Lanes::new();
+
+    lanes.mix(|lane, word| keys[lane].first(word));
+    lanes.expand_salted(&salts);
+    for _ in 0..1u32 << cost {
+        lanes.mix(|lane, word| keys[lane].words()[word]);
+        lanes.expand();
+        lanes.mix(|lane, word| salts[lane][word % 4]);
+        lanes.expand();
+    }
+    for (place, magic) in MAGIC.into_iter().enumerate() {
+        for (tag, block) in tags.iter_mut().zip(lanes.encrypt_64_times(magic)) {
+            let bytes = block.map(u32::to_be_bytes);
+            let room = &mut tag[place * 8..];
+            room.iter_mut().zip(bytes.as_flattened()).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+fn salt_words(salt: &[u8; 16]) -> [u32; 4] {
+    let (words, _) = salt.as_chunks::<4>();
+    array::from_fn(|word| u32::from_be_bytes(words[word]))
+}

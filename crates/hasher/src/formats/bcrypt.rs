@@ -1,0 +1,172 @@
+//! bcrypt, alone and with what systems do to the password before it.
+//!
+//! ```text
+//! $2b$10$SALT22TAG31                        as it is (2a, 2x and 2y too)
+//! $wp$2y$10$SALT22TAG31                     WordPress 6.8: base64(HMAC-SHA-384("wp-sha384", password))
+//! bcrypt_sha256$$2b$12$SALT22TAG31          Django: hexadecimal SHA-256
+//! $bcrypt-sha256$v=2,t=2b,r=12$SALT22$TAG31 passlib: base64(HMAC-SHA-256(SALT22, password))
+//! $bcrypt-sha256$2b,12$SALT22$TAG31         passlib before 1.7.3: base64(SHA-256(password))
+//! $devise$keyid=KEYID$2a$11$SALT22TAG31     Devise: the password, then its pepper
+//! ```
+//!
+//! bcrypt itself hashes the first 72 bytes only. For a stored hash nothing can be done about that: whoever signs in
+//! first is hashed again with all that was typed.
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Sha256, Sha384};
+use zeroize::Zeroizing;
+
+use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, text};
+use crate::{
+    bcrypt::{BadText, Flavour, Hash, Job},
+    gate::Refusal,
+    job::{Input, Kind},
+    pepper::{KeyId, Keys, Role},
+};
+
+/// A bcrypt hash: everything but the password and Devise's pepper.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct BcryptHash {
+    before: Before,
+    hash: Hash,
+}
+
+/// What is done to the password before bcrypt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    WordPress,
+    Django,
+    Passlib,
+    PasslibOld,
+    Devise(KeyId),
+}
+
+const MALFORMED: ParseError = ParseError::Malformed("bcrypt needs a two-digit cost and 53 characters");
+
+pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
+    recipe(Before::Nothing, text)
+}
+
+pub(super) fn read_wordpress(text: &str) -> Result<Recipe, ParseError> {
+    recipe(Before::WordPress, text.strip_prefix("$wp").ok_or(MALFORMED)?)
+}
+
+/// What follows `bcrypt_sha256$`.
+pub(super) fn read_after_django(text: &str) -> Result<Recipe, ParseError> {
+    recipe(Before::Django, text)
+}
+
+pub(super) fn read_devise(text: &str) -> Result<Recipe, ParseError> {
+    const KEY_ID: ParseError = ParseError::Malformed("keyid must be 1 to 8 bytes of unpadded base64");
+    let text = text.strip_prefix("$devise$keyid=").ok_or(KEY_ID)?;
+    let (id, hash) = text.split_at(text.find('$').ok_or(MALFORMED)?);
+    recipe(Before::Devise(id.parse().map_err(|_| KEY_ID)?), hash)
+}
+
+pub(super) fn read_passlib(text: &str) -> Result<Recipe, ParseError> {
+    let text = text.strip_prefix("$bcrypt-sha256$").ok_or(MALFORMED)?;
+    let [parameters, salt, tag] = text::fields(text, '$')?;
+    let (before, flavour, cost) = match parameters.strip_prefix("v=2,t=") {
+        Some(rest) => {
+            let (flavour, cost) = rest.split_once(",r=").ok_or(MALFORMED)?;
+            (Before::Passlib, flavour, cost)
+        }
+        None => {
+            let (flavour, cost) = parameters.split_once(',').ok_or(MALFORMED)?;
+            (Before::PasslibOld, flavour, cost)
+        }
+    };
+    let hash = of_fields(flavour, text::number(cost)?, salt, tag)?;
+    Ok(Recipe::Bcrypt(BcryptHash { before, hash }))
+}
+
+/// A hash of Devise, whose pepper the key `id` is.
+pub(super) fn with_devise_pepper(text: &str, id: KeyId) -> Result<Recipe, ParseError> {
+    recipe(Before::Devise(id), text)
+}
+
+/// A hash whose salt and tag come apart, each in bcrypt's base64.
+pub(super) fn of_parts(cost: u32, salt: &str, tag: &str) -> Result<Recipe, ParseError> {
+    let hash = of_fields(Flavour::A.name(), cost, salt, tag)?;
+    Ok(Recipe::Bcrypt(BcryptHash { before: Before::Nothing, hash }))
+}
+
+fn recipe(before: Before, text: &str) -> Result<Recipe, ParseError> {
+    Ok(Recipe::Bcrypt(BcryptHash { before, hash: admitted(text.parse())? }))
+}
+
+fn of_fields(flavour: &str, cost: u32, salt: &str, tag: &str) -> Result<Hash, ParseError> {
+    let flavour = Flavour::named(flavour).ok_or(BadText::FLAVOUR);
+    admitted(flavour.and_then(|flavour| Hash::of_parts(flavour, cost, salt, tag)))
+}
+
+/// The hash, if its cost is within the limits, which are narrower than those of the format.
+fn admitted(read: Result<Hash, BadText>) -> Result<Hash, ParseError> {
+    match read {
+        Ok(hash) => limits::BCRYPT_COST.admit(hash.cost.into()).map(|()| hash).map_err(ParseError::Limit),
+        Err(BadText::COST) => Err(ParseError::Limit(limits::BCRYPT_COST)),
+        Err(BadText::FLAVOUR) => Err(ParseError::Unsupported("a flavour of bcrypt other than 2a, 2b, 2x and 2y")),
+        Err(_) => Err(MALFORMED),
+    }
+}
+
+impl BcryptHash {
+    /// The key that holds Devise's pepper.
+    pub(crate) fn key_id(&self) -> Option<KeyId> {
+        match self.before {
+            Before::Devise(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {
+        let Hash { flavour, cost, salt, tag } = self.hash;
+        let key = self.key(password, keys)?;
+        let input = Input::Bcrypt(Job { flavour, key, salt });
+        Ok(Prepared { kind: Kind::Bcrypt { cost }, input, check: Check::Tag(tag.to_vec()) })
+    }
+
+    /// What bcrypt is given for this password.
+    fn key(&self, password: &[u8], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Refusal> {
+        Ok(Zeroizing::new(match self.before {
+            Before::Nothing => password.to_vec(),
+            Before::WordPress => STANDARD.encode(mac::<Hmac<Sha384>>(b"wp-sha384", password)).into_bytes(),
+            Before::Django => Digest::Sha256.of(&[password]).iter().flat_map(text::hex_digits).collect(),
+            Before::Passlib => {
+                let salt = self.hash.salt_text();
+                STANDARD.encode(mac::<Hmac<Sha256>>(salt.as_bytes(), password)).into_bytes()
+            }
+            Before::PasslibOld => STANDARD.encode(&*Digest::Sha256.of(&[password])).into_bytes(),
+            Before::Devise(id) => [password, key(keys, Role::Import, id)?.bytes()].concat(),
+        }))
+    }
+}
+
+/// A MAC of the whole message.
+fn mac<M: Mac + KeyInit>(key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
+    match <M as KeyInit>::new_from_slice(key) {
+        Ok(mac) => Zeroizing::new(mac.chain_update(message).finalize().into_bytes().to_vec()),
+        Err(_) => unreachable!("HMAC takes a key of any length"),
+    }
+}
+
+impl fmt::Display for BcryptHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = &self.hash;
+        let (name, cost) = (hash.flavour.name(), hash.cost);
+        match self.before {
+            Before::Nothing => hash.fmt(f),
+            Before::WordPress => write!(f, "$wp{hash}"),
+            Before::Django => write!(f, "bcrypt_sha256${hash}"),
+            Before::Passlib => {
+                write!(f, "$bcrypt-sha256$v=2,t={name},r={cost}${}${}", hash.salt_text(), hash.tag_text())
+            }
+            Before::PasslibOld => write!(f, "$bcrypt-sha256${name},{cost}${}${}", hash.salt_text(), hash.tag_text()),
+            Before::Devise(id) => write!(f, "$devise$keyid={id}{hash}"),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! phpass and Drupal 7: a salted digest, digested again with the password some thousand times.
+//!
+//! ```text
+//! $P$NSALTSALTTAG22                         phpass: MD5, 2^N rounds; $H$ (phpBB) is the same
+//! $S$NSALTSALTTAG43                         Drupal: SHA-512, of which 258 bits are kept
+//! ```
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use super::{Check, Digest, ParseError, Prepared, Recipe, limits, serial::Serial, text};
+use crate::job::{Input, Kind};
+
+/// A hash of phpass or Drupal.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ChainHash {
+    form: Form,
+    log_rounds: u32,
+    salt: [u8; 8],
+    tag: Vec<u8>,
+    /// Bits after the last whole byte of the tag.
+    last: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Phpass,
+    Drupal,
+}
+
+impl Form {
+    const fn digest(self) -> Digest {
+        match self {
+            Form::Phpass => Digest::Md5,
+            Form::Drupal => Digest::Sha512,
+        }
+    }
+    const fn prefix(self) -> &'static str {
+        match self {
+            Form::Phpass => "$P$",
+            Form::Drupal => "$S$",
+        }
+    }
+    const fn tag_characters(self) -> usize {
+        match self {
+            Form::Phpass => 22,
+            Form::Drupal => 43,
+        }
+    }
+}
+
+pub(super) fn read_phpass(text: &str) -> Result<Recipe, ParseError> {
+    read(Form::Phpass, text)
+}
+
+pub(super) fn read_drupal(text: &str) -> Result<Recipe, ParseError> {
+    read(Form::Drupal, text)
+}
+
+/// What follows the three characters of the prefix.
+fn read(form: Form, text: &str) -> Result<Recipe, ParseError> {
+    const MALFORMED: ParseError = ParseError::Malformed("phpass needs a digit, 8 characters of salt and the tag");
+    let bytes = text.as_bytes();
+    let (Some(rounds), Some(salt)) = (bytes.get(3), bytes.get(4..12)) else { return Err(MALFORMED) };
+    let tag = text.get(12..).filter(|tag| tag.len() == form.tag_characters()).ok_or(MALFORMED)?;
+    let log_rounds = text::crypt_value(*rounds).ok_or(MALFORMED)?;
+    limits::CHAIN_LOG_ROUNDS.admit(log_rounds.into())?;
+    let salt = <[u8; 8]>::try_from(salt).map_err(|_| MALFORMED)?;
+    if salt.iter().any(|&byte| text::crypt_value(byte).is_none()) {
+        return Err(MALFORMED);
+    }
+    let (tag, last) = text::crypt_decode(tag).ok_or(MALFORMED)?;
+    match (form, last) {
+        (Form::Phpass, 1..) => Err(MALFORMED),
+        _ => Ok(Recipe::Chain(ChainHash { form, log_rounds, salt, tag, last })),
+    }
+}
+
+impl ChainHash {
+    pub(super) fn scheme(&self) -> &'static str {
+        match self.form {
+            Form::Phpass => "phpass",
+            Form::Drupal => "drupal",
+        }
+    }
+
+    pub(super) fn prepare(&self, password: &[u8]) -> Prepared {
+        let serial = Serial::Chain { digest: self.form.digest(), rounds: 1 << self.log_rounds };
+        let input = Input::Serial { password: Zeroizing::new(password.to_vec()), salt: self.salt.to_vec() };
+        let check = match self.form {
+            Form::Phpass => Check::Tag(self.tag.clone()),
+            Form::Drupal => Check::Drupal { bytes: self.tag.clone(), last: self.last },
+        };
+        Prepared { kind: Kind::Serial(serial), input, check }
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.form.prefix(), text::crypt_digit(self.log_rounds))?;
+        self.salt.iter().try_for_each(|&byte| write!(f, "{}", char::from(byte)))?;
+        f.write_str(&text::crypt_encode(&self.tag, self.last, self.form.tag_characters()))
+    }
+}

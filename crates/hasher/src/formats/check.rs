@@ -1,0 +1,62 @@
+//! What is left to decide when the slow part is done.
+
+use aes::{
+    Aes256,
+    cipher::{KeyIvInit, StreamCipher},
+};
+use ctr::Ctr128BE;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::bound::finish;
+use crate::{
+    job::{Input, Kind},
+    pepper::Key,
+};
+
+/// A verification of which only the slow part is missing.
+pub(crate) struct Prepared {
+    pub(crate) kind: Kind,
+    pub(crate) input: Input,
+    pub(crate) check: Check,
+}
+
+/// Says whether a tag is the right one.
+pub(crate) enum Check {
+    /// The tag is exactly this.
+    Tag(Vec<u8>),
+    /// The tag begins with these bytes, and the lowest bits of its next byte are these.
+    Drupal { bytes: Vec<u8>, last: u8 },
+    /// The tag is the key under which the signer key becomes the stored hash.
+    Firebase { signer: Key, hash: Vec<u8> },
+    /// The tag is what the authenticator lacks.
+    Bound { begun: Hmac<Sha256>, verifier: [u8; 32] },
+}
+
+impl Check {
+    /// Bits of the 33rd byte that Drupal keeps.
+    pub(crate) const DRUPAL_LAST: u8 = 0b11;
+
+    /// True when `tag` was made of the right password; compares in constant time.
+    pub(crate) fn accepts(&self, tag: &[u8]) -> bool {
+        match self {
+            Check::Tag(right) => right.ct_eq(tag).into(),
+            Check::Drupal { bytes, last } => match tag.split_at_checked(bytes.len()) {
+                Some((first, [next, ..])) => (first.ct_eq(bytes) & (next & Self::DRUPAL_LAST).ct_eq(last)).into(),
+                _ => false,
+            },
+            Check::Firebase { signer, hash } => sealed(tag, signer).is_some_and(|sealed| sealed.ct_eq(hash).into()),
+            Check::Bound { begun, verifier } => finish(begun.clone(), tag).verify(verifier.into()).is_ok(),
+        }
+    }
+}
+
+/// AES-256-CTR of the signer key under the tag, counting from zero.
+fn sealed(tag: &[u8], signer: &Key) -> Option<Zeroizing<Vec<u8>>> {
+    let mut cipher = Ctr128BE::<Aes256>::new_from_slices(tag, &[0; 16]).ok()?;
+    let mut sealed = Zeroizing::new(signer.bytes().to_vec());
+    cipher.apply_keystream(&mut sealed);
+    Some(sealed)
+}

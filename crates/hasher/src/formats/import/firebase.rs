@@ -1,0 +1,36 @@
+//! Firebase Authentication's export.
+
+use super::{ParseError, Stored};
+use crate::{
+    formats::{firebase::recipe, scrypt::Cost, text},
+    pepper::KeyId,
+};
+
+/// The password hash parameters of a Firebase project, without the signer key: that is a secret, configured as an
+/// import key.
+#[derive(Clone)]
+pub struct Firebase {
+    signer: KeyId,
+    separator: Vec<u8>,
+    cost: Cost,
+}
+
+impl Firebase {
+    /// What the console shows: `base64_salt_separator`, `rounds` and `mem_cost`; `signer` names the import key that
+    /// holds the decoded `base64_signer_key`.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the separator is not base64 or the cost is outside the limits.
+    pub fn new(signer: KeyId, separator: &str, rounds: u32, mem_cost: u32) -> Result<Self, ParseError> {
+        Ok(Firebase { signer, separator: text::any_base64(separator)?, cost: Cost::new(mem_cost, rounds, 1)? })
+    }
+    /// One account's `passwordHash` and `salt`, in base64 of either alphabet.
+    ///
+    /// # Errors
+    /// [`ParseError`] when they are not base64 or of a length outside the limits.
+    pub fn user(&self, hash: &str, salt: &str) -> Result<Stored, ParseError> {
+        let mut salt = text::any_base64(salt)?;
+        salt.extend_from_slice(&self.separator);
+        recipe(self.cost, self.signer, salt, text::any_base64(hash)?).map(Stored)
+    }
+}

@@ -1,0 +1,152 @@
+//! Hashes of other systems, as their exports have them. Each function gives a [`Stored`] whose text is self-contained,
+//! but for secrets, which it names by [`KeyId`]; a digest that is too fast to be stored comes as [`Imported::Fast`] and
+//! has to be wrapped first.
+//!
+//! What other systems keep as one text is read by [`text`]: PHC strings, bcrypt, phpass, Drupal, WordPress, Django and
+//! authentik, Werkzeug, LDAP, ASP.NET Core Identity.
+
+mod auth0;
+mod firebase;
+mod fusionauth;
+mod keycloak;
+
+use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
+
+pub use super::wrapped::Salted;
+pub use {auth0::auth0, firebase::Firebase, fusionauth::fusionauth, keycloak::keycloak};
+
+use super::{Digest, ParseError, Stored, bcrypt, ldap, limits, text::fields, wrapped::Inner};
+use crate::pepper::KeyId;
+
+/// An imported hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// It can be stored.
+    Stored(Stored),
+    /// It has to be wrapped in Argon2id first: it costs one hash.
+    Fast(Fast),
+}
+
+impl From<Stored> for Imported {
+    fn from(stored: Stored) -> Self {
+        Imported::Stored(stored)
+    }
+}
+
+/// A digest of the password that is too fast to be stored. Wiped on drop; prints only its algorithm.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fast {
+    inner: Inner,
+    value: Zeroizing<Vec<u8>>,
+}
+
+impl Fast {
+    /// The digest `value` of a password, with the salt where it stood.
+    ///
+    /// # Errors
+    /// [`ParseError`] when `value` has not the length of the digest, or the salt is empty or longer than 128 bytes.
+    pub fn new(digest: Digest, salt: Salted, value: &[u8]) -> Result<Self, ParseError> {
+        if value.len() != digest.bytes() {
+            return Err(ParseError::Malformed("length of the digest"));
+        }
+        Ok(Fast { inner: Inner::new(digest, salt)?, value: Zeroizing::new(value.to_vec()) })
+    }
+    /// As [`Fast::new`], from hexadecimal digits in either case.
+    ///
+    /// # Errors
+    /// As [`Fast::new`], and when `value` is not hexadecimal.
+    pub fn hex(digest: Digest, salt: Salted, value: &str) -> Result<Self, ParseError> {
+        Fast::new(digest, salt, &super::text::hex(value).ok_or(ParseError::Malformed("not hexadecimal"))?)
+    }
+    /// As [`Fast::new`], from base64 in either alphabet, padded or not.
+    ///
+    /// # Errors
+    /// As [`Fast::new`], and when `value` is not base64.
+    pub fn base64(digest: Digest, salt: Salted, value: &str) -> Result<Self, ParseError> {
+        Fast::new(digest, salt, &super::text::any_base64(value)?)
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+    pub(super) fn value(&self) -> &[u8] {
+        &self.value
+    }
+}
+
+impl std::fmt::Debug for Fast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fast({} …)", self.inner.digest().name())
+    }
+}
+
+/// Any hash that names its own algorithm.
+///
+/// # Errors
+/// [`ParseError`] says why it is none.
+pub fn text(text: &str) -> Result<Imported, ParseError> {
+    limits::TEXT.length(text.as_bytes())?;
+    match ldap::fast(text).or_else(|| django_digest(text)) {
+        Some(fast) => fast.map(Imported::Fast),
+        None => text.parse().map(Imported::Stored),
+    }
+}
+
+/// Whatever another system stored: a text that names its format, or the JSON of a Keycloak credential (an object with
+/// `credentialData` and `secretData`), of FusionAuth (`encryptionScheme`), or Auth0's `custom_password_hash`.
+///
+/// # Errors
+/// As [`text`], [`keycloak`], [`fusionauth`] and [`auth0`].
+pub fn any(given: &str) -> Result<Imported, ParseError> {
+    #[derive(serde::Deserialize)]
+    struct Shape {
+        #[serde(rename = "credentialData")]
+        credential_data: Option<String>,
+        #[serde(rename = "secretData")]
+        secret_data: Option<String>,
+        #[serde(rename = "encryptionScheme")]
+        encryption_scheme: Option<String>,
+    }
+    // `{SSHA}…` of LDAP begins like an object, too.
+    let Ok(shape) = serde_json::from_str::<Shape>(given) else { return text(given) };
+    match shape {
+        Shape { credential_data: Some(data), secret_data: Some(secret), .. } => {
+            keycloak(&data, &secret).map(Imported::Stored)
+        }
+        Shape { encryption_scheme: Some(_), .. } => fusionauth(given).map(Imported::Stored),
+        _ => auth0(given),
+    }
+}
+
+/// `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django: H(salt, password).
+fn django_digest(text: &str) -> Option<Result<Fast, ParseError>> {
+    let digest = match text.split_once('$')?.0 {
+        "md5" => Digest::Md5,
+        "sha1" => Digest::Sha1,
+        _ => return None,
+    };
+    Some(fields(text, '$').and_then(|[_, salt, value]| match salt {
+        "" => Fast::hex(digest, Salted::Not, value),
+        salt => Fast::hex(digest, Salted::Before(salt.as_bytes().to_vec()), value),
+    }))
+}
+
+/// Devise's `encrypted_password`. `pepper` names the import key that holds `config.pepper`, where one was set.
+///
+/// # Errors
+/// [`ParseError`] when it is not bcrypt.
+pub fn devise(text: &str, pepper: Option<KeyId>) -> Result<Stored, ParseError> {
+    limits::TEXT.length(text.as_bytes())?;
+    match pepper {
+        Some(id) => bcrypt::with_devise_pepper(text, id),
+        None => bcrypt::read(text),
+    }
+    .map(Stored)
+}
+
+/// JSON of one credential, of bounded length. Fields that are not asked for are ignored.
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, ParseError> {
+    limits::JSON.length(text.as_bytes())?;
+    serde_json::from_str(text).map_err(|_| ParseError::Malformed("JSON that is not what the system exports"))
+}

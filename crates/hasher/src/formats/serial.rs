@@ -1,0 +1,177 @@
+//! Hashes without a kernel of ours: computed one at a time with the crates of their field, and replaced at the owner's
+//! next login.
+
+use hmac::{EagerHash, digest::Digest as _};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Sha256, Sha384, Sha512};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::job::Tag;
+
+/// The hash functions that stored hashes are built on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Digest {
+    /// MD5 (RFC 1321), broken; a digest of it is stored only wrapped.
+    Md5,
+    /// SHA-1 (FIPS 180-4).
+    Sha1,
+    /// SHA-256 (FIPS 180-4).
+    Sha256,
+    /// SHA-384 (FIPS 180-4).
+    Sha384,
+    /// SHA-512 (FIPS 180-4).
+    Sha512,
+}
+
+/// Runs `$body` with `$hash` standing for the type that computes the digest.
+macro_rules! with_digest {
+    ($digest:expr, $hash:ident => $body:expr) => {
+        match $digest {
+            Digest::Md5 => {
+                type $hash = Md5;
+                $body
+            }
+            Digest::Sha1 => {
+                type $hash = Sha1;
+                $body
+            }
+            Digest::Sha256 => {
+                type $hash = Sha256;
+                $body
+            }
+            Digest::Sha384 => {
+                type $hash = Sha384;
+                $body
+            }
+            Digest::Sha512 => {
+                type $hash = Sha512;
+                $body
+            }
+        }
+    };
+}
+
+impl Digest {
+    const ALL: [Digest; 5] = [Digest::Md5, Digest::Sha1, Digest::Sha256, Digest::Sha384, Digest::Sha512];
+
+    /// Its name in stored hashes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Digest::Md5 => "md5",
+            Digest::Sha1 => "sha1",
+            Digest::Sha256 => "sha256",
+            Digest::Sha384 => "sha384",
+            Digest::Sha512 => "sha512",
+        }
+    }
+    /// The digest of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|digest| digest.name() == name)
+    }
+    /// Its length, in bytes.
+    pub fn bytes(self) -> usize {
+        with_digest!(self, H => H::output_size())
+    }
+    /// The digest of `parts`, one after the other.
+    pub(crate) fn of(self, parts: &[&[u8]]) -> Zeroizing<Vec<u8>> {
+        with_digest!(self, H => {
+            let mut hash = H::new();
+            parts.iter().for_each(|part| hash.update(part));
+            kept(hash.finalize())
+        })
+    }
+}
+
+/// Work for one password at a time. Jobs of one kind take the same time and memory (but for [`Serial::Chain`], whose
+/// time grows with the password).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Serial {
+    /// PBKDF2-HMAC (RFC 8018 §5.2).
+    Pbkdf2 { digest: Digest, iterations: u32, bytes: u32 },
+    /// scrypt (RFC 7914), N = 2^`log_n`.
+    Scrypt { log_n: u8, r: u32, p: u32, bytes: u32 },
+    /// phpass and Drupal: H(salt, password), then `rounds` times H(last, password).
+    Chain { digest: Digest, rounds: u32 },
+}
+
+impl Serial {
+    /// PBKDF2 for a stored key of `bytes`. Of a key longer than one digest only the first block is computed: the blocks
+    /// are independent, each is proof enough, and an attacker does not compute the others either.
+    pub(crate) fn pbkdf2(digest: Digest, iterations: u32, bytes: usize) -> Self {
+        Serial::Pbkdf2 { digest, iterations, bytes: bytes.min(digest.bytes()) as u32 }
+    }
+    /// scrypt for a stored key of `bytes`; it ends in PBKDF2-HMAC-SHA-256, so what is said of [`Serial::pbkdf2`] holds.
+    pub(crate) fn scrypt(log_n: u8, r: u32, p: u32, bytes: usize) -> Self {
+        Serial::Scrypt { log_n, r, p, bytes: bytes.min(Digest::Sha256.bytes()) as u32 }
+    }
+
+    /// Memory that it needs, in KiB, rounded up. scrypt walks its `p` blocks one after the other in the same memory.
+    pub(crate) fn memory(self) -> u64 {
+        match self {
+            Serial::Scrypt { log_n, r, p, .. } => {
+                (128 * u64::from(r) * ((1 << log_n) + u64::from(p) + 1)).div_ceil(1024)
+            }
+            Serial::Pbkdf2 { .. } | Serial::Chain { .. } => 1,
+        }
+    }
+
+    /// The work in a unit that a core does in about a nanosecond: a first guess of the time, until it was measured.
+    pub(crate) fn work(self) -> u64 {
+        match self {
+            // Two compressions an iteration.
+            Serial::Pbkdf2 { digest, iterations, .. } => 2 * digest.nanoseconds() * u64::from(iterations),
+            // Each 128 bytes are mixed twice, and read once from anywhere in memory.
+            Serial::Scrypt { log_n, r, p, .. } => 400 * ((u64::from(r) * u64::from(p)) << log_n),
+            Serial::Chain { digest, rounds } => digest.nanoseconds() * u64::from(rounds),
+        }
+    }
+
+    /// The tag of `password` under `salt`. `None` when scrypt knows no such parameters, which the limits rule out.
+    pub(crate) fn tag(self, password: &[u8], salt: &[u8]) -> Option<Tag> {
+        match self {
+            Serial::Pbkdf2 { digest, iterations, bytes } => {
+                with_digest!(digest, H => Some(pbkdf2_of::<H>(password, salt, iterations, bytes)))
+            }
+            Serial::Scrypt { log_n, r, p, bytes } => {
+                let mut tag = Zeroizing::new(vec![0; bytes as usize]);
+                let params = scrypt::Params::new(log_n, r, p).ok()?;
+                scrypt::scrypt(password, salt, &params, &mut tag).ok()?;
+                Some(tag)
+            }
+            Serial::Chain { digest, rounds } => with_digest!(digest, H => Some(chain_of::<H>(password, salt, rounds))),
+        }
+    }
+}
+
+impl Digest {
+    /// About what one compression takes, on a CPU with instructions for SHA-1 and SHA-256.
+    const fn nanoseconds(self) -> u64 {
+        match self {
+            Digest::Md5 => 130,
+            Digest::Sha1 | Digest::Sha256 => 70,
+            Digest::Sha384 | Digest::Sha512 => 250,
+        }
+    }
+}
+
+fn pbkdf2_of<H: EagerHash>(password: &[u8], salt: &[u8], iterations: u32, bytes: u32) -> Tag {
+    let mut tag = Zeroizing::new(vec![0; bytes as usize]);
+    pbkdf2::pbkdf2_hmac::<H>(password, salt, iterations, &mut tag);
+    tag
+}
+
+fn chain_of<H: hmac::digest::Digest>(password: &[u8], salt: &[u8], rounds: u32) -> Tag {
+    let mut last = H::new().chain_update(salt).chain_update(password).finalize();
+    for _ in 0..rounds {
+        last = H::new().chain_update(&last).chain_update(password).finalize();
+    }
+    kept(last)
+}
+
+/// The bytes of a digest, which is wiped.
+fn kept(mut digest: impl AsMut<[u8]>) -> Tag {
+    let tag = Zeroizing::new(digest.as_mut().to_vec());
+    digest.as_mut().zeroize();
+    tag
+}

@@ -1,0 +1,218 @@
+//! What needs context, from exports of the other systems. Hashes are of Python 3.11's hashlib, bcrypt 5.0.0,
+//! argon2-cffi 25.1.0, passlib 1.7.4 and Django 5.2.19, in the shape that each system documents.
+
+use super::{ALICE, SNOWMAN, id, keys, parse, tag, verify, verify_as};
+use crate::{
+    Cost, Digest, Keys, ParseError, Refusal, Stored,
+    formats::{Draft, import},
+};
+use import::{Fast, Firebase, Imported, Salted};
+
+/// Accepts the right password only, and so does what is kept.
+fn holds(stored: &Stored) {
+    let kept = parse(&stored.to_string());
+    assert!(kept == *stored, "{stored}");
+    assert!(verify(&kept, SNOWMAN) && !verify(&kept, b"wrong") && !verify(&kept, b""), "{stored}");
+}
+
+/// Wraps a fast digest as an import does.
+fn wrap(fast: &Fast, keys: &Keys) -> Stored {
+    let Draft { kind, input, seal } = Draft::wrap(Cost::new(64, 2, 1).unwrap(), fast, [7; 16], keys);
+    seal.stored(&tag(kind, &input))
+}
+
+fn holds_imported(imported: Imported) {
+    match imported {
+        Imported::Stored(stored) => holds(&stored),
+        Imported::Fast(fast) => {
+            holds(&wrap(&fast, &Keys::default()));
+            let peppered = wrap(&fast, &keys());
+            assert!(peppered.to_string().contains(",keyid=azE$"));
+            holds(&peppered);
+        }
+    }
+}
+
+#[rustfmt::skip]
+#[test]
+fn keycloak() {
+    for (credential, secret) in [
+        (r#"{"hashIterations":2750,"algorithm":"pbkdf2","additionalParameters":{}}"#, r#"{"value":"T/ayAfwnDJY5Ubux6akTF0kZgELgliPYZRdQcYqrUyAThEnYw8km+vzZXYgnxmN6B/62pVr6T8zxW11HZEoMUA==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
+        (r#"{"hashIterations":2750,"algorithm":"pbkdf2-sha256","additionalParameters":{}}"#, r#"{"value":"reCJfHZpxM9yCuh7ShX9ifMjqROc4gmSsPFd5ApkF/n/CUwxGhfI+r8MmdMq8+fIIqgSBNtoaF2XTt6FIH5pwg==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
+        (r#"{"hashIterations":2750,"algorithm":"pbkdf2-sha512","additionalParameters":{}}"#, r#"{"value":"1G1gpZQVBXu+khPMVNSOcTg3+fIcveS9gLKLNLrhKZCRijsAochFbNwanJYH8mWJQJezk1M9UPvuSRaA5WUpWQ==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
+        (r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":{"hashLength":["32"],"memory":["128"],"type":["id"],"version":["1.3"],"parallelism":["1"]}}"#, r#"{"value":"wHc9NfQc0WMvhR+EpLC+nSwcmm9d9IZL9jKIJo4F8Mo=","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
+    ] {
+        let stored = import::keycloak(credential, secret).unwrap();
+        holds(&stored);
+    }
+}
+
+#[test]
+fn keycloak_of_another_shape_is_refused() {
+    let secret = r#"{"value":"AAAAAAAAAAAAAAAAAAAAAA==","salt":"AAAAAAAAAAA="}"#;
+    let argon2 = |from: &str, to: &str| {
+        let data = r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":{"hashLength":["16"],"memory":["128"],"type":["id"],"version":["1.3"],"parallelism":["1"]}}"#;
+        assert!(data.contains(from));
+        import::keycloak(&data.replacen(from, to, 1), secret)
+    };
+    assert!(argon2("5", "5").is_ok());
+    for (from, to) in [
+        (r#""128""#, r#""1048577""#),
+        (r#""128""#, r#""-1""#),
+        (r#""128""#, r#""128","64""#),
+        (r#""id""#, r#""idd""#),
+        (r#""1.3""#, r#""1.2""#),
+        (r#""16""#, r#""17""#),
+        (":5", ":65"),
+        (":5", ":-5"),
+        ("argon2", "argon3"),
+        (r#"["1"]"#, "[]"),
+        (r#"["1"]"#, "1"),
+        ("{", ""),
+    ] {
+        assert!(argon2(from, to).is_err(), "{from} {to}");
+    }
+    let pbkdf2 = |iterations: &str| {
+        import::keycloak(&format!(r#"{{"hashIterations":{iterations},"algorithm":"pbkdf2-sha256"}}"#), secret)
+    };
+    assert!(pbkdf2("27500").is_ok());
+    assert!(matches!(pbkdf2("1"), Err(ParseError::Limit(_))));
+    assert!(matches!(pbkdf2("10000001"), Err(ParseError::Limit(_))));
+    assert!(matches!(pbkdf2(&" ".repeat(5000)), Err(ParseError::Limit(_))));
+}
+
+#[rustfmt::skip]
+#[test]
+fn fusionauth() {
+    for user in [
+        r#"{"encryptionScheme":"bcrypt","factor":5,"salt":"abcdefghijklmnopqrstuu","password":"zxGOZEy/WPRLMjjU2/y65oP0ZJGIbym"}"#,
+        r#"{"encryptionScheme":"salted-pbkdf2-hmac-sha256","factor":2400,"salt":"c2l4dGVlbiBieXRlIHNsdA==","password":"8Fdm4ccpG4eozou9HQqznxk0rUTj+rZwwEed6P0RiS0="}"#,
+        r#"{"encryptionScheme":"salted-pbkdf2-hmac-sha256-512","factor":2400,"salt":"c2l4dGVlbiBieXRlIHNsdA==","password":"8Fdm4ccpG4eozou9HQqznxk0rUTj+rZwwEed6P0RiS0dvw+QQ7DzThXJL92EVP+mO2LryGADVYwy5s+BwcFB1w=="}"#,
+        r#"{"encryptionScheme":"salted-pbkdf2-hmac-sha512-512","factor":2400,"salt":"c2l4dGVlbiBieXRlIHNsdA==","password":"M3eAjBZZbIwFWlrLvgxD42cD8srDUq0jj6Q4ckwQIsZbf43zjSTtwoArz1kXpN4mmfWFjz+BLe1wdHIPaLMy1g=="}"#,
+    ] {
+        holds(&import::fusionauth(user).unwrap());
+        assert!(import::fusionauth(&user.replacen(r#""factor":"#, r#""factor":99999999"#, 1)).is_err());
+        assert!(import::fusionauth(&user.replacen(r#"Scheme":""#, r#"Scheme":"md5"#, 1)).is_err());
+    }
+}
+
+#[rustfmt::skip]
+#[test]
+fn auth0() {
+    for custom in [
+        r#"{"algorithm":"pbkdf2","hash":{"value":"$pbkdf2-sha512$i=1000,l=64$c2l4dGVlbiBieXRlIHNsdA$MY36Y1wfpLg9S8MhluzrQBGRvJkYQXPyYB0SkurKgS/BqmEsSMVR1UO1F0ROz7yYU7ARyb4zUEM321ialY7EPw","encoding":"utf8"}}"#,
+        r#"{"algorithm":"bcrypt","hash":{"value":"$2a$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym"}}"#,
+        r#"{"algorithm":"argon2","hash":{"value":"$argon2id$v=19$m=64,t=2,p=1$c2l4dGVlbiBieXRlIHNsdA$HoBxDvjpuzDyVhG02bj2Iujn/zaH0axi1UoVfcjjxwg","encoding":"utf8"}}"#,
+        r#"{"algorithm":"scrypt","hash":{"value":"20df4fc94142a0c9c2d3def580ba629efd2dbdd2adbdae563a1cb63c29902b544bbcd61607868b60db064f62d0bb58fb57155a8a1c95f92f1e8c6065192cb670","encoding":"hex"},"salt":{"value":"7369787465656e206279746520736c74","encoding":"hex"},"keylen":64,"cost":1024,"blockSize":8,"parallelization":1,"password":{"encoding":"utf8"}}"#,
+        r#"{"algorithm":"ldap","hash":{"value":"{SSHA}bJEyREZReRc3ZGtsXQsVmueIKvkKoVQK","encoding":"utf8"}}"#,
+        r#"{"algorithm":"sha256","hash":{"value":"5251f537da347f6dce2f6addfaa9e9790a8cb08b1a340951fd23e3dcf69d6d8a","encoding":"hex"},"salt":{"value":"salt","encoding":"utf8","position":"prefix"}}"#,
+        r#"{"algorithm":"md5","hash":{"value":"578315e8298c5d45590dc7fd580cf92c","encoding":"hex"},"salt":{"value":"salt","position":"suffix"}}"#,
+        r#"{"algorithm":"sha1","hash":{"value":"a00BjQNcdgZNRkWzVRsIhEWxARQ=","encoding":"base64"}}"#,
+    ] {
+        holds_imported(import::auth0(custom).unwrap());
+        assert!(import::auth0(&custom.replacen(r#"thm":""#, r#"thm":"md4"#, 1)).is_err());
+        assert!(import::auth0(&custom.replacen("{", r#"{"password":{"encoding":"utf16le"},"#, 1)).is_err());
+    }
+    // Its own text may not be of another algorithm, or have a salt beside.
+    let bcrypt = "$2a$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym";
+    assert!(import::auth0(&format!(r#"{{"algorithm":"argon2","hash":{{"value":"{bcrypt}"}}}}"#)).is_err());
+    let salted = format!(r#"{{"algorithm":"bcrypt","hash":{{"value":"{bcrypt}"}},"salt":{{"value":"x"}}}}"#);
+    assert!(import::auth0(&salted).is_err());
+}
+
+/// The example of firebase/scrypt.
+#[test]
+fn firebase() {
+    let project = Firebase::new(id(b"fb"), "Bw==", 8, 14).unwrap();
+    let hash = "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==";
+    let stored = project.user(hash, "42xEC+ixf3L2lw==").unwrap();
+    assert!(verify(&stored, b"user1password") && !verify(&stored, b"user2password"));
+    let url_safe = project.user(&hash.replace('+', "-").replace('/', "_"), "42xEC-ixf3L2lw").unwrap();
+    assert!(url_safe == stored);
+    let text = stored.to_string();
+    assert!(!text.contains("jxspr8Ki"), "the signer key is not in the text");
+    let refused = verify_as(&stored, b"user1password", ALICE, &Keys::default());
+    assert!(matches!(refused, Err(Refusal::Unsupported(why)) if why.contains("imported")));
+    assert!(Firebase::new(id(b"fb"), "Bw==", 8, 19).is_err(), "512 MiB");
+    assert!(Firebase::new(id(b"fb"), "?", 8, 14).is_err());
+    assert!(project.user("", "42xEC+ixf3L2lw==").is_err() && project.user(hash, "42xEC+ixf3L2lw==?").is_err());
+}
+
+#[test]
+fn devise() {
+    // bcrypt 5.0.0 of the password, then "devise pepper".
+    let peppered = super::vectors::devise();
+    let core = &peppered[peppered.find("$2a$").unwrap()..];
+    let stored = import::devise(core, Some(id(b"dv"))).unwrap();
+    assert_eq!(stored.to_string(), peppered);
+    assert!(!peppered.contains("devise pepper"));
+    holds(&stored);
+    let plain = import::devise(core, None).unwrap();
+    assert!(!verify(&plain, SNOWMAN) && verify(&plain, &[SNOWMAN, b"devise pepper"].concat()));
+    assert!(verify_as(&stored, SNOWMAN, ALICE, &Keys::default()).is_err());
+    assert!(import::devise("$1$abc", Some(id(b"dv"))).is_err());
+}
+
+#[test]
+fn fast_digests_are_taken_to_be_wrapped_and_never_stored() {
+    for text in [
+        "{MD5}4SxxBv3su0rpUi1SpYImug==",
+        "{SMD5}oXORoVhLPueEZdn/z9e8UJESwrg=",
+        "{SHA}a00BjQNcdgZNRkWzVRsIhEWxARQ=",
+        "{SSHA}koT7eR03nOA9C6Rvp9x8ojq/o/ALwRhD",
+        "{SSHA256}TKPbJn9v85nfWS1FTSXW7A5qIHJQ5jEQtrvFmMNCelCsVerdmzMGYA==",
+        "{SSHA512}88YhpshW6Q5BhnIgg/xXyxSfqiEI6gnW5QWgvCqk/X0sLtH264Ut1cWYzuSzVdb5slRwnjh5NztHoICqumXgo3ivtfZea+29",
+        "{SHA256}4hDI3fCGE/DGxKI6/r4pBNG49klSSxY76gLFY5z2swk=",
+        "{SHA384}R7+azL0lQRz17JdPFy9O8C3BWKGlV6FPe7ifQDMejpkIu6rtVvfx5iCu6k2+juy+",
+        "{SHA512}iqhBZhqUvCF37xC+jQY1alf8SPFurJWuPzHV5SPfR5hxLBW6KkzJ2eWFGCnOQf1VWKAqCm7K0YJS7sB2EC1qnQ==",
+        "{SSHA384}ZND8TYZXFOYjT3ShcfSFD48CYun/889w4pDjR6mPjq0OoJBvXMu4pROLSnyWW45jc2FsdHNhbHQ=",
+        "md5$saltSALT0123456789abcd$69924d7705717c73213d5444b4db0da8",
+        "sha1$TF9KI6HgAiYu$02f10e7f465b93b7cf1e980a3eace0403c4ccb9d",
+    ] {
+        assert!(matches!(text.parse::<Stored>(), Err(ParseError::Unsupported(_))), "{text}");
+        let imported = import::text(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert!(matches!(imported, Imported::Fast(_)), "{text}");
+        holds_imported(imported);
+    }
+    for text in [
+        "{SHA}a00BjQNcdgZNRkWzVRsIhEWxAQ==",
+        "{SSHA}a00BjQNcdgZNRkWzVRsIhEWxARQ=",
+        "{SHA}",
+        "{SHA}!",
+        "md5$s$00",
+        "sha1$$",
+    ] {
+        assert!(import::text(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn raw_digests_with_their_salt() {
+    // hashlib of Python 3.11
+    let salted = [
+        (Digest::Md5, Salted::Not, "e12c7106fdecbb4ae9522d52a58226ba"),
+        (
+            Digest::Sha256,
+            Salted::Before(b"salt".to_vec()),
+            "5251f537da347f6dce2f6addfaa9e9790a8cb08b1a340951fd23e3dcf69d6d8a",
+        ),
+        (Digest::Md5, Salted::After(b"salt".to_vec()), "578315e8298c5d45590dc7fd580cf92c"),
+    ];
+    for (digest, salt, hex) in salted {
+        let fast = Fast::hex(digest, salt.clone(), hex).unwrap();
+        holds_imported(Imported::Fast(fast.clone()));
+        assert!(Fast::hex(digest, salt.clone(), &hex.to_uppercase()).unwrap() == fast);
+        assert!(Fast::hex(digest, salt.clone(), &hex[2..]).is_err() && Fast::base64(digest, salt, hex).is_err());
+        assert_eq!(format!("{fast:?}"), format!("Fast({} …)", digest.name()));
+    }
+    assert!(Fast::hex(Digest::Md5, Salted::Before(vec![]), "578315e8298c5d45590dc7fd580cf92c").is_err());
+    assert!(Fast::hex(Digest::Md5, Salted::After(vec![0; 129]), "578315e8298c5d45590dc7fd580cf92c").is_err());
+}
+
+/// A stored wrapped hash is not the digest: who knows only the digest does not sign in.
+#[test]
+fn the_old_digest_is_no_password() {
+    let Ok(Imported::Fast(fast)) = import::text("{SHA}a00BjQNcdgZNRkWzVRsIhEWxARQ=") else { panic!() };
+    let stored = wrap(&fast, &keys());
+    assert!(!verify(&stored, fast.value()) && !verify(&stored, b"a00BjQNcdgZNRkWzVRsIhEWxARQ="));
+}

@@ -1,0 +1,111 @@
+//! Where the kernels meet the pool: what one hashing thread computes with, in memory that it keeps.
+
+use zeroize::Zeroizing;
+
+use crate::{
+    arena::Arena,
+    argon2::{self, H0, Params},
+    bcrypt,
+    cpu::Level,
+    job::{Input, Kind, Tag},
+};
+
+/// Computes tags on one thread, in memory that it may keep from one batch to the next.
+pub(crate) trait Kernel {
+    /// The tags of `inputs`, which are all of this kind and no more than [`Kind::most_together`].
+    ///
+    /// # Errors
+    /// [`Fault`] when there is no memory for them.
+    fn tags(&mut self, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault>;
+    /// Memory that it keeps, in KiB.
+    fn held(&self) -> u64;
+    /// Gives the memory back to the system, which wipes it. The next batch maps it again.
+    fn release(&mut self);
+}
+
+/// A tag could not be computed; nothing is known about the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault;
+
+/// The kernels of this crate.
+pub(crate) struct Native {
+    level: Level,
+    arena: Arena,
+    /// The most that was asked of the arena, in KiB; it rounds that up to whole huge pages.
+    held: u64,
+}
+
+impl Native {
+    /// With the vector instructions of `level`.
+    pub(crate) fn new(level: Level) -> Self {
+        Native { level, arena: Arena::new(), held: 0 }
+    }
+
+    fn argon2(&mut self, params: &Params, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
+        let h0s: Vec<H0> = inputs.iter().map(Input::h0).collect::<Option<_>>().ok_or(Fault)?;
+        let memory = self.arena.blocks(h0s.len() * params.memory_blocks()).map_err(|_| Fault)?;
+        self.held = self.held.max(memory.len() as u64);
+        let mut tags = vec![Zeroizing::new(vec![0; params.tag_bytes as usize]); h0s.len()];
+        argon2::fill(self.level, params, &h0s, memory, &mut tags);
+        Ok(tags)
+    }
+}
+
+impl Kernel for Native {
+    fn tags(&mut self, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
+        match kind {
+            Kind::Argon2(params) => self.argon2(&params, inputs),
+            Kind::Bcrypt { cost } => together(cost, inputs),
+            Kind::Serial(serial) => {
+                let one = |input: &Input| match input {
+                    Input::Serial { password, salt } => serial.tag(password, salt),
+                    Input::Argon2(_) | Input::Bcrypt(_) => None,
+                };
+                inputs.iter().map(|input| one(input).ok_or(Fault)).collect()
+            }
+        }
+    }
+
+    fn held(&self) -> u64 {
+        self.held
+    }
+
+    fn release(&mut self) {
+        self.arena.release();
+        self.held = 0;
+    }
+}
+
+fn together(cost: u32, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
+    let jobs: Vec<bcrypt::Job> = inputs.iter().map(Input::bcrypt).collect::<Option<_>>().ok_or(Fault)?;
+    let mut tags = vec![[0; bcrypt::TAG_BYTES]; jobs.len()];
+    bcrypt::crypt(cost, &jobs, &mut tags);
+    Ok(tags.into_iter().map(|tag| Zeroizing::new(tag.to_vec())).collect())
+}
+
+impl Input {
+    fn h0(&self) -> Option<H0> {
+        match self {
+            Input::Argon2(h0) => Some(H0::from_bytes(*h0.as_bytes())),
+            Input::Bcrypt(_) | Input::Serial { .. } => None,
+        }
+    }
+    fn bcrypt(&self) -> Option<bcrypt::Job> {
+        match self {
+            Input::Bcrypt(job) => Some(bcrypt::Job { flavour: job.flavour, key: job.key.clone(), salt: job.salt }),
+            Input::Argon2(_) | Input::Serial { .. } => None,
+        }
+    }
+}
+
+/// Something to measure with: an input of this kind, another for each `number`. Nothing for kinds that run one at a time.
+pub(crate) fn sample(kind: Kind, number: u8) -> Option<Input> {
+    match kind {
+        Kind::Argon2(_) => Some(Input::Argon2(H0::from_bytes([number; 64]))),
+        Kind::Bcrypt { .. } => {
+            let key = Zeroizing::new(vec![number; 16]);
+            Some(Input::Bcrypt(bcrypt::Job { flavour: bcrypt::Flavour::B, key, salt: [number; 16] }))
+        }
+        Kind::Serial(_) => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! What the outside is told: refusals, and the state of pool and gate.
+
+use std::{fmt, time::Duration};
+
+use crate::formats::Limit;
+
+/// Why a password was not hashed. Nothing is known about it: a refusal is never "wrong password".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too much waits already. What waits now will have been answered after `retry_after`.
+    Busy {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The pool was stopped.
+    Stopped,
+    /// It can never be hashed here, whoever asks and whenever: the text says why.
+    Unsupported(&'static str),
+    /// It can never be hashed here, because a parameter of the stored hash lies outside what is admitted.
+    Limit(Limit),
+    /// The job died: no memory, or a fault in the kernel.
+    Failed,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Busy { retry_after } => write!(f, "too many passwords wait; come back in {retry_after:?}"),
+            Refusal::Stopped => f.write_str("password hashing was stopped"),
+            Refusal::Unsupported(why) => write!(f, "password cannot be hashed: {why}"),
+            Refusal::Limit(limit) => write!(f, "password cannot be hashed: {limit}"),
+            Refusal::Failed => f.write_str("password hashing failed"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What the pool does at this moment, and has done since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Jobs that wait.
+    pub waiting: usize,
+    /// Jobs that run: the lanes in use over all threads.
+    pub running: usize,
+    /// When a job of a newcomer would begin if all that waits went before it.
+    pub expected_wait: Duration,
+    /// Jobs refused as busy.
+    pub refused_total: u64,
+    /// Jobs answered.
+    pub done_total: u64,
+    /// Batches in which they were computed: `done_total / batches_total` is how many ran side by side.
+    pub batches_total: u64,
+    /// Jobs whose caller went away while they waited.
+    pub withdrawn_total: u64,
+    /// Threads that hash.
+    pub threads: usize,
+    /// Expected time of one hash of today's policy that has a thread to itself.
+    pub mean_cost: Duration,
+    /// How many hashes of today's policy a thread runs side by side under load.
+    pub lanes: usize,
+    /// Memory that the threads hold, in bytes.
+    pub memory: u64,
+}
+
+/// What is known of jobs with one algorithm and one set of parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindState {
+    /// Algorithm and parameters.
+    pub name: String,
+    /// How many a thread runs side by side under load.
+    pub lanes: usize,
+}

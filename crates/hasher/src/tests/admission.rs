@@ -1,0 +1,170 @@
+//! Who may wait, and who is told to come back.
+
+use std::{sync::Arc, time::Duration};
+
+use super::stage::*;
+use crate::{Refusal, Settings, Verified};
+
+#[tokio::test]
+async fn past_the_budget_the_answer_is_busy_at_once() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let mut flood: Vec<_> = (0..30).map(|_| ask(&hasher, key("main", 1), usual(), "flood")).collect();
+    let refused: Vec<_> = flood.iter_mut().filter_map(now).collect();
+    assert_eq!(refused.len(), 20);
+    for refusal in refused {
+        let Err(Refusal::Busy { retry_after }) = refusal else { panic!("{refusal:?}") };
+        assert_eq!(retry_after, Duration::from_millis(10));
+    }
+    let state = hasher.state();
+    assert_eq!((state.waiting, state.running, state.refused_total), (10, 1, 20));
+    assert_eq!(state.expected_wait, Duration::from_millis(10));
+    assert_eq!((state.threads, state.mean_cost), (1, Duration::from_millis(1)));
+    stage.permit(None);
+    assert!(first.await.is_ok());
+    for admitted in flood.into_iter().take(10) {
+        assert!(admitted.await.is_ok());
+    }
+    assert_eq!(hasher.state().done_total, 11);
+}
+
+#[tokio::test]
+async fn the_budget_counts_lanes() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    three_lanes(&hasher, &[usual()]);
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let mut waits = Vec::new();
+    let mut flood: Vec<_> = Vec::new();
+    for _ in 0..30 {
+        flood.push(ask(&hasher, key("main", 1), usual(), "flood"));
+        waits.push(hasher.state().expected_wait.as_millis());
+    }
+    assert_eq!(waits[..6], [1, 2, 2, 3, 4, 4], "three take as long as two of them would in turn");
+    assert_eq!(flood.iter_mut().filter_map(now).count(), 16, "14 in 10 ms instead of 10");
+    assert_eq!(hasher.state().lanes, 3);
+}
+
+#[tokio::test]
+async fn what_runs_counts_until_it_should_have_ended() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let _running = ask(&hasher, key("main", 1), argon2(5 * MILLISECOND), "five");
+    until("it runs", || hasher.state().running == 1);
+    let _waiting = ask(&hasher, key("main", 1), usual(), "one");
+    assert_eq!(hasher.state().expected_wait, Duration::from_millis(6));
+    stage.skip(&hasher, Duration::from_millis(2));
+    assert_eq!(hasher.state().expected_wait, Duration::from_millis(4));
+    stage.skip(&hasher, Duration::from_millis(20));
+    assert_eq!(hasher.state().expected_wait, Duration::from_millis(1));
+}
+
+#[tokio::test]
+async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let mut flood: Vec<_> = (0..10).map(|n| ask(&hasher, key("noisy", n), usual(), "noisy")).collect();
+    assert!(flood.iter_mut().all(|job| now(job).is_none()));
+    let quiet = ask(&hasher, key("quiet", 1), usual(), "quiet");
+    let neighbour = ask(&hasher, key("noisy", 77), usual(), "neighbour");
+    let state = hasher.state();
+    assert_eq!((state.waiting, state.refused_total), (10, 2), "one of the flood, and the neighbour in the same tenant");
+    stage.permit(None);
+    assert!(matches!(neighbour.await, Err(Refusal::Busy { .. })));
+    assert!(quiet.await.is_ok() && first.await.is_ok());
+    let mut served = 0;
+    for job in flood {
+        served += usize::from(job.await.is_ok());
+    }
+    assert_eq!(served, 9);
+    let place = stage.begun().iter().position(|password| password == "quiet");
+    assert!(place.unwrap() <= 2, "{:?}", stage.begun());
+}
+
+#[tokio::test]
+async fn an_idle_thread_admits_what_ever_the_budget() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::ZERO, ..narrow() });
+    let first = ask(&hasher, key("main", 1), usual(), "first");
+    assert!(matches!(ask(&hasher, key("main", 1), usual(), "second").await, Err(Refusal::Busy { .. })));
+    stage.permit(None);
+    assert!(first.await.is_ok());
+    assert!(ask(&hasher, key("main", 1), usual(), "third").await.is_ok());
+}
+
+#[tokio::test]
+async fn who_goes_away_leaves_the_queue() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let first = stage.occupy(&hasher);
+    let gone: Vec<_> = (0..5).map(|_| ask(&hasher, key("main", 1), usual(), "gone")).collect();
+    let stays = ask(&hasher, key("main", 1), usual(), "stays");
+    drop(gone);
+    let state = hasher.state();
+    assert_eq!((state.waiting, state.withdrawn_total), (1, 5));
+    stage.permit(None);
+    assert!(first.await.is_ok() && stays.await.is_ok());
+    assert_eq!(stage.begun(), ["first", "stays"]);
+}
+
+#[tokio::test]
+async fn stop_finishes_what_runs_and_refuses_what_waits() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let runs = stage.occupy(&hasher);
+    let waits = ask(&hasher, key("main", 1), usual(), "waits");
+    let stopper = hasher.clone();
+    let mut stopping = begin(async move { stopper.stop().await });
+    assert!(now(&mut stopping).is_none());
+    assert_eq!(waits.await, Err(Refusal::Stopped));
+    assert_eq!(ask(&hasher, key("main", 1), usual(), "comes").await, Err(Refusal::Stopped));
+    stage.permit(None);
+    assert!(runs.await.is_ok());
+    stopping.await;
+    hasher.stop().await;
+    assert_eq!(stage.begun(), ["first"]);
+}
+
+#[tokio::test]
+async fn the_last_clone_ends_the_threads() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(narrow());
+    let other = hasher.clone();
+    drop(hasher);
+    assert!(ask(&other, key("main", 1), usual(), "still").await.is_ok());
+    drop(other);
+    // Each thread holds the stage through its kernel.
+    until("the threads are gone", || Arc::strong_count(&stage) == 1);
+}
+
+#[tokio::test]
+async fn what_can_never_be_hashed_is_said_so() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(Settings { memory: Some(4 << 20), ..narrow() });
+    let verify = async |params: &str, password: &[u8]| {
+        let text = format!("$argon2id$v=19${params}$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA");
+        hasher.verify(&key("main", 1), &text.parse().unwrap(), password).await
+    };
+    assert!(matches!(verify("m=4097,t=1,p=1", b"x").await, Err(Refusal::Unsupported(_))));
+    assert!(matches!(verify("m=64,t=1,p=1,keyid=azI", b"x").await, Err(Refusal::Unsupported(_))));
+    assert!(matches!(verify("m=64,t=1,p=1", &[b'x'; 4097]).await, Err(Refusal::Unsupported(_))));
+    assert_eq!(stage.begun().len(), 0);
+    assert!(verify("m=64,t=1,p=1", &[b'x'; 4096]).await.is_ok());
+    assert!(verify("m=4096,t=1,p=1", b"").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_decoy_costs_the_same_and_is_never_right() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(narrow());
+    let verified = hasher.decoy(&key("main", 1), SALT, b"guess").await;
+    assert_eq!(verified, Ok(Verified { ok: false, rehash: false }));
+    assert_eq!(stage.scene.lock().unwrap().begun[0].0, usual());
+    assert_eq!(hasher.state().done_total, 1);
+    assert_eq!(hasher.state().memory, u64::from(MILLISECOND) * 1024);
+}

@@ -1,0 +1,110 @@
+//! Which jobs run side by side, and what one of them may do to the others.
+
+use super::stage::*;
+use crate::{Refusal, Settings, job::Kind};
+
+const BCRYPT: Kind = Kind::Bcrypt { cost: 5 };
+
+/// A pool of one thread that is occupied, with three lanes for the usual kind and for bcrypt, and patience.
+fn occupied() -> (std::sync::Arc<Stage>, crate::Hasher, Hashing) {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: std::time::Duration::from_secs(60), ..narrow() });
+    three_lanes(&hasher, &[usual(), BCRYPT]);
+    let first = stage.occupy(&hasher);
+    (stage, hasher, first)
+}
+
+#[tokio::test]
+async fn a_batch_is_of_one_kind_and_in_fair_order() {
+    let (stage, hasher, _first) = occupied();
+    let jobs: Vec<_> = (0u8..)
+        .zip([("a", usual()), ("b", BCRYPT), ("c", usual()), ("d", usual()), ("e", usual()), ("f", BCRYPT)])
+        .map(|(host, (name, kind))| ask(&hasher, key("main", host), kind, name))
+        .collect();
+    assert_eq!(hasher.state().waiting, 6);
+    stage.permit(None);
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    let batches = stage.batches();
+    assert_eq!(batches[..3].concat(), ["first", "a", "c", "d", "b", "f"]);
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [1, 3, 2, 1]);
+    assert_eq!(hasher.state().batches_total, 4);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_batch_to_fill() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(narrow());
+    three_lanes(&hasher, &[usual()]);
+    assert!(ask(&hasher, key("main", 1), usual(), "alone").await.is_ok());
+    assert_eq!(stage.batches(), [["alone"]]);
+}
+
+#[tokio::test]
+async fn a_flood_takes_no_lanes_from_those_who_come_later() {
+    let (stage, hasher, _first) = occupied();
+    let flood: Vec<_> = (0..30).map(|_| ask(&hasher, key("noisy", 1), usual(), "noisy")).collect();
+    let others: Vec<_> = (0..4).map(|n| ask(&hasher, key(&format!("quiet {n}"), 1), usual(), "quiet")).collect();
+    let old: Vec<_> = (0..4).map(|n| ask(&hasher, key(&format!("old {n}"), 1), BCRYPT, "old")).collect();
+    stage.permit(None);
+    for job in others.into_iter().chain(old).chain(flood) {
+        assert!(job.await.is_ok());
+    }
+    let batches = stage.batches();
+    let begun = batches[1..5].concat();
+    let counts = count(&begun);
+    assert_eq!(counts["quiet"], 4, "{batches:?}");
+    assert!(batches.iter().take(8).flatten().filter(|name| *name == "old").count() == 4, "{batches:?}");
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_job_and_no_other() {
+    for fault in ["panic", "fail"] {
+        let (stage, hasher, _first) = occupied();
+        let culprit = ask(&hasher, key("main", 1), usual(), fault);
+        let others = [2, 3].map(|host| ask(&hasher, key("main", host), usual(), "fine"));
+        stage.permit(None);
+        assert_eq!(culprit.await, Err(Refusal::Failed), "{fault}");
+        for other in others {
+            assert!(other.await.is_ok(), "{fault}");
+        }
+        assert_eq!(stage.batches()[1..], [vec![fault, "fine", "fine"], vec![fault], vec!["fine"], vec!["fine"]]);
+        assert_eq!(hasher.state().running, 0);
+        assert_eq!(ask(&hasher, key("main", 1), usual(), fault).await, Err(Refusal::Failed));
+        assert_eq!(hasher.state().memory, 0, "memory of a failed job is not kept");
+        assert!(ask(&hasher, key("main", 1), usual(), "fine").await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn without_memory_for_a_batch_its_jobs_run_alone() {
+    let (stage, hasher, _first) = occupied();
+    stage.scene.lock().unwrap().given = Some(u64::from(MILLISECOND));
+    let jobs = [1, 2, 3].map(|host| ask(&hasher, key("main", host), usual(), "fine"));
+    stage.permit(None);
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert_eq!(stage.batches()[1..].iter().map(Vec::len).collect::<Vec<_>>(), [3, 1, 1, 1]);
+    stage.scene.lock().unwrap().given = Some(0);
+    assert_eq!(ask(&hasher, key("main", 1), usual(), "none").await, Err(Refusal::Failed));
+}
+
+#[tokio::test]
+async fn who_goes_away_from_a_batch_leaves_the_others_their_answers() {
+    let (stage, hasher, first) = occupied();
+    let mut jobs: Vec<_> = (1..=4).map(|n| ask(&hasher, key("main", n), usual(), &n.to_string())).collect();
+    drop(jobs.remove(0));
+    stage.permit(Some(1));
+    assert!(first.await.is_ok());
+    until("the batch runs", || hasher.state().running == 3);
+    drop(jobs.remove(0));
+    stage.permit(None);
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert_eq!(stage.batches(), [vec!["first"], vec!["2", "3", "4"]]);
+    until("all is done", || hasher.state().done_total == 4);
+    assert_eq!(hasher.state().withdrawn_total, 1, "the other one had left the queue already");
+}

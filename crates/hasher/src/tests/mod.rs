@@ -1,0 +1,7 @@
+//! The pool and the gate together, with a kernel that does as it is told.
+
+mod admission;
+mod batches;
+mod calibration;
+mod memory;
+mod stage;

@@ -1,0 +1,292 @@
+//! Which parameters suit this machine: measures the choices of OWASP and RFC 9106, and finds the dearest that still
+//! answer in time.
+
+use std::{
+    num::NonZeroUsize,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    argon2::Cost,
+    cost::MAX_TOGETHER,
+    cpu::Level,
+    job::Kind,
+    machine,
+    native::{Kernel, Native, sample},
+    policy::Policy,
+};
+
+/// A set of parameters that somebody recommends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Who, and where they say so.
+    pub source: &'static str,
+    /// m, in KiB.
+    pub memory: u32,
+    /// t.
+    pub passes: u32,
+    /// p.
+    pub lanes: u32,
+}
+
+const fn choice(source: &'static str, memory: u32, passes: u32, lanes: u32) -> Choice {
+    Choice { source, memory, passes, lanes }
+}
+
+/// The rows of OWASP's Password Storage Cheat Sheet, which are equally strong, then both of RFC 9106 §4.
+pub const CHOICES: [Choice; 7] = [
+    choice("OWASP", 47_104, 1, 1),
+    choice("OWASP", 19_456, 2, 1),
+    choice("OWASP", 12_288, 3, 1),
+    choice("OWASP", 9_216, 4, 1),
+    choice("OWASP", 7_168, 5, 1),
+    choice("RFC 9106, second", 64 << 10, 3, 4),
+    choice("RFC 9106, first", 2 << 20, 1, 4),
+];
+
+/// OWASP's rows.
+fn owasp() -> impl Iterator<Item = Choice> {
+    CHOICES.into_iter().filter(|choice| choice.source == "OWASP")
+}
+
+/// What a set of parameters costs here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Time of one hash on a machine with nothing else to do.
+    pub single: Duration,
+    /// Hashes a second of all threads together under load.
+    pub rate: f64,
+    /// How many each thread runs side by side for that.
+    pub together: usize,
+    /// Threads that hash.
+    pub threads: usize,
+    /// Memory that all of them need for that, in bytes.
+    pub memory: u64,
+}
+
+impl Measured {
+    /// Hashes a second of one core.
+    pub fn rate_per_core(&self) -> f64 {
+        self.rate / self.threads as f64
+    }
+}
+
+/// One line of [`table`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// The parameters.
+    pub choice: Choice,
+    /// What they cost; nothing where one hash needs more than the memory, or than 1 GiB, the most of this crate.
+    pub measured: Option<Measured>,
+}
+
+/// What [`recommend`] found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recommendation {
+    /// The parameters. They always meet OWASP's list.
+    pub policy: Policy,
+    /// What they cost.
+    pub measured: Measured,
+    /// False when this machine is too slow for the target: then these are the fastest that OWASP's list allows.
+    pub in_time: bool,
+}
+
+/// Why nothing could be recommended or measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLittleMemory;
+
+impl std::fmt::Display for TooLittleMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("too little memory for any parameters that meet OWASP's list (7 MiB)")
+    }
+}
+
+impl std::error::Error for TooLittleMemory {}
+
+/// A quarter of the machine's memory, or of its container's: what password hashing takes at most unless it is told
+/// otherwise.
+pub fn default_memory() -> u64 {
+    machine::memory() / 4
+}
+
+/// Measures [`CHOICES`] under `memory` bytes over all threads; calls `progress` with each row when it is known, of how
+/// many. Takes all cores for some seconds.
+pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {
+    let bench = Bench::new(memory);
+    let row = |choice: Choice| {
+        let cost = Cost::new(choice.memory, choice.passes, choice.lanes).ok();
+        let row = Row { choice, measured: cost.and_then(|cost| bench.measure(cost)) };
+        progress(&row, CHOICES.len());
+        row
+    };
+    CHOICES.map(row).to_vec()
+}
+
+/// Finds the parameters that cost an attacker most among those of which one hash takes at most `target` on this machine
+/// and all threads together at most `memory` bytes: as much memory as possible first, then as many passes (RFC 9106 §4),
+/// on one lane, because other lanes do not help a machine whose cores are all busy. Never below OWASP's list. Calls
+/// `progress` with each memory size in KiB that is looked at.
+///
+/// # Errors
+/// [`TooLittleMemory`] when not even one hash of OWASP's smallest row fits.
+pub fn recommend(
+    target: Duration,
+    memory: u64,
+    mut progress: impl FnMut(u32),
+) -> Result<Recommendation, TooLittleMemory> {
+    let bench = Bench::new(memory);
+    for kib in sizes().filter(|&kib| bench.fits(kib)) {
+        progress(kib);
+        let least = (1..=Cost::MAX_PASSES).find(|&passes| allowed(kib, passes).is_some()).unwrap_or(1);
+        let Some(passes) = bench.passes_within(target, kib, least) else { continue };
+        let Some(policy) = allowed(kib, passes) else { continue };
+        let measured = bench.measure(policy.cost).ok_or(TooLittleMemory)?;
+        return Ok(Recommendation { policy, measured, in_time: true });
+    }
+    let rows = owasp().filter(|row| bench.fits(row.memory)).filter_map(|row| allowed(row.memory, row.passes));
+    let fastest = rows.min_by_key(|policy| bench.single(policy.cost)).ok_or(TooLittleMemory)?;
+    let measured = bench.measure(fastest.cost).ok_or(TooLittleMemory)?;
+    Ok(Recommendation { policy: fastest, measured, in_time: measured.single <= target })
+}
+
+/// Sizes to choose from, in KiB, the largest first: OWASP's, and powers of two above them.
+fn sizes() -> impl Iterator<Item = u32> {
+    let powers = (16..=20).rev().map(|log| 1 << log);
+    powers.chain(owasp().map(|row| row.memory))
+}
+
+fn allowed(kib: u32, passes: u32) -> Option<Policy> {
+    Policy::new(kib, passes, 1).ok().filter(Policy::meets_owasp)
+}
+
+/// This machine, and the memory that may be used.
+struct Bench {
+    threads: usize,
+    /// In KiB.
+    memory: u64,
+}
+
+/// How long the rate of one size is measured, about.
+const SPAN: Duration = Duration::from_millis(250);
+
+impl Bench {
+    fn new(memory: u64) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Bench { threads, memory: memory.min(machine::memory()) / 1024 }
+    }
+
+    /// Whether all threads can run one hash each of so many KiB; or, where there are more threads than that, one of them.
+    fn fits(&self, kib: u32) -> bool {
+        let each = self.memory / self.threads as u64;
+        u64::from(kib) <= each.max(self.memory.min(47_104))
+    }
+
+    /// The threads for which there is memory.
+    fn threads_for(&self, cost: Cost) -> usize {
+        let fit = self.memory / u64::from(cost.memory());
+        usize::try_from(fit).unwrap_or(usize::MAX).min(self.threads)
+    }
+
+    /// Most passes with which one hash of so many KiB takes no longer than `target`; nothing when `least` takes longer.
+    fn passes_within(&self, target: Duration, kib: u32, least: u32) -> Option<u32> {
+        let time = |passes| Cost::new(kib, passes, 1).ok().map(|cost| self.single(cost));
+        let first = time(least).filter(|first| *first <= target)?;
+        let more = time((least + 1).min(Cost::MAX_PASSES))?.saturating_sub(first);
+        let extra = (target - first).as_nanos().checked_div(more.as_nanos()).unwrap_or(0);
+        let passes = u32::try_from(extra).unwrap_or(u32::MAX).saturating_add(least).min(Cost::MAX_PASSES);
+        // A line through two points may miss the target by a little.
+        (least..=passes).rev().find(|&passes| time(passes).is_some_and(|time| time <= target))
+    }
+
+    /// Median time of one hash on an idle machine.
+    fn single(&self, cost: Cost) -> Duration {
+        let mut kernel = Native::new(Level::best());
+        let mut once = || timed(&mut kernel, Kind::of_policy(cost), 1);
+        // The first one maps the memory.
+        let first = once();
+        let mut times: Vec<_> = (0..if first < SPAN { 5 } else { 1 }).map(|_| once()).collect();
+        times.sort();
+        times[times.len() / 2]
+    }
+
+    /// Everything about one set of parameters; nothing where there is no memory for it.
+    fn measure(&self, cost: Cost) -> Option<Measured> {
+        let threads = self.threads_for(cost);
+        let fit = (self.memory / u64::from(cost.memory())).checked_div(threads as u64)?;
+        let single = self.single(cost);
+        let (mut best, mut together, mut worse) = (0.0, 1, 0);
+        for size in 1..=usize::try_from(fit).unwrap_or(usize::MAX).min(MAX_TOGETHER) {
+            let rate = rate(cost, threads, size);
+            if rate > best * 1.01 {
+                (best, together, worse) = (rate, size, 0);
+            } else {
+                worse += 1;
+            }
+            if worse == 2 {
+                break;
+            }
+        }
+        let memory = u64::from(cost.memory()) * 1024 * (threads * together) as u64;
+        Some(Measured { single, rate: best, together, threads, memory })
+    }
+}
+
+/// Hashes a second of so many threads, each with `size` side by side.
+fn rate(cost: Cost, threads: usize, size: usize) -> f64 {
+    let over = AtomicBool::new(false);
+    let each = || {
+        let mut kernel = Native::new(Level::best());
+        timed(&mut kernel, Kind::of_policy(cost), size);
+        let (begun, mut batches) = (Instant::now(), 0);
+        // Until the first has had its time, so that all are measured while all are busy.
+        while batches == 0 || !over.load(Ordering::Relaxed) {
+            timed(&mut kernel, Kind::of_policy(cost), size);
+            batches += 1;
+            if begun.elapsed() >= SPAN {
+                over.store(true, Ordering::Relaxed);
+            }
+        }
+        f64::from(batches) * size as f64 / begun.elapsed().as_secs_f64()
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
+        running.into_iter().filter_map(|thread| thread.join().ok()).sum()
+    })
+}
+
+fn timed(kernel: &mut Native, kind: Kind, size: usize) -> Duration {
+    let inputs: Vec<_> = (0..size).filter_map(|number| sample(kind, number as u8)).collect();
+    let begun = Instant::now();
+    // Without memory it takes no time and gives no hash: the caller has looked at the memory before.
+    let _ = kernel.tags(kind, &inputs);
+    begun.elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recommendation_is_in_time_in_memory_and_never_weak() {
+        for (target, memory) in [(500, 64 << 20), (1, 64 << 20)] {
+            let target = Duration::from_millis(target);
+            let found = recommend(target, memory, |_| ()).unwrap();
+            assert!(found.policy.meets_owasp());
+            assert!(found.measured.memory <= memory, "{found:?}");
+            assert!(u64::from(found.policy.cost.memory()) * 1024 * found.measured.threads as u64 <= memory);
+            assert!(found.measured.rate > 0.0 && found.measured.single > Duration::ZERO);
+            assert!(found.in_time || target < Duration::from_millis(500), "{found:?}");
+        }
+        assert_eq!(recommend(Duration::from_secs(1), 1 << 20, |_| ()), Err(TooLittleMemory));
+    }
+
+    #[test]
+    fn every_choice_but_the_largest_fits_the_limits() {
+        let fits = CHOICES.map(|row| Cost::new(row.memory, row.passes, row.lanes).is_ok());
+        assert_eq!(fits, [true, true, true, true, true, true, false]);
+        let rows = table(1 << 20, |_, of| assert_eq!(of, CHOICES.len()));
+        assert!(rows.iter().all(|row| row.measured.is_none()), "nothing fits a MiB");
+    }
+}

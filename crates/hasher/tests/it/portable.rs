@@ -1,0 +1,63 @@
+//! The kernels that run on any CPU, in cases small enough for an interpreter: `scripts/miri` runs these.
+
+use hasher::{
+    argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill},
+    bcrypt::{self, Flavour},
+    cpu::Level,
+};
+
+/// The tags of passwords 0, 1, … with these parameters.
+fn tags(params: &Params, together: u8) -> Vec<String> {
+    let h0s: Vec<H0> = (0..together).map(|n| H0::new(params, &[n], &[2; 16], &[3; 8], &[4; 12])).collect();
+    let mut memory = vec![Block::ZERO; h0s.len() * params.memory_blocks()];
+    let mut tags = vec![Tag::default(); h0s.len()];
+    fill(Level::Portable, params, &h0s, &mut memory, &mut tags);
+    tags.iter().map(|tag| hex(tag)).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// RFC 9106 §5.3.
+#[test]
+fn the_vector_of_rfc_9106() {
+    let cost = Cost::new(32, 3, 4).unwrap();
+    let params = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 };
+    let h0 = H0::new(&params, &[1; 32], &[2; 16], &[3; 8], &[4; 12]);
+    let mut memory = vec![Block::ZERO; params.memory_blocks()];
+    let mut tags = [Tag::default()];
+    fill(Level::Portable, &params, &[h0], &mut memory, &mut tags);
+    let expected = "0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659";
+    assert_eq!(hex(&tags[0]), expected);
+}
+
+/// Every variant, several fills and several lanes in lock step, tags longer than one digest: the same as one by one.
+#[test]
+fn fills_in_lock_step_are_as_alone() {
+    for (algorithm, version, cost, tag_bytes) in [
+        (Algorithm::Argon2d, Version::V16, (8, 2, 1), 4),
+        (Algorithm::Argon2i, Version::V19, (9, 1, 1), 97),
+        (Algorithm::Argon2id, Version::V19, (16, 2, 2), 64),
+    ] {
+        let (memory, passes, lanes) = cost;
+        let cost = Cost::new(memory, passes, lanes).unwrap();
+        let params = Params { algorithm, version, cost, tag_bytes };
+        let together = tags(&params, 3);
+        assert_eq!(together[..1], tags(&params, 1));
+        assert_eq!(together[..2], tags(&params, 2));
+        assert!(together.iter().all(|tag| tag.len() == 2 * tag_bytes as usize));
+    }
+}
+
+/// The empty password at the lowest cost that there is, as OpenBSD's implementation hashes it, beside another.
+#[test]
+#[cfg_attr(miri, ignore = "minutes, and there is no unsafe code in it")]
+fn bcrypt_of_two() {
+    let hash: bcrypt::Hash = "$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq".parse().unwrap();
+    let job = |key: &[u8]| bcrypt::Job { flavour: Flavour::B, key: key.to_vec().into(), salt: hash.salt };
+    let mut tags = [[0; bcrypt::TAG_BYTES]; 2];
+    bcrypt::crypt(hash.cost, &[job(b""), job(b"other")], &mut tags);
+    assert_eq!(tags[0], hash.tag);
+    assert_ne!(tags[1], hash.tag);
+}

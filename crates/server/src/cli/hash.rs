@@ -1,0 +1,225 @@
+//! `hash`: what password hashing costs on this machine, and which parameters suit it.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::{Table, facts};
+use crate::config::{Pepper, Raw, Size, Value as _};
+use clap::{Args, Subcommand};
+use hasher::tune::{self, Measured, Recommendation, Row};
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What can be done about password hashing.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure this machine, and recommend parameters for new password hashes
+    ///
+    /// Takes all cores for some seconds and touches no data. Recommends the Argon2id parameters that cost an attacker most
+    /// among those of which one hash takes no longer than --target here, and all cores together no more memory than
+    /// --memory; never below OWASP's list. Then it prints what OWASP's and RFC 9106's choices cost.
+    #[command(after_long_help = "\
+Examples:
+  portiere hash tune
+  portiere hash tune --target 100ms --memory 256MiB --json")]
+    Tune(Tune),
+    /// Make a pepper: a secret of 32 bytes that every password hash then needs beside the database
+    ///
+    /// Prints the line for the configuration. Keep a copy of the file apart from the database and its backups: without it no
+    /// password can be verified any more.
+    #[command(after_long_help = "\
+Examples:
+  portiere hash pepper p1 /etc/portiere/pepper-p1")]
+    Pepper(NewPepper),
+}
+
+/// How dear a hash may be.
+#[derive(Debug, Args)]
+pub struct Tune {
+    /// The longest that one hash may take on a machine with nothing else to do
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = target)]
+    target: Duration,
+    /// The most memory that all hashes at a time may take [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<Size>,
+}
+
+/// Where a new pepper goes.
+#[derive(Debug, Args)]
+pub struct NewPepper {
+    /// Its name in stored hashes: 1 to 8 letters and digits
+    #[arg(value_parser = Pepper::name)]
+    name: String,
+    /// The file, which must not be there yet
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+fn target(text: &str) -> Result<Duration, String> {
+    let found = Duration::parse(&Raw::Word(text.to_owned()))?;
+    let fits = (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&found);
+    if fits { Ok(found) } else { Err("must be between 1ms and 10s".to_owned()) }
+}
+
+fn memory(text: &str) -> Result<Size, String> {
+    Size::parse(&Raw::Word(text.to_owned()))
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self) -> Reply {
+        match self {
+            Command::Tune(tune) => tune.run(),
+            Command::Pepper(pepper) => pepper.run(),
+        }
+    }
+}
+
+impl Tune {
+    fn run(&self) -> Reply {
+        let memory = self.memory.map_or_else(tune::default_memory, |size| size.0);
+        let mut progress = Progress::new();
+        let found = tune::recommend(self.target, memory, |kib| progress.say(&format!("measuring {} MiB", kib >> 10)))
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut known = 0;
+        let rows = tune::table(memory, |_, of| {
+            known += 1;
+            progress.say(&format!("measuring the choices of OWASP and RFC 9106: {known} of {of}"));
+        });
+        progress.end();
+        Ok(Outcome::new(self.text(memory, &found, &rows), self.json(memory, &found, &rows)))
+    }
+
+    fn text(&self, memory: u64, found: &Recommendation, rows: &[Row]) -> String {
+        let cost = found.policy.cost;
+        let (here, target) = (&found.measured, self.target);
+        let verdict = if found.in_time {
+            format!("Argon2id m={} t={} p={}", cost.memory(), cost.passes(), cost.lanes())
+        } else {
+            format!(
+                "Argon2id m={} t={} p={}: the fastest of OWASP's list; this machine takes longer than {target:?}",
+                cost.memory(),
+                cost.passes(),
+                cost.lanes()
+            )
+        };
+        let told = facts(&[
+            ("Recommended", verdict),
+            ("One hash", millis(here.single)),
+            (
+                "Under load",
+                format!("{:.0} a second on {} cores, {} side by side on each", here.rate, here.threads, here.together),
+            ),
+            ("Memory", format!("{} under load, {} allowed", mib(here.memory), mib(memory))),
+        ]);
+        format!(
+            "{told}\nIn the configuration:\n\n  [hash.argon2]\n  memory_kib = {}\n  passes = {}\n  lanes = {}\n\n{}",
+            cost.memory(),
+            cost.passes(),
+            cost.lanes(),
+            table(rows)
+        )
+    }
+
+    fn json(&self, memory: u64, found: &Recommendation, rows: &[Row]) -> Value {
+        let cost = found.policy.cost;
+        let parameters =
+            |memory: u32, passes: u32, lanes: u32| json!({ "memory_kib": memory, "passes": passes, "lanes": lanes });
+        let row = |row: &Row| {
+            json!({
+                "source": row.choice.source,
+                "parameters": parameters(row.choice.memory, row.choice.passes, row.choice.lanes),
+                "measured": row.measured.as_ref().map(measured),
+            })
+        };
+        json!({
+            "target_ms": self.target.as_secs_f64() * 1e3,
+            "memory": memory,
+            "recommended": {
+                "parameters": parameters(cost.memory(), cost.passes(), cost.lanes()),
+                "measured": measured(&found.measured),
+                "in_time": found.in_time,
+            },
+            "choices": rows.iter().map(row).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What the choices of others cost here.
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new(["SOURCE", "ARGON2ID", "ONE HASH", "A SECOND, CORE", "A SECOND, ALL", "MEMORY"], true);
+    for Row { choice, measured } in rows {
+        let parameters = format!("m={} t={} p={}", choice.memory, choice.passes, choice.lanes);
+        let [single, core, all, memory] = match measured {
+            Some(found) => [
+                millis(found.single),
+                format!("{:.1}", found.rate_per_core()),
+                format!("{:.1}", found.rate),
+                mib(found.memory),
+            ],
+            None => ["does not fit".to_owned(), String::new(), String::new(), String::new()],
+        };
+        table.row([choice.source.to_owned(), parameters, single, core, all, memory]);
+    }
+    table.render()
+}
+
+fn measured(found: &Measured) -> Value {
+    json!({
+        "single_ms": found.single.as_secs_f64() * 1e3,
+        "rate": found.rate,
+        "rate_per_core": found.rate_per_core(),
+        "together": found.together,
+        "threads": found.threads,
+        "memory": found.memory,
+    })
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// One line that changes, for somebody who watches.
+struct Progress {
+    watched: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Progress { watched: io::stderr().is_terminal() }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.watched {
+            eprint!("\r\x1b[K{text} …");
+        }
+    }
+
+    fn end(&mut self) {
+        if self.watched {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl NewPepper {
+    fn run(&self) -> Reply {
+        let failed = |error: io::Error| Failure::Failed(format!("{}: {error}", self.file.display()));
+        let key = zeroize::Zeroizing::new(app::entropy::bytes()?);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file).map_err(failed)?;
+        file.write_all(&*key).and_then(|()| file.sync_all()).map_err(failed)?;
+        let file = std::path::absolute(&self.file).map_err(failed)?;
+        let entry = format!("{}:{}", self.name, file.display());
+        let text = format!(
+            "In the configuration, before the peppers that are there:\n\n  [hash]\n  peppers = [{entry:?}]\n\n\
+             Keep a copy of the file apart from the database: without it no password can be verified any more."
+        );
+        Ok(Outcome::new(text, json!({ "pepper": entry })))
+    }
+}

@@ -1,0 +1,182 @@
+//! RC-11, BF: whoever hangs up in the middle of an attempt is counted as if they had stayed. Hashes are made slow here, so
+//! that there is a middle.
+
+use super::guessing::heard;
+use crate::support::*;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Failures of an address that are heard.
+const HEARD: usize = 9;
+/// Long enough for an attempt to have begun, and too short for its hash.
+const PATIENCE: Duration = Duration::from_millis(60);
+
+/// With as many failures of an address for nothing.
+fn server(free: &str) -> &'static Server {
+    Server::leaked(&[
+        ("PORTIERE_SIGNUP_ENABLED", "true"),
+        ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", free),
+        ("PORTIERE_HASH_ARGON2_PASSES", "48"),
+        ("PORTIERE_HASH_MAX_WAIT", "60s"),
+        ("PORTIERE_THROTTLE_BASE_DELAY", "10m"),
+    ])
+}
+
+/// Every door that takes a password, as `person` in `browser` would use it with that password.
+fn doors(screens: &Screens, browser: &mut Browser, person: &Person, password: &str) -> [(&'static str, Call); 2] {
+    let page = browser.get("/login").must_be(200).text();
+    let form = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", password);
+    let api = screens.call("POST", "signin", &screens.credentials(&person.name, password, false));
+    [("/login", form.call().cookies(&browser.jar)), ("/api/v1/signin", api)]
+}
+
+/// How many events of that name there are.
+#[track_caller]
+fn events(server: &Server, name: &str) -> usize {
+    let told: Value =
+        serde_json::from_str(&server.must(&["events", "list", "--limit", "10000", "--json"], "")).unwrap();
+    told.as_array().unwrap().iter().filter(|event| event["event"] == name).count()
+}
+
+/// Waits for that many events: an attempt that was abandoned is judged all the same.
+#[track_caller]
+fn must_come_to(server: &Server, name: &str, count: usize) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while events(server, name) < count {
+        assert!(Instant::now() < end, "{} of {count} {name}", events(server, name));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(events(server, name), count, "{name}");
+}
+
+/// Whether the address of these tests is slowed now.
+#[track_caller]
+fn is_slowed(server: &'static Server) -> bool {
+    heard(server, &[&unique("nobody")], |_, call| call) == 0
+}
+
+#[test]
+fn bf_04_wrong_passwords_count_for_the_address_whether_the_answer_is_awaited_or_not() {
+    // red without to_the_end in app/sign_in.rs, sign_in, or in app/api.rs, enter.
+    for door in 0..2 {
+        let server = server("8");
+        let screens = Screens::of(server);
+        let people: Vec<Person> = (0..3).map(|_| Person::add(server)).collect();
+        for at in 0..HEARD {
+            let calls = doors(&screens, &mut Browser::new(server), &people[at % 3], "wrong wrong wrong");
+            calls[door].1.abandon(server.port, PATIENCE);
+        }
+        must_come_to(server, "signin.failed", HEARD);
+        assert!(is_slowed(server), "door {door}");
+        server.kill();
+    }
+}
+
+#[test]
+fn bf_01_wrong_passwords_count_for_the_account_whether_the_answer_is_awaited_or_not() {
+    // red without CountAttempt in rules/login/attempt.rs, begin: an attempt is counted before its hash.
+    let server = server("1000");
+    let screens = Screens::of(server);
+    let (person, control) = (Person::add(server), Person::add(server));
+    let free = heard(server, &[&control.name], |_, call| call);
+    assert_eq!(free, 5, "those that cost nothing");
+    for at in 0..free {
+        let calls = doors(&screens, &mut Browser::new(server), &person, "wrong wrong wrong");
+        calls[at % 2].1.abandon(server.port, PATIENCE);
+    }
+    assert_eq!(heard(server, &[&person.name], |_, call| call), 0);
+    server.kill();
+}
+
+#[test]
+fn bf_a_right_password_clears_the_count_whether_the_answer_is_awaited_or_not() {
+    // red without to_the_end in app/sign_in.rs, sign_in, or in app/api.rs, enter: the count that was taken before the hash would stay.
+    let server = server("1000");
+    let screens = Screens::of(server);
+    let (person, control) = (Person::add(server), Person::add(server));
+    let free = heard(server, &[&control.name], |_, call| call);
+    for at in 0..2 * free {
+        let calls = doors(&screens, &mut Browser::new(server), &person, &person.password);
+        calls[at % 2].1.abandon(server.port, PATIENCE);
+        must_come_to(server, "session.started", at + 1);
+    }
+    Browser::of(server, &person).get("/account").must_be(200);
+    server.kill();
+}
+
+/// Asks for another password of somebody who is signed in, at either door.
+fn change(signed_in: &(Browser, Line), door: usize, current: &str) -> Call {
+    let (browser, line) = signed_in;
+    let new = "teal marble oboe 77";
+    match door {
+        0 => {
+            let form = browser.clone().account_form("/account/password").fill("current", current).fill("new", new);
+            form.call().cookies(&browser.jar)
+        }
+        _ => line.call("PATCH", "password", &json!({ "current": current, "new": new })),
+    }
+}
+
+#[test]
+fn bf_04_guesses_at_the_current_password_count_whether_the_answer_is_awaited_or_not() {
+    // red without to_the_end in app/account.rs, change_password, or in app/api.rs, change_account_password.
+    for door in 0..2 {
+        let server = server("8");
+        let screens = Screens::of(server);
+        let people: Vec<_> = (0..3)
+            .map(|_| {
+                let person = Person::add(server);
+                (Browser::of(server, &person), screens.sign_in(&person, false))
+            })
+            .collect();
+        for at in 0..HEARD {
+            change(&people[at % 3], door, "wrong wrong wrong").abandon(server.port, PATIENCE);
+        }
+        must_come_to(server, "signin.failed", HEARD);
+        assert!(is_slowed(server), "door {door}");
+        server.kill();
+    }
+}
+
+#[test]
+fn bf_a_right_current_password_leaves_no_count_whether_the_answer_is_awaited_or_not() {
+    // red without to_the_end in app/account.rs, change_password, or in app/api.rs, change_account_password.
+    for door in 0..2 {
+        let server = server("8");
+        let (screens, person) = (Screens::of(server), Person::add(server));
+        let signed_in = (Browser::of(server, &person), screens.sign_in(&person, false));
+        change(&signed_in, door, &person.password).abandon(server.port, PATIENCE);
+        must_come_to(server, "user.password", 1);
+        let mut changed = Browser::new(server);
+        let page = changed.get("/login");
+        changed.log_in_on(&page, &person.name, "teal marble oboe 77").must_be(303);
+        server.kill();
+    }
+}
+
+#[test]
+fn ds_05_a_sign_up_goes_on_to_its_end_whether_the_answer_is_awaited_or_not() {
+    // red without to_the_end in app/sign_up.rs, sign_up, or in app/api.rs, enrol: its hash would be had for nothing.
+    let server = server("8");
+    let screens = Screens::of(server);
+    for door in 0..2 {
+        let (name, password) = (unique("new"), "gorse violet anvil 41");
+        let mut browser = Browser::new(server);
+        let call = match door {
+            0 => {
+                let page = browser.get("/signup").must_be(200).text();
+                let form = Form::find(&page, "/signup").unwrap().fill("username", &name).fill("email", "");
+                form.fill("password", password).call().cookies(&browser.jar)
+            }
+            _ => {
+                let body = json!({ "client_id": screens.app.id, "username": name, "password": password });
+                screens.call("POST", "signup", &body)
+            }
+        };
+        call.abandon(server.port, PATIENCE);
+        must_come_to(server, "user.added", door + 1);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, &name, password).must_be(303);
+    }
+    server.kill();
+}

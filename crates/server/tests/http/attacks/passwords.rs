@@ -1,0 +1,218 @@
+//! SE-02, BF-05: what a new password ends, for each way to set one. Whoever changes a password because somebody else
+//! may know it must be rid of them, whichever door was used.
+
+use super::guessing::heard;
+use crate::support::*;
+
+const NEW: &str = "teal marble oboe 77";
+
+/// Every way to set a password.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Page,
+    Bearer,
+    Cookies,
+    Operator,
+}
+
+const WAYS: [Way; 4] = [Way::Page, Way::Bearer, Way::Cookies, Way::Operator];
+
+/// Whoever changed it, and how they go on.
+enum Changer {
+    Browser(Browser),
+    Line(Line),
+    Nobody,
+}
+
+impl Way {
+    /// Sets the new password this way, from a browser or application that does nothing else.
+    #[track_caller]
+    fn change(self, screens: &Screens, person: &Person) -> Changer {
+        let server = screens.app.server;
+        match self {
+            Way::Page => {
+                let mut browser = Browser::of(server, person);
+                let form = browser.account_form("/account/password");
+                browser.submit(&form.fill("current", &person.password).fill("new", NEW)).must_be(303);
+                Changer::Browser(browser)
+            }
+            Way::Bearer | Way::Cookies => {
+                let mut line = screens.sign_in(person, self == Way::Cookies);
+                let told = line.change_password(&person.password, NEW).must_be(200).json();
+                let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+                (line.access, line.refresh, line.csrf) =
+                    (text("access_token"), text("refresh_token"), text("csrf_token"));
+                Changer::Line(line)
+            }
+            Way::Operator => {
+                server.must(&["user", "set-password", &person.name, "--password-stdin"], NEW);
+                Changer::Nobody
+            }
+        }
+    }
+}
+
+/// `person` with the new password.
+fn renewed(person: &Person) -> Person {
+    Person { password: NEW.into(), ..person.clone() }
+}
+
+#[test]
+fn se_02_a_new_password_ends_everything_but_the_session_that_set_it() {
+    // red without any one line of app/account.rs, everything_else; or without the call in app/account.rs,
+    // set_new_password, or in app/admin/users.rs, set_password.
+    let server = default_server();
+    let screens = Screens::of(server);
+    for way in WAYS {
+        for format in ["jwt", "opaque"] {
+            let mut issued = Issued::all(App::add(server, Grants::All, &["--access-token", format]));
+            let person = issued.person.clone();
+            let mut lines = [screens.sign_in(&person, false), screens.sign_in(&person, true)];
+            let mut other = Browser::of(server, &person);
+            let changer = way.change(&screens, &person);
+            assert_eq!(issued.introspected(), [""; 0], "{way:?} {format}");
+            assert_eq!(issued.alive(), ["own"], "{way:?} {format}");
+            assert!(!other.is_signed_in(), "{way:?}");
+            for line in &mut lines {
+                assert!(!line.is_open(), "{way:?}");
+                assert_eq!(line.renew().status, 401, "{way:?}");
+            }
+            match changer {
+                Changer::Browser(mut browser) => assert!(browser.is_signed_in(), "who changed it goes on"),
+                Changer::Line(mut line) => {
+                    assert!(line.is_open(), "{way:?}: who changed it goes on");
+                    line.renew().must_be(200);
+                }
+                Changer::Nobody => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn se_02_what_the_changer_held_before_is_dead_too() {
+    // red without `before: Some(session)` in app/account.rs, set_new_password; or without RevokeFamiliesOf,
+    // everything_else there.
+    let server = default_server();
+    let screens = Screens::of(server);
+    let person = Person::add(server);
+    let mut browser = Browser::of(server, &person);
+    let mut copied = browser.clone();
+    let form = browser.account_form("/account/password");
+    browser.submit(&form.fill("current", &person.password).fill("new", NEW)).must_be(303);
+    assert!(!copied.is_signed_in());
+    for cookies in [false, true] {
+        let person = Person::add(server);
+        let mut line = screens.sign_in(&person, cookies);
+        let mut copied = line.clone();
+        line.change_password(&person.password, NEW).must_be(200);
+        assert!(!copied.is_open(), "cookies: {cookies}");
+        assert_eq!(copied.renew().status, 401, "cookies: {cookies}");
+    }
+}
+
+#[test]
+fn se_02_the_old_password_opens_nothing_and_the_new_one_everything() {
+    // red without SetPassword in app/account.rs, set_new_password, or in app/admin/users.rs, set_password.
+    let server = default_server();
+    let screens = Screens::of(server);
+    for way in WAYS {
+        let person = Person::add(server);
+        way.change(&screens, &person);
+        for (password, page_status, api_status) in [(person.password.as_str(), 422, 422), (NEW, 303, 200)] {
+            let mut browser = Browser::new(server);
+            let page = browser.get("/login");
+            assert_eq!(browser.log_in_on(&page, &person.name, password).status, page_status, "{way:?}");
+            let answer = screens.try_in(&mut Browser::new(server), (&person.name, password), false);
+            assert_eq!(answer.status, api_status, "{way:?} {}", answer.text());
+        }
+    }
+}
+
+/// A server on which a guesser's wait does not end while a test runs.
+fn slow_server() -> &'static Server {
+    Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")])
+}
+
+/// Guesses at the account until nobody unknown is heard there any more.
+#[track_caller]
+fn attack(server: &'static Server, person: &Person) {
+    heard(server, &[&person.name], |_, call| call);
+    let mut stranger = Browser::new(server);
+    let page = stranger.get("/login");
+    assert_eq!(stranger.log_in_on(&page, &person.name, &person.password).status, 429, "the account is under attack");
+}
+
+/// What signing in comes to in a browser that kept nothing but the cookie by which it is known.
+#[track_caller]
+fn by_device(known: &Browser, person: &Person) -> u16 {
+    let mut browser = Browser::new(known.server);
+    let cookie = known.jar.iter().find(|(name, _)| name.starts_with("device-")).expect("it is known");
+    browser.jar.keep(&format!("{}={}", cookie.0, cookie.1));
+    let page = browser.get("/login");
+    browser.log_in_on(&page, &person.name, &person.password).status
+}
+
+#[test]
+fn bf_05_no_browser_is_known_any_more_once_the_password_is_another_one() {
+    // red without the password in app/browser.rs, device_cookie.
+    let server = slow_server();
+    let screens = Screens::of(server);
+    for way in WAYS {
+        let person = Person::add(server);
+        let (before, line) = (Browser::of(server, &person), screens.sign_in(&person, true));
+        way.change(&screens, &person);
+        let person = renewed(&person);
+        let after = Browser::of(server, &person);
+        attack(server, &person);
+        assert_eq!(by_device(&before, &person), 429, "{way:?}: known by the old password");
+        assert_eq!(by_device(&line.browser, &person), 429, "{way:?}: the same by the account API");
+        assert_eq!(by_device(&after, &person), 303, "{way:?}: known by the new one");
+    }
+    server.kill();
+}
+
+#[test]
+fn bf_05_a_known_browser_is_known_to_one_account() {
+    // red without both the account's id and its password in app/browser.rs, device_cookie: either alone holds.
+    let server = slow_server();
+    let (person, mallory) = (Person::add(server), Person::add(server));
+    let (known, stranger) = (Browser::of(server, &person), Browser::of(server, &mallory));
+    attack(server, &person);
+    assert_eq!(by_device(&stranger, &person), 429);
+    assert_eq!(by_device(&known, &person), 303);
+    server.kill();
+}
+
+#[test]
+fn bf_05_where_a_password_was_changed_the_browser_stays_known() {
+    // red without remember_browser in app/account.rs, set_new_password.
+    let server = slow_server();
+    let screens = Screens::of(server);
+    for way in [Way::Page, Way::Cookies] {
+        let person = Person::add(server);
+        let browser = match way.change(&screens, &person) {
+            Changer::Browser(browser) => browser,
+            Changer::Line(line) => line.browser,
+            Changer::Nobody => continue,
+        };
+        let person = renewed(&person);
+        attack(server, &person);
+        assert_eq!(by_device(&browser, &person), 303, "{way:?}");
+    }
+    server.kill();
+}
+
+#[test]
+fn bf_05_a_browser_stays_known_when_its_owners_password_is_hashed_anew() {
+    // red if app/sign_in.rs, try_in, made the cookie of the hash that it had just replaced.
+    let server = slow_server();
+    let person = Person::add(server);
+    server.kill();
+    server.set("PORTIERE_HASH_ARGON2_PASSES", "3");
+    server.restart();
+    let known = Browser::of(server, &person);
+    attack(server, &person);
+    assert_eq!(by_device(&known, &person), 303);
+    server.kill();
+}

@@ -1,0 +1,175 @@
+//! Hashes of other systems, peppers, and what `hash` measures.
+
+use crate::support::*;
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const PASSWORD: &str = "correct horse 1";
+/// Of [`PASSWORD`], as Django stores it: slow enough to be kept until the next sign-in.
+const DJANGO: &str = "pbkdf2_sha256$1000$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlbteE/sweaLyNOQ=";
+/// Of [`PASSWORD`], as LDAP servers store it: too fast to be kept.
+const SSHA: &str = "{SSHA}CsaB3rS0+/WKJxYq0vZ36uYesYJzYWx0c2FsdA==";
+
+/// Somebody whose password another system hashed.
+fn import(server: &Server, hash: &str) -> Person {
+    let name = unique("imported");
+    server.must(&["user", "add", &name, "--password-hash-stdin"], hash);
+    Person { email: format!("{name}@example.test"), password: PASSWORD.into(), name }
+}
+
+fn signs_in(server: &'static Server, person: &Person) -> bool {
+    let mut browser = Browser::new(server);
+    let page = browser.get("/login");
+    browser.log_in_on(&page, &person.name, &person.password);
+    browser.is_signed_in()
+}
+
+/// What a command says when the server is stopped and no pepper is configured.
+fn without_pepper(server: &Server) -> Output {
+    server.command(&["user", "list"], "")
+}
+
+fn pepper(folder: &Path, name: &str) -> String {
+    let file = folder.join(name);
+    let made = run(folder, &["hash", "pepper", name, file.to_str().unwrap(), "--json"], "");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let told: Value = serde_json::from_str(&made.out).unwrap();
+    told["pepper"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn hashes_of_other_systems_sign_their_owners_in() {
+    // red without the formats in hasher/formats/django.rs and without `wrap` in app/passwords.rs.
+    let server = Server::leaked(&[]);
+    let bcrypt = "$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i";
+    let people =
+        [import(server, DJANGO), import(server, SSHA), Person { password: "x".repeat(72), ..import(server, bcrypt) }];
+    for person in &people {
+        let wrong = Person { password: "correct horse 2".into(), ..person.clone() };
+        assert!(!signs_in(server, &wrong), "{}", person.name);
+        assert!(signs_in(server, person), "{}", person.name);
+        assert!(signs_in(server, person), "{} once more, by the new hash", person.name);
+    }
+}
+
+#[test]
+fn a_hash_outside_the_limits_is_refused_with_the_parameter_that_is() {
+    let server = default_server();
+    let salt_and_tag = "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    for (hash, told) in [
+        (format!("$argon2id$v=19$m=2097152,t=1,p=1${salt_and_tag}"), "m"),
+        (format!("$argon2id$v=19$m=19456,t=65,p=1${salt_and_tag}"), "t"),
+        ("$2b$16$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i".to_owned(), "cost"),
+        (DJANGO.replace("$1000$", "$10000001$"), "iterations"),
+        ("plum".to_owned(), "hash"),
+    ] {
+        let refused = server.command(&["user", "add", &unique("never"), "--password-hash-stdin"], &hash);
+        assert_eq!(refused.code, 1, "{hash}");
+        assert!(refused.err.contains("the password hash") && refused.err.contains(told), "{hash}: {}", refused.err);
+        assert_eq!(refused.err.lines().count(), 1, "{}", refused.err);
+    }
+}
+
+/// Until everybody has a hash of today's policy, names cannot be told apart by time: answers leave at full steps.
+#[test]
+fn ue_02_while_a_hash_is_of_another_kind_every_refusal_takes_full_steps() {
+    // red without even_out in app/sign_in.rs, hash.
+    let server = Server::leaked(&[("PORTIERE_HASH_UPGRADE", "false")]);
+    let person = import(server, DJANGO);
+    let took = |login: &str| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        let begun = Instant::now();
+        browser.log_in_on(&page, login, "wrong wrong wrong");
+        begun.elapsed()
+    };
+    for login in [person.name.as_str(), "nobody-at-all"] {
+        let least = (0..3).map(|_| took(login)).min().unwrap();
+        assert!(least >= Duration::from_millis(50), "{login}: {least:?}");
+    }
+}
+
+#[test]
+fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed() {
+    // red without confirm_secrets in app/keyring.rs, prepare.
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (pepper(folder.path(), "p1"), pepper(folder.path(), "p2"));
+    let server = Server::leaked(&[("PORTIERE_HASH_PEPPERS", &first)]);
+    let person = import(server, DJANGO);
+    server.stop();
+    assert_eq!(without_pepper(server).code, 0, "nobody's hash needs it yet");
+
+    server.restart();
+    assert!(signs_in(server, &person));
+    server.stop();
+    let refused = without_pepper(server);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("pepper p1 is not configured, and 1 accounts"), "{}", refused.err);
+
+    // Another file of that name: noticed at start, not told people as a wrong password.
+    let other = format!("p1:{}", &second[3..]);
+    let config = folder.path().join("portiere.toml");
+    std::fs::write(&config, format!("[hash]\npeppers = [{other:?}]\n")).unwrap();
+    let refused = server.command(&["user", "list", "--config", config.to_str().unwrap()], "");
+    assert!(refused.code == 1 && refused.err.contains("another secret"), "{}", refused.err);
+
+    // Rotation: the new one first; after a sign-in nobody needs the old one.
+    server.set("PORTIERE_HASH_PEPPERS", &format!("{second},{first}"));
+    server.restart();
+    assert!(signs_in(server, &person));
+    server.set("PORTIERE_HASH_PEPPERS", &second);
+    server.stop();
+    server.restart();
+    assert!(signs_in(server, &person));
+    server.kill();
+}
+
+#[test]
+fn a_pepper_never_overwrites_a_file_and_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    pepper(folder.path(), "p1");
+    let file = folder.path().join("p1");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = std::fs::read(&file).unwrap();
+    assert_eq!(before.len(), 32);
+    let again = run(folder.path(), &["hash", "pepper", "p1", file.to_str().unwrap()], "");
+    assert_eq!(again.code, 1, "{}", again.out);
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn what_was_learnt_of_the_machine_is_kept_in_the_data_folder() {
+    let server = Server::leaked(&[]);
+    let file = server.data().join("hashing");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < end, "never written");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("lanes 1\nmachine ") && text.contains("argon2id m="), "{text}");
+    // Nonsense in it is measured anew, not an error.
+    server.stop();
+    std::fs::write(&file, "nonsense").unwrap();
+    server.restart();
+    server.kill();
+}
+
+#[test]
+fn tune_recommends_what_owasp_allows_and_says_what_others_choices_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let tuned = run(folder.path(), &["hash", "tune", "--target", "10s", "--memory", "16MiB", "--json"], "");
+    assert_eq!(tuned.code, 0, "{}", tuned.err);
+    let told: Value = serde_json::from_str(&tuned.out).unwrap();
+    let parameters = &told["recommended"]["parameters"];
+    assert!(parameters["memory_kib"].as_u64().unwrap() >= 7168 && told["recommended"]["in_time"] == true, "{told}");
+    let choices = told["choices"].as_array().unwrap();
+    let fits = |choice: &&Value| !choice["measured"].is_null();
+    assert!(choices.len() == 7 && (1..7).contains(&choices.iter().filter(fits).count()), "{told}");
+    for wrong in [["--target", "0s"], ["--target", "fast"], ["--memory", "12"], ["--memory", "1MiB"]] {
+        let refused = run(folder.path(), &[&["hash", "tune"][..], &wrong].concat(), "");
+        assert!([1, 2].contains(&refused.code) && refused.err.lines().count() == 1, "{wrong:?}: {}", refused.err);
+    }
+}
