@@ -54,6 +54,18 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def threads_cpu_seconds(pid: int) -> dict[str, float]:
+    """The same for the threads that live now, by name."""
+    found: dict[str, float] = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        text = (task / "stat").read_text()
+        name = text[text.index("(") + 1:text.rindex(")")]
+        fields = text.rpartition(")")[2].split()
+        spent = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        found[name] = found.get(name, 0) + spent
+    return found
+
+
 def has_symbol_table(binary: Path) -> bool:
     """Whether a 64-bit little-endian ELF file has a section of type SHT_SYMTAB."""
     data = binary.read_bytes()

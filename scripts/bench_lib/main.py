@@ -4,7 +4,7 @@ import argparse
 import shutil
 import sys
 
-from . import machine, measures
+from . import machine, measures, passwords
 from .figures import table, write
 from .growth import growth
 from .measures import REQUESTS, Bench
@@ -16,6 +16,9 @@ MEASURES = {
     "start": measures.start,
     "binary": measures.binary,
     "w1": measures.w1,
+    "overhead": passwords.overhead,
+    "light": passwords.light,
+    "hashes": passwords.hashes,
     "session": measures.session,
     **{name: measures.requests(name) for name in REQUESTS},
     "writers": measures.writers,

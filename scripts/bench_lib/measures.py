@@ -123,7 +123,7 @@ def w1(bench: Bench, place: Place) -> None:
                           f"pool alone {pools[vus][-1]:.1f}/s")
     for vus in (20, 200):
         rate, pool = statistics.median(rates[vus]), statistics.median(pools[vus])
-        bench.add(f"W1, {vus} users: share of the pool", shares[vus], "%", least=80, reports=reports[vus],
+        bench.add(f"W1, {vus} users: share of the pool", shares[vus], "%", least=75, reports=reports[vus],
                   reference=f"{rate:.1f} of {pool:.1f} hashes/s alone")
         setbacks = sum(report["failed"] + report["refused"] for report in reports[vus])
         bench.add(f"W1, {vus} users: failed or refused", [setbacks], "", most=0,

@@ -26,12 +26,13 @@ class Place:
     def __init__(self, folder: Path):
         self.folder, self.data = folder, folder / "data"
 
-    def make(self, users: int, sessions: int) -> "Place":
-        """From nothing: through the command line, then in bulk."""
+    def make(self, users: int, sessions: int, settings: dict[str, str] | None = None, stored: str | None = None) -> "Place":
+        """From nothing: through the command line, then in bulk. With `stored`, everybody's password was hashed elsewhere."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        with Server(self.data):
-            self._cli("user", "add", "template", "--email", "template@example.com", "--password-stdin", stdin=PASSWORD)
+        given, secret = ("--password-hash-stdin", stored) if stored else ("--password-stdin", PASSWORD)
+        with Server(self.data, settings):
+            self._cli("user", "add", "template", "--email", "template@example.com", given, stdin=secret)
             for name, options in CLIENTS.items():
                 made = json.loads(self._cli("client", "add", "--json", "--id", name, *options))
                 self.secret(name).touch(mode=0o600)

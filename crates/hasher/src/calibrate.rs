@@ -67,7 +67,8 @@ impl Calibration {
     /// # Errors
     /// [`BadCalibration`] for any other text; then there is nothing to do but to measure again.
     pub fn from_text(text: &str) -> Result<Self, BadCalibration> {
-        let mut lines = text.lines();
+        // A line ends with a line feed and nothing else: what is written is read as the same.
+        let mut lines = text.split_terminator('\n');
         let head = lines.next().filter(|line| *line == HEAD);
         let machine = head.and_then(|_| lines.next()?.strip_prefix("machine ")).ok_or(BadCalibration)?;
         let families = lines.map(|line| read(line).ok_or(BadCalibration)).collect::<Result<_, _>>()?;
@@ -337,6 +338,7 @@ mod tests {
             ("40000.0", ""),
             ("15000.5", "1 1 1 1 1 1 1 1"),
             (": ", " "),
+            ("15000.5", "15000.5\r"),
         ] {
             assert_eq!(Calibration::from_text(&good.replace(from, to)), Err(BadCalibration), "{from:?} to {to:?}");
         }

@@ -19,8 +19,10 @@ pub(crate) const MAX_TOGETHER: usize = argon2::MAX_TOGETHER;
 const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all kernels");
 /// Most families that are measured apart; an import with more parameter sets shares one rate.
 const MAX_FAMILIES: usize = 64;
-/// Weight of a new measurement in the moving mean: about the last fifteen batches count.
-const WEIGHT: f64 = 1.0 / 8.0;
+/// Weight of a new measurement in the moving mean: about the last thirty batches count.
+const WEIGHT: f64 = 1.0 / 16.0;
+/// What a calibration weighs against the first batches.
+const CALIBRATED: u32 = 8;
 /// Measurements under load after which a number of lanes is known.
 pub(crate) const SETTLED: u32 = 3;
 /// More lanes must pay at least this much: they cost memory, and patience.
@@ -222,7 +224,7 @@ impl Costs {
     pub(crate) fn settle(&mut self, family: Family, measured: &[Option<f64>]) {
         let mut paces = Paces::default();
         for (pace, nanos) in paces.with.iter_mut().zip(measured) {
-            *pace = nanos.map_or(Pace::default(), |nanos| Pace { nanos, samples: SETTLED, loaded: true });
+            *pace = nanos.map_or(Pace::default(), |nanos| Pace { nanos, samples: CALIBRATED, loaded: true });
         }
         if self.families.len() < MAX_FAMILIES || self.families.contains_key(&family) {
             self.families.insert(family, paces);

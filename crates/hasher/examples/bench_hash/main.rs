@@ -2,11 +2,11 @@
 //!
 //! `cargo run --release -p hasher --example bench_hash [-- NAME…]` measures in turn (A B A B), seven times: plain calls of
 //! the `argon2` or `bcrypt` crate on a thread for each core; `argon2-rust`, the fastest library for one password at a
-//! time, with a pooled hasher a thread; the pool as a server starts it, with what it learned the round before; and, every
-//! other round, pools with 1 to 6 lanes and no choice. It prints medians and half their range, the median of the ratios
-//! of neighbours, the pool's mean beside the best mean of a fixed number of lanes, the time of a single hash, the memory
-//! that was resident, and how late a light thread wakes while all cores hash. Names are those of the first column, in
-//! part: `19456`, `bcrypt`, `avx2`. A name takes about half a minute.
+//! time, with a pooled hasher a thread; the pool as a server starts it, with what it learned the round before; and pools
+//! with 1 to 6 lanes and no choice. It prints medians and half their range, the median of the ratios of neighbours (to the
+//! best fixed number of lanes, too), the time of a single hash, the memory that was resident, and how late a light thread
+//! wakes while all cores hash. Names are those of the first column, in part: `19456`, `bcrypt`, `avx2`. A name takes
+//! about half a minute.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report on the terminal is what this is for")]
 
 mod baseline;
@@ -17,7 +17,7 @@ use std::{
     num::NonZeroUsize,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -28,7 +28,7 @@ use report::{Row, median, percentile};
 use tokio::{runtime::Runtime, task::JoinSet};
 
 const ROUNDS: usize = 7;
-const ROUND: Duration = Duration::from_millis(420);
+const ROUND: Duration = Duration::from_millis(350);
 /// Hashes of each contestant that are timed alone.
 const SINGLES: usize = 41;
 /// Most lanes of the pools with a fixed number of them.
@@ -159,11 +159,11 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
         // Each round in another order: what comes before may matter. And each pool in memory that the one before it had.
         for turn in 0..=LANES {
             let lanes = (turn + round) % (LANES + 1);
-            if lanes > 0 && round % 2 == 0 {
+            if lanes > 0 {
                 let pool = case.fixed(&machine, lanes)?;
                 row.fixed[lanes - 1].push(runtime.block_on(load(&pool, &stored, ROUND))?);
                 runtime.block_on(pool.stop());
-            } else if lanes == 0 {
+            } else {
                 let pool = Hasher::start(case.settings(Some(known))?)?;
                 row.pool.push(runtime.block_on(load(&pool, &stored, ROUND))?);
                 row.lanes = case.lanes_of(&pool);
@@ -190,28 +190,25 @@ impl Case {
     }
 }
 
-/// Hashes a second with more callers than can run, counted in the middle of a steady state.
+/// Hashes a second with more callers than can run, once all memory is there: from the end of one batch to the end of
+/// another, about `span` later.
 async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f64, Box<dyn Error>> {
-    let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let over = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
     for host in 0..(4 * LANES * cores()) as u8 {
-        let (hasher, stored, over, done) = (hasher.clone(), stored.clone(), over.clone(), done.clone());
+        let (hasher, stored, over) = (hasher.clone(), stored.clone(), over.clone());
         let key = FairKey::new("main", [192, 0, 2, host].into());
         callers.spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 hasher.verify(&key, &stored, PASSWORD).await?;
-                done.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<(), hasher::Refusal>(())
         });
     }
-    // Until all memory is there.
-    while hasher.state().batches_total < 2 * cores() as u64 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let (begun, before) = (Instant::now(), done.load(Ordering::Relaxed));
+    let batches = || hasher.state().batches_total;
+    let (begun, before) = end_of_batch(hasher, batches() + 2 * cores() as u64).await;
     tokio::time::sleep(span).await;
-    let rate = (done.load(Ordering::Relaxed) - before) as f64 / begun.elapsed().as_secs_f64();
+    let (ended, after) = end_of_batch(hasher, batches() + 1).await;
     over.store(true, Ordering::Relaxed);
     callers.abort_all();
     while let Some(caller) = callers.join_next().await {
@@ -225,7 +222,18 @@ async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f
     while hasher.state().running > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    Ok(rate)
+    Ok((after - before) as f64 / (ended - begun).as_secs_f64())
+}
+
+/// When so many batches were done, and how many hashes that were.
+async fn end_of_batch(hasher: &Hasher, batches: u64) -> (Instant, u64) {
+    loop {
+        let state = hasher.state();
+        if state.batches_total >= batches {
+            return (Instant::now(), state.done_total);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Median times of one hash on a pool with nothing else to do, and of one by `argon2-rust`, in turn.

@@ -54,7 +54,8 @@ impl Row {
         );
         let means: Vec<_> = self.fixed.iter().map(|rates| mean(rates)).collect();
         let fixed: Vec<_> = means.iter().map(|rate| format!("{rate:.0}")).collect();
-        let of_best = mean(&self.pool) / means.iter().copied().fold(0.0, f64::max);
+        let best = self.fixed.iter().max_by(|one, other| mean(one).total_cmp(&mean(other)));
+        let of_best = best.map_or(0.0, |best| over(best));
         println!(
             "    lanes: {}, then {}: {:.0} /s; 1, 2, …: {} /s; {:.0} % of the best",
             self.calibrated_lanes,

@@ -37,12 +37,12 @@ const IDLE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(5);
 
 /// How far apart commits begin while several callers write.
-const PACE: Duration = Duration::from_millis(1);
+const PACE: Duration = Duration::from_millis(2);
 
 /// So many share a commit well enough: those who were just answered ask again while it runs.
 const ENOUGH: usize = 16;
 
-/// How long the writer sleeps between two looks at the queue; the system adds about as much.
+/// How long the writer sleeps between two looks at a queue that fills fast; the system adds about as much.
 const NAP: Duration = Duration::from_micros(20);
 
 pub(super) struct Writer {
@@ -141,9 +141,14 @@ impl Writer {
         if self.last_group <= 1 && group.batches.len() <= 1 {
             return other;
         }
-        // Asleep rather than listening: each arrival would wake the thread.
-        while other.is_none() && group.batches.len() < ENOUGH.min(self.group_limit) && self.began.elapsed() < PACE {
-            thread::sleep(NAP);
+        // Asleep rather than listening: each arrival would wake the thread. Where many write, enough have soon come.
+        let many = self.last_group >= ENOUGH;
+        while other.is_none() && group.batches.len() < ENOUGH.min(self.group_limit) {
+            let rest = PACE.saturating_sub(self.began.elapsed());
+            if rest < NAP {
+                break;
+            }
+            thread::sleep(if many { NAP } else { rest });
             other = self.drain(group);
         }
         other
