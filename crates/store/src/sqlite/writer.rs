@@ -37,7 +37,7 @@ const IDLE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(5);
 
 /// How far apart commits begin while several callers write.
-const PACE: Duration = Duration::from_millis(2);
+const PACE: Duration = Duration::from_millis(1);
 
 /// So many share a commit well enough: those who were just answered ask again while it runs.
 const ENOUGH: usize = 16;
