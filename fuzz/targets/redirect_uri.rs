@@ -9,6 +9,13 @@ use rules::oauth::{
     redirect::{Verified, origin},
     registration::{redirect_problem, resource_problem},
 };
+use rules::realm::{Realm, Settings};
+
+static REALM: LazyLock<Realm> = LazyLock::new(|| Realm {
+    id: "main".into(),
+    issuer: "https://login.example.com".to_owned(),
+    settings: Settings::default(),
+});
 
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     let registered = serde_json::json!({
@@ -36,7 +43,7 @@ fn host(origin: &str) -> &str {
 
 fuzz_target!(|text: &str| {
     let (registered, asked) = text.split_once('\n').unwrap_or((text, text));
-    resource_problem(asked);
+    resource_problem(asked, &REALM);
     if redirect_problem(registered, true).is_some() {
         return;
     }

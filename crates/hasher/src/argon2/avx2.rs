@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use super::{
     block::Block,
     fill::{Kernel, Step},
+    x86::{self, Blocks},
 };
 
 /// The kernel for CPUs with AVX2; a value exists only where that was detected.
@@ -30,32 +31,21 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     fn compress(self, memory: &mut [Block], step: Step) -> u64 {
-        let Step { previous, reference, target, merge } = step;
-        assert!(previous < memory.len() && reference < memory.len() && target < memory.len());
-        assert!(previous != target && reference != target);
-        let memory = memory.as_mut_ptr();
-        // SAFETY: `self` proves AVX2. All three indices lie within the slice, and the one written is none of those that
-        // are only read.
-        #[allow(unsafe_code, reason = "three blocks of one slice, one of them written")]
+        let Blocks { previous, reference, target } = Blocks::of(memory, step);
+        // SAFETY: `self` proves AVX2.
+        #[allow(unsafe_code, reason = "a function that needs AVX2")]
         unsafe {
-            if merge {
-                compress::<true>(&*memory.add(previous), &*memory.add(reference), &mut *memory.add(target))
+            if step.merge {
+                compress::<true>(previous, reference, target)
             } else {
-                compress::<false>(&*memory.add(previous), &*memory.add(reference), &mut *memory.add(target))
+                compress::<false>(previous, reference, target)
             }
         }
     }
 
     #[inline(always)]
     fn prefetch(self, memory: &[Block], block: usize) {
-        let start = memory.as_ptr().wrapping_add(block).cast::<i8>();
-        for line in 0..Block::BYTES / 64 {
-            // SAFETY: a prefetch of any address has no effect but on the caches.
-            #[allow(unsafe_code, reason = "prefetch is a hint, but takes a pointer")]
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line));
-            }
-        }
+        x86::prefetch(memory, block);
     }
 }
 

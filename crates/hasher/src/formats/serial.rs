@@ -27,27 +27,14 @@ pub enum Digest {
 /// Runs `$body` with `$hash` standing for the type that computes the digest.
 macro_rules! with_digest {
     ($digest:expr, $hash:ident => $body:expr) => {
+        with_digest!($digest, $hash => $body, Md5 Sha1 Sha256 Sha384 Sha512)
+    };
+    ($digest:expr, $hash:ident => $body:expr, $($name:ident)+) => {
         match $digest {
-            Digest::Md5 => {
-                type $hash = Md5;
+            $(Digest::$name => {
+                type $hash = $name;
                 $body
-            }
-            Digest::Sha1 => {
-                type $hash = Sha1;
-                $body
-            }
-            Digest::Sha256 => {
-                type $hash = Sha256;
-                $body
-            }
-            Digest::Sha384 => {
-                type $hash = Sha384;
-                $body
-            }
-            Digest::Sha512 => {
-                type $hash = Sha512;
-                $body
-            }
+            })+
         }
     };
 }

@@ -228,22 +228,7 @@ pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), crate:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::{Role, user::Profile};
-
-    fn user(id: &str) -> User {
-        User {
-            id: id.into(),
-            username: id.into(),
-            email: None,
-            email_verified: false,
-            profile: Profile::empty(),
-            password: None,
-            role: Role::Member,
-            disabled_at: None,
-            created: Time(0),
-            updated: Time(0),
-        }
-    }
+    use crate::people::user::tests::person as user;
 
     fn enter_as(user: &User, before: Option<&Session>, now: Time, seed: u8) -> Decision<Started, Refused> {
         let entry = Entry { user, method: Method::Password, before, origin: &Origin::default() };

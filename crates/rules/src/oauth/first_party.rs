@@ -111,7 +111,7 @@ mod tests {
     use crate::oauth::family::{Family, RefreshToken, Sealing};
     use crate::oauth::token::Access;
     use crate::oauth::{refresh, userinfo};
-    use crate::people::{Role, user::Profile};
+    use crate::people::user::tests::person;
     use crate::realm::Settings;
 
     const NOW: Time = Time(1_000_000);
@@ -126,18 +126,7 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            let user = User {
-                id: "u1".into(),
-                username: "ada".into(),
-                email: None,
-                email_verified: false,
-                profile: Profile::empty(),
-                password: None,
-                role: Role::Member,
-                disabled_at: None,
-                created: Time(0),
-                updated: Time(0),
-            };
+            let user = person("u1");
             let origin = Origin::default();
             let entry = Entry { user: &user, method: Method::Password, before: None, origin: &origin };
             let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32]));

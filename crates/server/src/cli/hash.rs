@@ -63,8 +63,10 @@ fn target(text: &str) -> Result<Duration, String> {
     if fits { Ok(found) } else { Err("must be between 1ms and 10s".to_owned()) }
 }
 
+/// As in the configuration, and with a letter alone as most tools take it.
 fn memory(text: &str) -> Result<Size, String> {
-    Size::parse(&Raw::Word(text.to_owned()))
+    let whole = if text.ends_with(['K', 'M', 'G']) { format!("{text}iB") } else { text.to_owned() };
+    Size::parse(&Raw::Word(whole))
 }
 
 impl Command {

@@ -160,7 +160,7 @@ fn what_was_learnt_of_the_machine_is_kept_in_the_data_folder() {
 #[test]
 fn tune_recommends_what_owasp_allows_and_says_what_others_choices_cost() {
     let folder = tempfile::tempdir().unwrap();
-    let tuned = run(folder.path(), &["hash", "tune", "--target", "10s", "--memory", "16MiB", "--json"], "");
+    let tuned = run(folder.path(), &["hash", "tune", "--target", "10s", "--memory", "16M", "--json"], "");
     assert_eq!(tuned.code, 0, "{}", tuned.err);
     let told: Value = serde_json::from_str(&tuned.out).unwrap();
     let parameters = &told["recommended"]["parameters"];

@@ -1,0 +1,45 @@
+//! What the kernels of x86-64 have in common.
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+use super::{block::Block, fill::Step};
+
+/// The blocks of a step: two to read, which may be one, and another to write.
+pub(super) struct Blocks<'a> {
+    pub(super) previous: &'a Block,
+    pub(super) reference: &'a Block,
+    pub(super) target: &'a mut Block,
+}
+
+impl<'a> Blocks<'a> {
+    #[inline(always)]
+    pub(super) fn of(memory: &'a mut [Block], step: Step) -> Self {
+        let Step { previous, reference, target, .. } = step;
+        assert!(previous < memory.len() && reference < memory.len() && target < memory.len());
+        assert!(previous != target && reference != target);
+        let memory = memory.as_mut_ptr();
+        // SAFETY: all three lie within the slice, which is borrowed for as long as they are, and the one that is written is
+        // none of those that are only read.
+        #[allow(unsafe_code, reason = "three blocks of one slice, one of them written")]
+        unsafe {
+            Blocks {
+                previous: &*memory.add(previous),
+                reference: &*memory.add(reference),
+                target: &mut *memory.add(target),
+            }
+        }
+    }
+}
+
+/// Asks for a block before it is needed.
+#[inline(always)]
+pub(super) fn prefetch(memory: &[Block], block: usize) {
+    let start = memory.as_ptr().wrapping_add(block).cast::<i8>();
+    for line in 0..Block::BYTES / 64 {
+        // SAFETY: a prefetch of any address has no effect but on the caches.
+        #[allow(unsafe_code, reason = "prefetch is a hint, but takes a pointer")]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line));
+        }
+    }
+}
