@@ -16,6 +16,7 @@ use rules::people::names::{BadName, Email};
 use rules::secret::Secret;
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
+use store::tables::sessions::WithUser;
 use store::tables::users::ById;
 use store::tables::{consents, sessions};
 use zeroize::Zeroizing;
@@ -57,6 +58,8 @@ pub enum NotChanged {
     Current(Refusal),
     /// The new one will not do.
     New(Weak),
+    /// The session ended meanwhile, or goes on under another cookie.
+    SignedOut,
 }
 
 /// What a profile form holds: standard claims by name, and the address.
@@ -156,17 +159,23 @@ impl App {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };
-        if let Err(refusal) = self.knows_password(pledge, user, &typed.current, browser).await? {
-            return Ok(Err(NotChanged::Current(refusal)));
-        }
-        let password = self.hash_new(&new, browser).await?;
-        let changed = &User { password: Some(password.clone()), ..user.clone() };
-        let password = &password;
+        let user = &match self.knows_password(pledge, user, &typed.current, browser).await? {
+            Ok(proved) => proved,
+            Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
+        };
+        let password = &self.hash_new(&new, browser).await?;
         let reply = self
             .settle(|now, fresh| async move {
+                let found = self.ask(WithUser(Some(&session.id))).await?;
+                let found = match self.still(found, (session, user), now) {
+                    Ok(found) => found,
+                    Err(why) => return Ok(Decision::refuse(why)),
+                };
+                let changed = User { password: Some(password.clone()), ..found };
                 let (method, before) = (Method::Password, Some(session));
-                let entry = Entry { user: changed, method, before, origin: &browser.origin };
+                let entry = Entry { user: &changed, method, before, origin: &browser.origin };
                 let entered = enter(&entry, &self.realm.settings, now, &fresh);
+                let Ok(started) = entered.reply else { return Ok(Decision::refuse(NotChanged::SignedOut)) };
                 let change = Change::SetPassword {
                     user: user.id.clone(),
                     seen: user.password.clone(),
@@ -176,13 +185,29 @@ impl App {
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
                 let changes = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
-                let wrong = NotChanged::Current(Refusal::Wrong);
-                Ok(Decision { changes, reply: entered.reply.map_err(|_| wrong) })
+                Ok(Decision { changes, reply: Ok((started, changed)) })
             })
             .await?;
         match reply {
             Err(why) => Ok(Err(why)),
-            Ok(started) => Ok(Ok(Changed { started, device: self.remember_browser(browser, changed)? })),
+            Ok((started, changed)) => Ok(Ok(Changed { started, device: self.remember_browser(browser, &changed)? })),
+        }
+    }
+
+    /// Somebody as they are now, if they are still signed in by `session` and their password is still the one that was
+    /// verified: nothing of them was held while it was hashed.
+    fn still(
+        &self,
+        found: Option<(Session, User)>,
+        (session, verified): (&Session, &User),
+        now: Time,
+    ) -> Result<User, NotChanged> {
+        match found {
+            Some((_, user)) if user.password != verified.password => Err(NotChanged::Current(Refusal::Wrong)),
+            Some((found, user)) if found.handle == session.handle && found.is_live(&self.realm.settings, now) => {
+                Ok(user)
+            }
+            _ => Err(NotChanged::SignedOut),
         }
     }
 

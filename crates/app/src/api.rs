@@ -7,7 +7,7 @@ use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::jobs::to_the_end;
 use crate::sign_in::{SignedIn, Typed};
-use crate::sign_up::{NewPerson, Problem};
+use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::token::Handed;
 use crate::{App, Fault};
 use rules::id::FamilyId;
@@ -127,7 +127,8 @@ impl App {
         to_the_end(|pledge| async move {
             match app.make_account(&pledge, app.own_flow(), &typed, &browser).await? {
                 Ok(signed_in) => app.hand_over(&client, signed_in, &browser).await,
-                Err(problems) => Ok(Err(NotIn::Person(problems))),
+                Err(NotMade::Wait(wait)) => Ok(Err(NotIn::Attempt(Refusal::Wait(wait)))),
+                Err(NotMade::Problems(problems)) => Ok(Err(NotIn::Person(problems))),
             }
         })
         .await

@@ -34,7 +34,9 @@ impl Keyring {
         let derive = |label: &str| mac(master, &[b"portiere", label.as_bytes()]);
         let broken = |_| Fault::Broken("the master key cannot be used".into());
         Ok(Keyring {
-            seal: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &derive("signing keys")).map_err(broken)?),
+            seal: LessSafeKey::new(
+                UnboundKey::new(&AES_256_GCM, &*Zeroizing::new(derive("signing keys"))).map_err(broken)?,
+            ),
             sealing: Sealing { tag: derive("refresh tag"), grace: derive("refresh grace") },
             flow: Zeroizing::new(derive("flow")),
             lookup: Zeroizing::new(derive("lookup")),

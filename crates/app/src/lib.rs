@@ -72,7 +72,7 @@ impl App {
             clock,
             cache: Cache::new(),
             turnstile: Turnstile::new(),
-            evening: Evening::new(),
+            evening: Evening::default(),
         }))
     }
 }

@@ -10,6 +10,7 @@ use rules::people::Role;
 use rules::secret::{Handle, Secret};
 use rules::{Decision, Span};
 use store::tables::realms::SetupLink;
+use store::tables::sessions::WithUser;
 use store::tables::users::Owner;
 
 /// How long a set-up link is good.
@@ -24,6 +25,15 @@ pub enum Refused {
     Link,
     /// Something that was typed will not do.
     Problems(Vec<Problem>),
+}
+
+/// The owner is there, and signed in.
+#[derive(Debug)]
+pub struct SetUp {
+    /// The session and its cookie.
+    pub started: Started,
+    /// The cookie by which this browser is known from now on.
+    pub device: Option<Secret>,
 }
 
 impl App {
@@ -59,7 +69,7 @@ impl App {
         link: &str,
         typed: &NewPerson,
         browser: &Browser,
-    ) -> Result<Result<Started, Refused>, Fault> {
+    ) -> Result<Result<SetUp, Refused>, Fault> {
         let link = Handle::of(link);
         if self.has_owner().await? {
             return Ok(Err(Refused::Done));
@@ -74,29 +84,38 @@ impl App {
             Err(problems) => return Ok(Err(Refused::Problems(problems))),
         };
         let person = &person;
-        self.settle(|now, fresh| async move {
-            let (owner, known, taken) = self.ask((Owner, SetupLink, person.by_name())).await?;
-            if owner.is_some() {
-                return Ok(Decision::refuse(Refused::Done));
-            }
-            if !known.is_some_and(|(known, expires)| known == link && !expires.has_come(now)) {
-                return Ok(Decision::refuse(Refused::Link));
-            }
-            if taken.is_some() {
-                return Ok(Decision::refuse(Refused::Problems(vec![Problem::NameTaken])));
-            }
-            let user = person.user(now, &fresh);
-            let entry = Entry { user: &user, method: Method::Setup, before: None, origin: &browser.origin };
-            let entered = enter(&entry, &self.realm.settings, now, &fresh);
-            let made = vec![
-                Change::UseSetup { link, now },
-                Change::ClaimOwner(user.id.clone()),
-                Change::AddUser(Box::new(user.clone())),
-                Change::Record(Event::new(Kind::SetUp, now).user(&user.id).address(&browser.origin.address)),
-            ];
-            let changes = made.into_iter().chain(entered.changes).collect();
-            Ok(Decision { changes, reply: entered.reply.map_err(|_| Refused::Link) })
-        })
-        .await
+        let made = self
+            .settle(|now, fresh| async move {
+                let sid = browser.session.as_ref().map(|cookie| &cookie.id);
+                let (owner, known, taken, before) =
+                    self.ask((Owner, SetupLink, person.by_name(), WithUser(sid))).await?;
+                if owner.is_some() {
+                    return Ok(Decision::refuse(Refused::Done));
+                }
+                if !known.is_some_and(|(known, expires)| known == link && !expires.has_come(now)) {
+                    return Ok(Decision::refuse(Refused::Link));
+                }
+                if taken.is_some() {
+                    return Ok(Decision::refuse(Refused::Problems(vec![Problem::NameTaken])));
+                }
+                let user = person.user(now, &fresh);
+                let before = self.prove(browser, before, now).map(|(session, _)| session);
+                let (before, origin) = (before.as_ref(), &browser.origin);
+                let entry = Entry { user: &user, method: Method::Setup, before, origin };
+                let entered = enter(&entry, &self.realm.settings, now, &fresh);
+                let made = vec![
+                    Change::UseSetup { link, now },
+                    Change::ClaimOwner(user.id.clone()),
+                    Change::AddUser(Box::new(user.clone())),
+                    Change::Record(Event::new(Kind::SetUp, now).user(&user.id).address(&browser.origin.address)),
+                ];
+                let changes = made.into_iter().chain(entered.changes).collect();
+                Ok(Decision { changes, reply: entered.reply.map(|started| (started, user)).map_err(|_| Refused::Link) })
+            })
+            .await?;
+        match made {
+            Err(refused) => Ok(Err(refused)),
+            Ok((started, user)) => Ok(Ok(SetUp { started, device: self.remember_browser(browser, &user)? })),
+        }
     }
 }

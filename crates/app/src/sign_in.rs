@@ -4,8 +4,9 @@ use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
 use crate::flow::{Flow, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
+use crate::passwords::read;
 use crate::{App, Fault};
-use hasher::{FairKey, Stored, Verified};
+use hasher::{FairKey, Verified};
 use rules::decision::Change;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge};
 use rules::login::password::Password;
@@ -182,9 +183,11 @@ impl App {
                 self.hasher.decoy(&key, salt, password.as_ref().map_or(b"", |password| password.as_bytes())).await
             }
         };
-        self.even_out(begun).await;
         match verified {
-            Ok(verified) => Ok(Ok(verified)),
+            Ok(verified) => {
+                self.even_out(begun).await;
+                Ok(Ok(verified))
+            }
             Err(refusal) => {
                 // Nothing was tried, so nothing failed.
                 self.settle(
@@ -250,65 +253,33 @@ impl App {
         if self.known_device(browser, user).is_some() {
             return Ok(None);
         }
-        let seed = crate::entropy::bytes()?;
-        let mut name = [0; 16];
-        name.copy_from_slice(&seed[..16]);
-        Ok(Some(self.device_cookie(user, &name)))
+        Ok(Some(self.device_cookie(user, &crate::entropy::salt()?)))
     }
 
-    /// Whether somebody who is signed in knows their password; counted like an attempt to sign in.
+    /// Whether somebody who is signed in knows their password; counted like an attempt to sign in. Gives them as they
+    /// were when it was verified.
     pub(crate) async fn knows_password(
         &self,
         pledge: &Pledge,
         user: &User,
         password: &[u8],
         browser: &Browser,
-    ) -> Result<Result<(), Refusal>, Fault> {
-        let attempt = self.attempt(&user.username, password, browser).await?;
+    ) -> Result<Result<User, Refusal>, Fault> {
+        let mut attempt = self.attempt(&user.username, password, browser).await?;
+        attempt.user = attempt.user.filter(|found| found.id == user.id);
         let matches = match self.hash(pledge, &attempt).await? {
-            Ok(proof) => proof.ok && attempt.user.as_ref().is_some_and(|found| found.id == user.id),
+            Ok(proof) => proof.ok,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let counters = attempt.counters;
-        self.settle(|now, _| async move {
-            let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
-            Ok(confirm(&after, &self.realm.settings, now))
-        })
-        .await
-    }
-
-    /// Stores a password that was just proved as today's policy wants it, and gives its owner as they are then. That it
-    /// fails never fails a sign-in.
-    async fn rehashed(&self, user: User, password: &[u8], browser: &Browser) -> User {
-        match self.rehash(&user, password, browser).await {
-            Ok(stored) => User { password: stored.or(user.password), ..user },
-            Err(fault) => {
-                tracing::debug!(%fault, "a password was not hashed again");
-                user
-            }
-        }
-    }
-
-    /// The stored password as it is now; `None` where it was not hashed at all.
-    async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
-        let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
-        let Some(stored) = read(seen) else { return Ok(None) };
-        let seed = crate::entropy::bytes()?;
-        let mut salt = [0; 16];
-        salt.copy_from_slice(&seed[..16]);
-        let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
-        let kept = self
+        let known = self
             .settle(|now, _| async move {
-                let found = self.ask(users::ById(&user.id)).await?.and_then(|user| user.password);
-                if found.as_ref() != Some(seen) {
-                    // A parallel sign-in was faster, or it is another password by now.
-                    return Ok(Decision::refuse(found));
-                }
-                let (user, seen, password) = (user.id.clone(), found, hashed.clone());
-                Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at: now }))
+                let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
+                Ok(confirm(&after, &self.realm.settings, now))
             })
             .await?;
-        Ok(kept.map_or_else(|other| other, Some))
+        // Without an account nothing matches.
+        Ok(known.map(|()| attempt.user.unwrap_or_else(|| user.clone())))
     }
 }
 
@@ -336,9 +307,4 @@ impl App {
     pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         self.seal(flow, browser)
     }
-}
-
-/// A stored hash. One that cannot be read is nobody's password, and somebody has to look at the database.
-fn read(stored: &str) -> Option<Stored> {
-    stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
 }

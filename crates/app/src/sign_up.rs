@@ -41,8 +41,15 @@ pub enum Problem {
     Password(Weak),
     /// Somebody has that name.
     NameTaken,
-    /// Too many accounts were made from that address: wait so long.
+}
+
+/// Why no account was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotMade {
+    /// Too many were made from that address: wait so long. Nothing that was typed was looked at.
     Wait(Span),
+    /// Something that was typed will not do.
+    Problems(Vec<Problem>),
 }
 
 /// A person who could be made: everything judged, the password hashed.
@@ -126,10 +133,7 @@ impl App {
 
     /// Hashes a new password with fresh salt.
     pub(crate) async fn hash_new(&self, password: &Acceptable, browser: &Browser) -> Result<String, Fault> {
-        let seed = entropy::bytes()?;
-        let mut salt = [0; 16];
-        salt.copy_from_slice(&seed[..16]);
-        Ok(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), salt).await?)
+        Ok(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?).await?)
     }
 
     /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that
@@ -139,7 +143,7 @@ impl App {
         flow: Flow,
         typed: NewPerson,
         browser: &Browser,
-    ) -> Result<Result<SignedIn, Vec<Problem>>, Fault> {
+    ) -> Result<Result<SignedIn, NotMade>, Fault> {
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move { app.make_account(&pledge, flow, &typed, &browser).await }).await
     }
@@ -151,15 +155,15 @@ impl App {
         flow: Flow,
         typed: &NewPerson,
         browser: &Browser,
-    ) -> Result<Result<SignedIn, Vec<Problem>>, Fault> {
+    ) -> Result<Result<SignedIn, NotMade>, Fault> {
         let address = self.address_counter("sign-up", browser);
         let seen = self.ask(counters::Of(address)).await?;
         if let Err(wait) = sign_up::admits(seen, &self.realm.settings.throttle, self.clock.now()) {
-            return Ok(Err(vec![Problem::Wait(wait)]));
+            return Ok(Err(NotMade::Wait(wait)));
         }
         let person = match self.new_person(typed, Role::Member, browser).await? {
             Ok(person) => person,
-            Err(problems) => return Ok(Err(problems)),
+            Err(problems) => return Ok(Err(NotMade::Problems(problems))),
         };
         let person = &person;
         let made = self
@@ -174,7 +178,7 @@ impl App {
             })
             .await?;
         match made {
-            Err(sign_up::Taken) => Ok(Err(vec![Problem::NameTaken])),
+            Err(sign_up::Taken) => Ok(Err(NotMade::Problems(vec![Problem::NameTaken]))),
             Ok((started, user)) => {
                 let device = self.remember_browser(browser, &user)?;
                 Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))

@@ -33,23 +33,32 @@ impl Arena {
         Arena { mapping: None }
     }
 
-    /// `count` blocks with any content. Grows by mapping anew, never shrinks.
+    /// `count` blocks with any content. Grows by mapping anew.
     ///
     /// # Errors
     /// [`Fault`] when the system refuses the memory. The arena is empty then.
     pub fn blocks(&mut self, count: usize) -> Result<&mut [Block], Fault> {
         if self.mapping.as_ref().is_none_or(|mapping| mapping.len() < count) {
             // The old one goes first: both at once might exceed what the machine may give.
-            self.release();
+            self.mapping = None;
             self.mapping = Some(system::Mapping::new(count)?);
         }
         let mapping = self.mapping.as_mut().ok_or(Fault)?;
         Ok(&mut mapping.blocks()[..count])
     }
 
-    /// Gives everything back to the system, which wipes it. The next job maps it again.
-    pub fn release(&mut self) {
-        self.mapping = None;
+    /// How many blocks it holds.
+    pub fn len(&self) -> usize {
+        self.mapping.as_ref().map_or(0, system::Mapping::len)
+    }
+
+    /// Gives what lies beyond `count` blocks back to the system, which wipes it; with some more of it where a huge page
+    /// would be cut, which the system would not free.
+    pub fn keep(&mut self, count: usize) {
+        match &mut self.mapping {
+            Some(mapping) if count > 0 => mapping.keep(count),
+            _ => self.mapping = None,
+        }
     }
 }
 
@@ -64,8 +73,11 @@ mod system {
 
     /// The size of a huge page of x86-64, and of aarch64 with 4 KiB pages. With others the alignment does no harm.
     const HUGE_PAGE: usize = 2 << 20;
+    /// Whole pages, whatever their size.
+    const PAGES: usize = 64 << 10;
 
-    /// Anonymous memory, aligned to huge pages and backed by them where the kernel has some.
+    /// Anonymous memory, aligned to huge pages and backed by them where the kernel has some. The rest, which is smaller
+    /// than one, is not: a whole one would be resident beyond what was asked for, and counted against no ceiling.
     pub(super) struct Mapping {
         start: NonNull<Block>,
         bytes: usize,
@@ -76,7 +88,7 @@ mod system {
 
     impl Mapping {
         pub(super) fn new(blocks: usize) -> Result<Self, Fault> {
-            let bytes = blocks.checked_mul(Block::BYTES).and_then(|bytes| bytes.checked_next_multiple_of(HUGE_PAGE));
+            let bytes = blocks.checked_mul(Block::BYTES).and_then(|bytes| bytes.checked_next_multiple_of(PAGES));
             let bytes = bytes.filter(|&bytes| bytes > 0 && bytes < isize::MAX as usize - HUGE_PAGE).ok_or(Fault)?;
             let whole = bytes + HUGE_PAGE;
             // SAFETY: a new mapping wherever the kernel likes: no existing memory is touched.
@@ -90,9 +102,13 @@ mod system {
             unmap(raw, before);
             unmap(start.wrapping_add(bytes), whole - before - bytes);
             let start = NonNull::new(start.cast::<Block>()).ok_or(Fault)?;
-            for advice in [Advice::LinuxHugepage, Advice::LinuxDontDump, Advice::LinuxDontFork] {
+            let huge = bytes / HUGE_PAGE * HUGE_PAGE;
+            let advices =
+                [(Advice::LinuxHugepage, huge), (Advice::LinuxDontDump, bytes), (Advice::LinuxDontFork, bytes)];
+            for (advice, bytes) in advices {
                 // A kernel that knows no huge pages refuses; everything works without, only slower.
-                // SAFETY: the range is the mapping made above, and none of these changes what it reads as here.
+                // SAFETY: the range begins with the mapping made above and is no longer, and none of these changes what
+                // it reads as here.
                 let _ = unsafe { madvise(start.as_ptr().cast::<c_void>(), bytes, advice) };
             }
             Ok(Mapping { start, bytes })
@@ -110,6 +126,17 @@ mod system {
         }
     }
 
+    impl Mapping {
+        /// Gives back what lies beyond so many blocks, in whole huge pages.
+        pub(super) fn keep(&mut self, blocks: usize) {
+            let bytes = blocks.saturating_mul(Block::BYTES).checked_next_multiple_of(HUGE_PAGE);
+            if let Some(bytes) = bytes.filter(|bytes| *bytes < self.bytes) {
+                unmap(self.start.as_ptr().cast::<u8>().wrapping_add(bytes), self.bytes - bytes);
+                self.bytes = bytes;
+            }
+        }
+    }
+
     impl Drop for Mapping {
         fn drop(&mut self) {
             unmap(self.start.as_ptr().cast(), self.bytes);
@@ -119,7 +146,7 @@ mod system {
     /// Gives `bytes` from `start` back, a part of a mapping that nothing refers to any more.
     fn unmap(start: *mut u8, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: both callers own this range and give up every pointer to it. It fails only for ranges that are
+            // SAFETY: every caller owns this range and give up every pointer to it. It fails only for ranges that are
             // no mapping, and then there is nothing to give back.
             let _ = unsafe { munmap(start.cast(), bytes) };
         }
@@ -149,6 +176,11 @@ mod system {
         pub(super) fn blocks(&mut self) -> &mut [Block] {
             &mut self.0
         }
+
+        /// Gives everything back: the allocator might move a part, and leave it where it was.
+        pub(super) fn keep(&mut self, _blocks: usize) {
+            *self = Mapping(Vec::new());
+        }
     }
 
     impl Drop for Mapping {
@@ -163,18 +195,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_kept_until_released() {
+    fn memory_is_kept_until_given_back() {
         let mut arena = Arena::new();
-        let held = |arena: &Arena| arena.mapping.as_ref().map_or(0, |mapping| mapping.len());
-        assert_eq!(held(&arena), 0);
+        assert_eq!(arena.len(), 0);
         let first = arena.blocks(5000).unwrap().as_ptr();
-        let mapped = held(&arena);
-        assert!((5000..5000 + 4096).contains(&mapped));
+        let mapped = arena.len();
+        assert!((5000..5064).contains(&mapped), "whole pages, not whole huge pages: {mapped}");
         assert_eq!(arena.blocks(100).unwrap().len(), 100);
         assert_eq!(arena.blocks(5000).unwrap().as_ptr(), first);
-        assert_eq!(held(&arena), mapped);
-        arena.release();
-        assert_eq!(held(&arena), 0);
+        assert_eq!(arena.len(), mapped);
+        arena.keep(0);
+        assert_eq!(arena.len(), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_part_is_given_back_in_whole_huge_pages() {
+        let mut arena = Arena::new();
+        let memory = arena.blocks(9000).unwrap();
+        memory.fill(Block([7; Block::WORDS]));
+        let first = memory.as_ptr();
+        for (keep, left) in [(8193, 9024), (8192, 8192), (5000, 6144), (6144, 6144), (1, 2048)] {
+            arena.keep(keep);
+            assert_eq!(arena.len(), left, "{keep}");
+            let memory = arena.blocks(keep).unwrap();
+            assert!(memory.as_ptr() == first && memory[keep - 1].0 == [7; Block::WORDS]);
+        }
+        // Mapped anew: what was there is gone.
+        assert_eq!(arena.blocks(9000).unwrap()[0].0, [0; Block::WORDS]);
+        arena.keep(9000);
+        assert_eq!(arena.len(), 9024);
     }
 
     #[test]

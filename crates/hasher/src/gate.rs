@@ -59,9 +59,7 @@ impl Gate {
 
     /// Admits a job, or says no at once.
     pub(crate) fn admit(self: &Arc<Self>, key: &FairKey, kind: Kind, input: Input) -> Result<Ticket, Refusal> {
-        if kind.memory() > self.limits.memory {
-            return Err(Refusal::Unsupported("needs more memory than the ceiling for hashing"));
-        }
+        self.fits(kind)?;
         let (reply, answer) = oneshot::channel();
         let mut books = self.books();
         if !books.open {
@@ -253,6 +251,19 @@ impl Gate {
     /// Expected time of one job that has a thread to itself.
     pub(crate) fn expected(&self, kind: Kind) -> Duration {
         Duration::from_nanos(self.books().costs.batch(kind, 1))
+    }
+
+    /// Refuses what can never run here.
+    pub(crate) fn fits(&self, kind: Kind) -> Result<(), Refusal> {
+        match kind.memory() > self.limits.memory {
+            true => Err(Refusal::Unsupported("needs more memory than the ceiling for hashing")),
+            false => Ok(()),
+        }
+    }
+
+    /// The budget of waiting.
+    pub(crate) fn max_wait(&self) -> Duration {
+        self.limits.max_wait
     }
 
     /// Lets nobody in any more, and refuses those who wait.

@@ -14,7 +14,7 @@ use crate::{
     fair::FairKey,
     formats::{Draft, Stored, Subject, import::Fast},
     gate::{Clock, Gate},
-    job::{Input, Kind, Tag},
+    job::{Input, Kind, Tag, Work},
     machine,
     native::{Kernel, Native},
     pepper::{Keys, Role},
@@ -223,12 +223,18 @@ impl Hasher {
         self.0.policy
     }
 
-    /// Expected time of one verification against `stored` that has a thread to itself.
+    /// What a verification against `stored` asks of this pool.
     ///
     /// # Errors
     /// As [`Hasher::verify`], at once.
-    pub fn expected(&self, stored: &Stored) -> Result<Duration, Refusal> {
-        Ok(self.0.gate.expected(stored.prepare(b"", NOBODY, &self.0.keys)?.kind))
+    pub fn work(&self, stored: &Stored) -> Result<Work, Refusal> {
+        let kind = stored.prepare(b"", NOBODY, &self.0.keys)?.kind;
+        self.0.gate.fits(kind).map(|()| Work(kind))
+    }
+
+    /// Expected time of one such job that has a thread to itself.
+    pub fn expected(&self, work: Work) -> Duration {
+        self.0.gate.expected(work.0)
     }
 
     /// How much longer to keep back an answer, `elapsed` after the question came, so that the time says nothing about
@@ -236,9 +242,13 @@ impl Hasher {
     ///
     /// A decoy costs what a hash of today's policy costs; while there are hashes of other formats, names that have one
     /// could be told from names that do not exist. Then all answers to sign-ins should wait: to the next full 50 ms, and
-    /// at least twice the time of one hash. Waiting is the caller's, who also knows when the last such hash is gone.
-    pub fn even_out(&self, elapsed: Duration) -> Duration {
-        even_out(elapsed, self.0.gate.expected(Kind::of_policy(self.0.policy.cost)))
+    /// at least twice the time of the dearest hash there is, today's or one of `others`, as long as that is no more than
+    /// [`Settings::max_wait`]: a hash so dear that everybody would have to wait longer can be told by its time. Waiting
+    /// is the caller's, who also knows when the last such hash is gone.
+    pub fn even_out(&self, elapsed: Duration, others: &[Work]) -> Duration {
+        let today = self.0.gate.expected(Kind::of_policy(self.0.policy.cost));
+        let dearest = others.iter().map(|&work| self.expected(work)).fold(today, Duration::max);
+        even_out(elapsed, (dearest * 2).min(self.0.gate.max_wait()))
     }
 
     /// Finds out how many passwords side by side are best on this machine, for today's policy and for bcrypt, unless
@@ -294,9 +304,9 @@ fn admissible(password: &[u8]) -> Result<(), Refusal> {
     if long { Err(Refusal::Unsupported("longer than any password")) } else { Ok(()) }
 }
 
-fn even_out(elapsed: Duration, hash: Duration) -> Duration {
+fn even_out(elapsed: Duration, least: Duration) -> Duration {
     const STEP: u128 = 50_000_000;
-    let least = elapsed.max(hash * 2).as_nanos();
+    let least = elapsed.max(least).as_nanos();
     let due = Duration::from_nanos(u64::try_from(least.div_ceil(STEP) * STEP).unwrap_or(u64::MAX));
     due.saturating_sub(elapsed)
 }
@@ -309,7 +319,7 @@ mod tests {
     fn answers_leave_in_steps() {
         let leaves = |elapsed, hash| {
             let elapsed = Duration::from_millis(elapsed);
-            (elapsed + even_out(elapsed, Duration::from_millis(hash))).as_millis()
+            (elapsed + even_out(elapsed, 2 * Duration::from_millis(hash))).as_millis()
         };
         assert_eq!([leaves(5, 5), leaves(49, 5), leaves(50, 5), leaves(51, 5)], [50, 50, 50, 100]);
         assert_eq!([leaves(5, 30), leaves(5, 60), leaves(140, 30)], [100, 150, 150]);

@@ -27,6 +27,10 @@ pub(crate) enum Kind {
     Serial(Serial),
 }
 
+/// What one stored hash asks of the pool: equal for hashes that take the same time and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Work(pub(crate) Kind);
+
 impl Kind {
     /// That of new hashes at this cost.
     pub(crate) fn of_policy(cost: Cost) -> Self {

@@ -38,7 +38,7 @@ mod arena;
 /// };
 ///
 /// let cost = Cost::new(64, 2, 1)?; // KiB, passes, lanes
-/// let params = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 };
+/// let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32)?;
 /// // Two passwords in lock step, each with its own salt; no secret and no associated data.
 /// let h0s = [H0::new(&params, b"one", b"salt of one", b"", b""), H0::new(&params, b"two", b"salt of two", b"", b"")];
 /// let mut memory = vec![Block::ZERO; h0s.len() * params.memory_blocks()];
@@ -89,6 +89,7 @@ pub use cpu::Level;
 pub use fair::FairKey;
 pub use formats::{Digest, Limit, ParseError, Stored, Subject, import};
 pub use hasher::{Hasher, MAX_PASSWORD, Verified};
+pub use job::Work;
 pub use pepper::{Key, KeyCheck, KeyId, Keys, KeysError, Role};
 pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
 pub use settings::{Settings, StartError};

@@ -19,8 +19,9 @@ pub(crate) trait Kernel {
     fn tags(&mut self, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault>;
     /// Memory that it keeps, in KiB.
     fn held(&self) -> u64;
-    /// Gives the memory back to the system, which wipes it. The next batch maps it again.
-    fn release(&mut self);
+    /// Gives memory beyond so many KiB back to the system, which wipes it; it may keep up to 2 MiB more, unless it is to
+    /// keep nothing. A batch that needs more maps it again.
+    fn keep(&mut self, kib: u64);
 }
 
 /// A tag could not be computed; nothing is known about the password.
@@ -31,7 +32,7 @@ pub(crate) struct Fault;
 pub(crate) struct Native {
     level: Level,
     arena: Arena,
-    /// The most that was asked of the arena, in KiB; it rounds that up to whole huge pages.
+    /// The most that was asked of the arena, in KiB; it rounds that up to whole pages.
     held: u64,
 }
 
@@ -43,7 +44,11 @@ impl Native {
 
     fn argon2(&mut self, params: &Params, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
         let h0s: Vec<H0> = inputs.iter().map(Input::h0).collect::<Option<_>>().ok_or(Fault)?;
-        let memory = self.arena.blocks(h0s.len() * params.memory_blocks()).map_err(|_| Fault)?;
+        let memory = self.arena.blocks(h0s.len() * params.memory_blocks());
+        let Ok(memory) = memory else {
+            self.held = 0;
+            return Err(Fault);
+        };
         self.held = self.held.max(memory.len() as u64);
         let mut tags = vec![Zeroizing::new(vec![0; params.tag_bytes as usize]); h0s.len()];
         argon2::fill(self.level, params, &h0s, memory, &mut tags);
@@ -70,9 +75,9 @@ impl Kernel for Native {
         self.held
     }
 
-    fn release(&mut self) {
-        self.arena.release();
-        self.held = 0;
+    fn keep(&mut self, kib: u64) {
+        self.arena.keep(usize::try_from(kib).unwrap_or(usize::MAX));
+        self.held = self.held.min(self.arena.len() as u64);
     }
 }
 

@@ -162,6 +162,15 @@ impl KeyCheck {
     pub fn id(&self) -> KeyId {
         self.id
     }
+    /// How a stored hash that needs the key names it, as one of its parameters: followed by `,` or `$`.
+    pub fn parameter(&self) -> String {
+        let name = match self.role {
+            Role::Pepper => "keyid",
+            Role::Binding => "bindid",
+            Role::Import => "importid",
+        };
+        format!("{name}={}", self.id)
+    }
     /// Role and name for people, such as `pepper p1`. No two keys share one unless their names are no text.
     pub fn name(&self) -> String {
         format!("{} {}", self.role.name(), String::from_utf8_lossy(self.id.as_bytes()))
@@ -333,6 +342,25 @@ mod tests {
         }
         for text in ["", "pepper", "pepper:azE", "pepper:azE:00", "salt:azE:00000000000000000000000000000000"] {
             assert_eq!(text.parse::<KeyCheck>(), Err(BadKey), "{text}");
+        }
+    }
+
+    /// As stored hashes write it, by which is found what still needs a key: ids of different roles are different names.
+    #[test]
+    fn a_parameter_is_of_one_role() {
+        let import = Key::import(id(b"k1"), Zeroizing::new(vec![1]));
+        let parameters = [pepper(b"k1", 1), binding(b"k1", 1), import].map(|key| key.check().parameter());
+        assert_eq!(parameters, ["keyid=azE", "bindid=azE", "importid=azE"]);
+        let firebase = "$firebase$ln=14,r=8,p=1,importid=azE$42xEC+ixf3L2lwc$AAAAAAAAAAAAAAAAAAAAAA";
+        let argon2 = "$argon2id$v=19$m=64,t=2,p=1,keyid=azE$AAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
+        let bcrypt = "$devise$importid=azE$2b$10$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym";
+        for text in [firebase, argon2, bcrypt] {
+            let stored: crate::Stored = text.parse().unwrap();
+            let needs: Vec<_> = stored.keys().collect();
+            for (role, parameter) in [(Role::Pepper, &parameters[0]), (Role::Import, &parameters[2])] {
+                let named = text.contains(&format!("{parameter}$")) || text.contains(&format!("{parameter},"));
+                assert_eq!(named, needs.contains(&(role, id(b"k1"))), "{text} {parameter}");
+            }
         }
     }
 

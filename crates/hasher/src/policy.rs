@@ -65,6 +65,7 @@ impl Policy {
             | Recipe::Pbkdf2(_)
             | Recipe::Scrypt(_)
             | Recipe::Chain(_)
+            | Recipe::ShaCrypt(_)
             | Recipe::Firebase(_) => true,
         }
     }
@@ -95,9 +96,12 @@ impl Policy {
             Recipe::Argon2(hash) => self.raised(hash.params().cost),
             Recipe::Bound(hash) => self.raised(hash.cost()),
             Recipe::Wrapped(hash) => self.raised(hash.outer().params().cost),
-            Recipe::Bcrypt(_) | Recipe::Pbkdf2(_) | Recipe::Scrypt(_) | Recipe::Chain(_) | Recipe::Firebase(_) => {
-                self.cost
-            }
+            Recipe::Bcrypt(_)
+            | Recipe::Pbkdf2(_)
+            | Recipe::Scrypt(_)
+            | Recipe::Chain(_)
+            | Recipe::ShaCrypt(_)
+            | Recipe::Firebase(_) => self.cost,
         }
     }
 

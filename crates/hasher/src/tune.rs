@@ -78,8 +78,37 @@ impl Measured {
 pub struct Row {
     /// The parameters.
     pub choice: Choice,
-    /// What they cost; nothing where one hash needs more than the memory, or than 1 GiB, the most of this crate.
+    /// What they cost; nothing where they were not measured, for which [`Row::obstacle`] gives the reason.
     pub measured: Option<Measured>,
+}
+
+/// Why a choice was not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// One hash needs more than [`Cost::MAX_MEMORY`], the most that this crate computes.
+    BeyondLimit,
+    /// One hash needs more than the memory that there is, or that was allowed.
+    Memory,
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Obstacle::BeyondLimit => write!(f, "above {} GiB, the most there is", Cost::MAX_MEMORY >> 20),
+            Obstacle::Memory => f.write_str("does not fit"),
+        }
+    }
+}
+
+impl Row {
+    /// Why there is nothing measured, where there is not.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        match self.measured {
+            Some(_) => None,
+            None if self.choice.memory > Cost::MAX_MEMORY => Some(Obstacle::BeyondLimit),
+            None => Some(Obstacle::Memory),
+        }
+    }
 }
 
 /// What [`recommend`] found.
@@ -91,6 +120,13 @@ pub struct Recommendation {
     pub measured: Measured,
     /// False when this machine is too slow for the target: then these are the fastest that OWASP's list allows.
     pub in_time: bool,
+}
+
+impl Recommendation {
+    /// Whether they are in time is for the last measurement to say: the one that is shown.
+    fn of(policy: Policy, measured: Measured, target: Duration) -> Self {
+        Recommendation { policy, measured, in_time: measured.single <= target }
+    }
 }
 
 /// Why nothing could be recommended or measured.
@@ -126,8 +162,9 @@ pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {
 
 /// Finds the parameters that cost an attacker most among those of which one hash takes at most `target` on this machine
 /// and all threads together at most `memory` bytes: as much memory as possible first, then as many passes (RFC 9106 §4),
-/// on one lane, because other lanes do not help a machine whose cores are all busy. Never below OWASP's list. Calls
-/// `progress` with each memory size in KiB that is looked at.
+/// on one lane, because other lanes do not help a machine whose cores are all busy. Never below OWASP's list: where not even
+/// its smallest memory is there for every thread, that is what is found, and [`Measured::threads`] are those that can
+/// hash. Calls `progress` with each memory size in KiB that is looked at.
 ///
 /// # Errors
 /// [`TooLittleMemory`] when not even one hash of OWASP's smallest row fits.
@@ -137,18 +174,22 @@ pub fn recommend(
     mut progress: impl FnMut(u32),
 ) -> Result<Recommendation, TooLittleMemory> {
     let bench = Bench::new(memory);
-    for kib in sizes().filter(|&kib| bench.fits(kib)) {
+    for kib in bench.sizes() {
         progress(kib);
         let least = (1..=Cost::MAX_PASSES).find(|&passes| allowed(kib, passes).is_some()).unwrap_or(1);
-        let Some(passes) = bench.passes_within(target, kib, least) else { continue };
-        let Some(policy) = allowed(kib, passes) else { continue };
-        let measured = bench.measure(policy.cost).ok_or(TooLittleMemory)?;
-        return Ok(Recommendation { policy, measured, in_time: true });
+        let Some(most) = bench.passes_within(target, kib, least) else { continue };
+        // The last measurement is the one that is shown: close to the target it may be late where the first was not.
+        for policy in (least..=most).rev().take(2).filter_map(|passes| allowed(kib, passes)) {
+            let found = bench.recommend(policy, target)?;
+            if found.in_time {
+                return Ok(found);
+            }
+        }
     }
-    let rows = owasp().filter(|row| bench.fits(row.memory)).filter_map(|row| allowed(row.memory, row.passes));
+    let sizes = bench.sizes();
+    let rows = owasp().filter(|row| sizes.contains(&row.memory)).filter_map(|row| allowed(row.memory, row.passes));
     let fastest = rows.min_by_key(|policy| bench.single(policy.cost)).ok_or(TooLittleMemory)?;
-    let measured = bench.measure(fastest.cost).ok_or(TooLittleMemory)?;
-    Ok(Recommendation { policy: fastest, measured, in_time: measured.single <= target })
+    bench.recommend(fastest, target)
 }
 
 /// Sizes to choose from, in KiB, the largest first: OWASP's, and powers of two above them.
@@ -177,10 +218,21 @@ impl Bench {
         Bench { threads, memory: memory.min(machine::memory()) / 1024 }
     }
 
-    /// Whether all threads can run one hash each of so many KiB; or, where there are more threads than that, one of them.
-    fn fits(&self, kib: u32) -> bool {
+    /// Memory sizes to choose from, in KiB, the largest first: those of which every thread can have one. Where there are more
+    /// threads than even the smallest fits for, the smallest, which leaves the fewest of them idle.
+    fn sizes(&self) -> Vec<u32> {
         let each = self.memory / self.threads as u64;
-        u64::from(kib) <= each.max(self.memory.min(47_104))
+        let all: Vec<u32> = sizes().filter(|&kib| u64::from(kib) <= each).collect();
+        match sizes().last() {
+            Some(least) if all.is_empty() && u64::from(least) <= self.memory => vec![least],
+            _ => all,
+        }
+    }
+
+    /// This policy, with what it costs.
+    fn recommend(&self, policy: Policy, target: Duration) -> Result<Recommendation, TooLittleMemory> {
+        let measured = self.measure(policy.cost).ok_or(TooLittleMemory)?;
+        Ok(Recommendation::of(policy, measured, target))
     }
 
     /// The threads for which there is memory.
@@ -283,10 +335,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recommended_has_memory_for_every_thread() {
+        let sizes = |threads, mib: u64| Bench { threads, memory: mib << 10 }.sizes();
+        assert_eq!(sizes(64, 512), [7_168], "46 MiB would leave 53 of 64 idle");
+        assert_eq!(sizes(64, 1024), [12_288, 9_216, 7_168]);
+        assert_eq!(sizes(64, 256), [7_168], "not for all, but for most that is possible");
+        assert_eq!(sizes(2, 128), [65_536, 47_104, 19_456, 12_288, 9_216, 7_168]);
+        assert_eq!(sizes(1, 4096)[0], Cost::MAX_MEMORY);
+        assert!(sizes(1, 6).is_empty());
+    }
+
+    #[test]
+    fn in_time_is_what_was_measured() {
+        let single = Duration::from_millis(100);
+        let measured = Measured { single, rate: 10.0, together: 1, threads: 1, memory: 1 };
+        for (target, in_time) in [(99, false), (100, true), (101, true)] {
+            let found = Recommendation::of(Policy::default(), measured, Duration::from_millis(target));
+            assert_eq!(found.in_time, in_time, "{target} ms");
+        }
+    }
+
+    #[test]
     fn every_choice_but_the_largest_fits_the_limits() {
         let fits = CHOICES.map(|row| Cost::new(row.memory, row.passes, row.lanes).is_ok());
         assert_eq!(fits, [true, true, true, true, true, true, false]);
         let rows = table(1 << 20, |_, of| assert_eq!(of, CHOICES.len()));
-        assert!(rows.iter().all(|row| row.measured.is_none()), "nothing fits a MiB");
+        let why: Vec<_> = rows.iter().map(Row::obstacle).collect();
+        assert_eq!(why[..6], [Some(Obstacle::Memory); 6], "nothing fits a MiB");
+        assert_eq!(why[6], Some(Obstacle::BeyondLimit), "whatever the machine has");
+        assert_eq!(Obstacle::BeyondLimit.to_string(), "above 1 GiB, the most there is");
     }
 }

@@ -4,6 +4,7 @@ use crate::config::{Config, PublicUrl, Synchronous, TryIt};
 use crate::hashing;
 use crate::http::{self, Site};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
+use crate::private::{self, Unread};
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
@@ -12,9 +13,9 @@ use hasher::Hasher;
 use rules::Span;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
-use std::fs::{self, File, OpenOptions};
-use std::io::{IsTerminal, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::engine::Engine;
@@ -71,7 +72,7 @@ impl Instance {
     /// Opens the data folder: makes it, its master key and its database where they are missing.
     pub async fn open(config: &Config, issuer: &PublicUrl) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
-        let master = master_key(config)?;
+        let keyring = Keyring::new(&*master_key(config)?)?;
         let mut options = Options::at(config.database());
         if let Some(readers) = config.store.readers {
             options.readers = u32::try_from(readers).unwrap_or(u32::MAX);
@@ -89,7 +90,7 @@ impl Instance {
         let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let engine: Arc<dyn Engine> = sqlite.clone();
-        let app = App::new(realm, engine, hasher, Keyring::new(&master)?, Clock::system());
+        let app = App::new(realm, engine, hasher, keyring, Clock::system());
         app.prepare().await.map_err(|fault| explain(fault, config))?;
         Ok(Instance { app, sqlite })
     }
@@ -125,38 +126,25 @@ fn make_folder(folder: &Path) -> Result<(), BootError> {
 
 /// The master key: from the environment, or from its file, which the first start makes. Once there is a database, a
 /// missing key is never replaced: everything that it sealed would be lost.
-fn master_key(config: &Config) -> Result<[u8; 32], BootError> {
+fn master_key(config: &Config) -> Result<private::Key, BootError> {
     if let Some(key) = config.master_key() {
         return Ok(key);
     }
     let file = config.master_key_file();
-    let failed = |what: &str| BootError::Other(format!("the master key {}: {what}", file.display()));
-    match File::open(&file) {
-        Ok(mut open) => {
-            let mut bytes = Vec::new();
-            open.read_to_end(&mut bytes).map_err(|error| failed(&error.to_string()))?;
-            bytes.try_into().map_err(|_| failed("is not 32 bytes; put back the file that belongs to this data"))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !config.database().exists() => {
-            let key = app::entropy::bytes()?;
-            write_private(&file, &key).map_err(|error| failed(&error.to_string()))?;
+    let failed = |what: String| BootError::Other(format!("the master key {}: {what}", file.display()));
+    match private::read_key(&file) {
+        Ok(key) => Ok(key),
+        Err(Unread::Missing) if !config.database().exists() => {
+            let key = private::Key::new(app::entropy::bytes()?);
+            // Another one that starts at the same time may have been faster, and its key is not overwritten.
+            private::create(&file, &*key).map_err(|error| failed(error.to_string()))?;
             Ok(key)
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(failed("is missing, and the database needs the one that it was made with; put it back"))
+        Err(why @ Unread::Missing) => {
+            Err(failed(format!("{why}, and the database needs the one that it was made with; put it back")))
         }
-        Err(error) => Err(failed(&error.to_string())),
-    }
-}
-
-/// Writes a file that only its owner can read, durably.
-pub fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    open.write_all(bytes)?;
-    open.sync_all()?;
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
-        _ => Ok(()),
+        Err(why @ Unread::Length) => Err(failed(format!("{why}; put back the file that belongs to this data"))),
+        Err(why) => Err(failed(why.to_string())),
     }
 }
 
@@ -259,7 +247,7 @@ async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<
     };
     let address = format!("{}/setup#{}", url.as_str(), link.reveal());
     if !std::io::stdout().is_terminal() {
-        write_private(&file, format!("{address}\n").as_bytes())
+        private::replace(&file, format!("{address}\n").as_bytes())
             .map_err(|error| BootError::Other(format!("{}: {error}", file.display())))?;
         say(format!("  no account yet: the link that makes the first one is in {}", file.display()));
         return Ok(Some(file));
@@ -272,4 +260,32 @@ async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<
         say(format!("  from your own machine first: ssh -L {port}:localhost:{port} THIS-HOST"));
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.
+    #[test]
+    fn a_folder_has_one_master_key_however_many_start_there() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let flags = vec![("data", folder.path().display().to_string())];
+            let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+            let start = std::sync::Barrier::new(4);
+            let keys: Vec<_> = std::thread::scope(|scope| {
+                let starters = [(); 4].map(|()| {
+                    scope.spawn(|| {
+                        start.wait();
+                        master_key(&config).ok()
+                    })
+                });
+                starters.into_iter().filter_map(|starter| starter.join().unwrap()).collect()
+            });
+            let kept = private::read_key(&config.master_key_file()).unwrap();
+            assert!(!keys.is_empty() && keys.iter().all(|key| *key == kept));
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! How the hasher is set up from the configuration, and what it learns of the machine, which is kept in the data folder.
 
-use crate::boot::{BootError, write_private};
+use crate::boot::BootError;
 use crate::config::Config;
+use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, Policy};
 use std::fs;
-use std::io::ErrorKind;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use zeroize::Zeroizing;
+use std::path::PathBuf;
 
 /// What was learnt of the machine, in the data folder.
 const LEARNT: &str = "hashing";
@@ -36,19 +35,13 @@ fn peppers(config: &Config) -> Result<Keys, BootError> {
     for pepper in &config.hash.peppers {
         let failed = |why: String| BootError::Other(format!("hash.peppers: {}: {why}", pepper.file.display()));
         let id = KeyId::new(pepper.name.as_bytes()).ok_or_else(|| failed("has no name".into()))?;
-        let bytes = read(&pepper.file).map_err(failed)?;
-        keys.push(Key::pepper(id, bytes));
+        let key = private::read_key(&pepper.file).map_err(|why| match why {
+            Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash pepper")),
+            why => failed(why.to_string()),
+        })?;
+        keys.push(Key::pepper(id, key));
     }
     Keys::new(keys).map_err(|error| BootError::Other(format!("hash.peppers: {error}")))
-}
-
-fn read(file: &Path) -> Result<Zeroizing<[u8; 32]>, String> {
-    let bytes = Zeroizing::new(fs::read(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "is missing; put it back, or make a new one with: portiere hash pepper".to_owned(),
-        _ => error.to_string(),
-    })?);
-    let pepper = <[u8; 32]>::try_from(bytes.as_slice()).map_err(|_| "is not 32 bytes")?;
-    Ok(Zeroizing::new(pepper))
 }
 
 /// Measures how many passwords at a time suit this machine, unless that is known, and keeps the answer. Takes all cores
@@ -58,7 +51,7 @@ pub async fn learn(hasher: &Hasher, config: &Config) {
     loop {
         let learnt = hasher.calibrate().await.to_text();
         if kept.as_ref() != Some(&learnt) {
-            if let Err(error) = write_private(&file(config), learnt.as_bytes()) {
+            if let Err(error) = private::replace(&file(config), learnt.as_bytes()) {
                 tracing::warn!(%error, file = %file(config).display(), "what was learnt of hashing could not be kept");
             }
             kept = Some(learnt);

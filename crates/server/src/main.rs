@@ -11,6 +11,7 @@ mod http;
 mod logs;
 mod net;
 mod pages;
+mod private;
 mod utc;
 
 fn main() -> std::process::ExitCode {

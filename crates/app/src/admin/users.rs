@@ -40,15 +40,11 @@ impl App {
             Ok(Imported::Stored(stored)) => stored.to_string(),
             Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
         };
-        if let Err(problem) = self.confirm_readable(&hash) {
-            return Ok(Err(problem));
-        }
-        let person = match Judged::imported((username, email), hash, role) {
+        let person = match Judged::imported((username, email), hash.clone(), role) {
             Ok(person) => person,
             Err(problems) => return Ok(Err(refused(problems))),
         };
-        self.expect_other_hashes();
-        self.add(person.verified(true), role).await
+        self.expecting(&hash, self.add(person.verified(true), role)).await
     }
 
     async fn add(&self, person: Judged, role: Role) -> Result<Result<User, Refused>, Fault> {
@@ -202,7 +198,6 @@ pub fn sentence(problem: Problem) -> String {
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
         Problem::Email(_) => "the e-mail address is not one".into(),
         Problem::NameTaken => "somebody has that username".into(),
-        Problem::Wait(wait) => format!("too many accounts were made: wait {} s", wait.whole_seconds()),
         Problem::Password(weak) => weakness(weak),
     }
 }

@@ -67,7 +67,7 @@ impl fmt::Debug for H0 {
 
 /// H', a hash of any length (RFC 9106 §3.3), of the concatenated `parts`: fills `out`, which is not empty.
 pub(super) fn expand(parts: &[&[u8]], out: &mut [u8]) {
-    // Tags are limited to far below 4 GiB by `Params`, blocks are 1 KiB.
+    // The length of a tag is a `u32` of `Params`, which knows none that is empty; blocks are 1 KiB.
     let length = (out.len() as u32).to_le_bytes();
     let mut prefixed = Vec::with_capacity(parts.len() + 1);
     prefixed.push(&length[..]);

@@ -73,7 +73,7 @@ impl Cost {
     }
 }
 
-/// A cost parameter lies outside the limits of [`Cost`].
+/// A parameter lies outside the limits of [`Cost`] or [`Params`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadCost(pub(crate) &'static str);
 
@@ -86,6 +86,23 @@ impl fmt::Display for BadCost {
 impl std::error::Error for BadCost {}
 
 /// Everything besides the inputs that decides a tag. Jobs with equal parameters can be filled in lock step.
+///
+/// ```
+/// use hasher::argon2::{Algorithm, Cost, Params, Version};
+///
+/// let cost = Cost::new(64, 2, 1)?;
+/// assert_eq!(Params::new(Algorithm::Argon2id, Version::V19, cost, 32)?.tag_bytes(), 32);
+/// assert!(Params::new(Algorithm::Argon2id, Version::V19, cost, 3).is_err());
+/// # Ok::<(), hasher::argon2::BadCost>(())
+/// ```
+///
+/// There is no other way to any:
+///
+/// ```compile_fail
+/// # use hasher::argon2::{Algorithm, Cost, Params, Version};
+/// # let cost = Cost::new(64, 2, 1).unwrap();
+/// let empty = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 0 };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Params {
     /// The variant.
@@ -94,11 +111,29 @@ pub struct Params {
     pub version: Version,
     /// Memory, passes and lanes.
     pub cost: Cost,
-    /// Length of the tag, in bytes; at least 4 (RFC 9106 §3.1, T).
-    pub tag_bytes: u32,
+    /// At least [`Params::MIN_TAG`].
+    pub(crate) tag_bytes: u32,
 }
 
 impl Params {
+    /// Least length of a tag, in bytes (RFC 9106 §3.1, T). The greatest is 2^32 - 1.
+    pub const MIN_TAG: u32 = 4;
+
+    /// Parameters of a tag of `tag_bytes`.
+    ///
+    /// # Errors
+    /// [`BadCost`] when the tag is shorter than [`Params::MIN_TAG`].
+    pub const fn new(algorithm: Algorithm, version: Version, cost: Cost, tag_bytes: u32) -> Result<Self, BadCost> {
+        match tag_bytes {
+            0..Self::MIN_TAG => Err(BadCost("a tag must be 4 to 2^32 - 1 bytes")),
+            _ => Ok(Params { algorithm, version, cost, tag_bytes }),
+        }
+    }
+    /// Length of the tag, in bytes (RFC 9106 §3.1, T).
+    pub const fn tag_bytes(&self) -> u32 {
+        self.tag_bytes
+    }
+
     /// Segments of a lane, of which no other lane reads the one being filled (RFC 9106 §3.4, SL).
     pub(super) const SLICES: u32 = 4;
 

@@ -16,13 +16,15 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key and the NUL after it, repeated to 72 bytes, four of them a word, the first byte on top.
-    pub(super) fn new(flavour: Flavour, key: &[u8]) -> Self {
-        let mut this = Key { words: [0; 18], mark: 0 };
+    /// No key.
+    pub(super) const BLANK: Key = Key { words: [0; 18], mark: 0 };
+
+    /// Becomes the key and the NUL after it, repeated to 72 bytes, four of them a word, the first byte on top.
+    pub(super) fn set(&mut self, flavour: Flavour, key: &[u8]) {
         let mut bytes = key.iter().chain(&[0]).cycle().take(BYTES).copied();
         let mut extended = false;
         let mut differs = false;
-        for word in &mut this.words {
+        for word in &mut self.words {
             let (mut correct, mut buggy) = (0u32, 0u32);
             for (place, byte) in bytes.by_ref().take(4).enumerate() {
                 correct = correct << 8 | u32::from(byte);
@@ -33,10 +35,8 @@ impl Key {
             differs |= correct != buggy;
             *word = if flavour == Flavour::X { buggy } else { correct };
         }
-        if flavour == Flavour::A && extended && !differs {
-            this.mark = 1 << 16;
-        }
-        this
+        let marked = flavour == Flavour::A && extended && !differs;
+        self.mark = u32::from(marked) << 16;
     }
 
     /// The words of every round.

@@ -8,9 +8,7 @@
 //! - A round is one step of every lane, so the chain of one lane waits while those of the others run; K is a constant
 //!   and the halves of all blocks stay in registers for as long as there are enough.
 
-use std::array;
-
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::tables;
 
@@ -79,10 +77,16 @@ impl<const K: usize> Lanes<K> {
     }
 
     /// The ciphertext of one block in every lane, encrypted 64 times over.
-    pub(super) fn encrypt_64_times(&self, block: [u32; 2]) -> [[u32; 2]; K] {
+    pub(super) fn encrypt_64_times(&self, block: [u32; 2]) -> Zeroizing<[[u32; 2]; K]> {
         let mut blocks = Blocks::of(block);
         (0..64).for_each(|_| self.encrypt(&mut blocks));
-        array::from_fn(|lane| [blocks.left[lane], blocks.right[lane]])
+        let mut result = Zeroizing::new([[0; 2]; K]);
+        for (lane, result) in result.iter_mut().enumerate() {
+            *result = [blocks.left[lane], blocks.right[lane]];
+        }
+        blocks.left.zeroize();
+        blocks.right.zeroize();
+        result
     }
 
     /// Blowfish, every round the same: a half has got its subkey before it is looked up and before F is added to it, so

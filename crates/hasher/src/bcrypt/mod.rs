@@ -83,14 +83,15 @@ pub struct Job {
 }
 
 impl fmt::Debug for Job {
-    /// All but the key.
+    /// Without key and salt: a log is no place for what a password can be guessed from.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("flavour", &self.flavour).field("salt", &self.salt).finish_non_exhaustive()
+        f.debug_struct("Job").field("flavour", &self.flavour).finish_non_exhaustive()
     }
 }
 
 /// Hashes all jobs at one cost, in lock step: `tags[i]` is the tag of `jobs[i]`. Takes 2^cost times some 50 microseconds for
-/// one job, and little more for four. The states (4 KiB a job) are on the stack and wiped at the end.
+/// one job, and little more for four. The states (4 KiB a job) are on the stack and wiped at the end, as all is that follows
+/// from a key; `tags` are the caller's to wipe.
 ///
 /// # Panics
 /// When there are no jobs or more than [`MAX_TOGETHER`], when there are not as many tags, or when the cost is not
@@ -116,7 +117,9 @@ const MAGIC: [[u32; 2]; 3] = [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7
 
 /// EksBlowfishSetup and the encryption after it (§3 of the paper) of K jobs.
 fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
-    let keys: [Key; K] = array::from_fn(|lane| Key::new(jobs[lane].flavour, &jobs[lane].key));
+    // Laid out where they stay: what is moved leaves a copy behind.
+    let mut keys = [const { Key::BLANK }; K];
+    keys.iter_mut().zip(jobs).for_each(|(key, job)| key.set(job.flavour, &job.key));
     let salts: [[u32; 4]; K] = array::from_fn(|lane| salt_words(&jobs[lane].salt));
     let mut lanes = Lanes::new();
 
@@ -129,8 +132,8 @@ fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]
         lanes.expand();
     }
     for (place, magic) in MAGIC.into_iter().enumerate() {
-        for (tag, block) in tags.iter_mut().zip(lanes.encrypt_64_times(magic)) {
-            let bytes = block.map(u32::to_be_bytes);
+        for (tag, block) in tags.iter_mut().zip(lanes.encrypt_64_times(magic).iter()) {
+            let bytes = Zeroizing::new(block.map(u32::to_be_bytes));
             let room = &mut tag[place * 8..];
             room.iter_mut().zip(bytes.as_flattened()).for_each(|(to, from)| *to = *from);
         }
@@ -140,4 +143,20 @@ fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]
 fn salt_words(salt: &[u8; 16]) -> [u32; 4] {
     let (words, _) = salt.as_chunks::<4>();
     array::from_fn(|word| u32::from_be_bytes(words[word]))
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::ZeroizeOnDrop;
+
+    use super::*;
+
+    /// The state, the key as it is mixed in, and what is encrypted with both are wiped when they go.
+    #[test]
+    fn what_follows_from_a_key_is_wiped() {
+        fn wiped<T: ZeroizeOnDrop>(_: &T) {}
+        wiped(&Key::BLANK);
+        wiped(&tables::initial());
+        wiped(&Lanes::<2>::new().encrypt_64_times([1, 2]));
+    }
 }

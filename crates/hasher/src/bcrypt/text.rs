@@ -20,7 +20,7 @@ const LENIENT: GeneralPurposeConfig = NO_PAD.with_decode_allow_trailing_bits(tru
 /// Characters of the salt; the tag's follow at once.
 const SALT_CHARS: usize = 22;
 
-/// A stored bcrypt hash: everything but the password.
+/// A stored bcrypt hash: everything but the password. Prints only flavour and cost.
 ///
 /// ```
 /// use hasher::bcrypt::{Flavour, Hash};
@@ -31,7 +31,7 @@ const SALT_CHARS: usize = 22;
 /// assert_eq!(hash.to_string(), text);
 /// # Ok::<(), hasher::bcrypt::BadText>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Hash {
     /// The name in front: `2a`, `2b`, `2x` or `2y`.
     pub flavour: Flavour,
@@ -41,6 +41,13 @@ pub struct Hash {
     pub salt: [u8; 16],
     /// The tag, to be compared in constant time.
     pub tag: [u8; TAG_BYTES],
+}
+
+impl fmt::Debug for Hash {
+    /// Without salt and tag: a log is no place for what a password can be guessed from.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hash").field("flavour", &self.flavour).field("cost", &self.cost).finish_non_exhaustive()
+    }
 }
 
 /// Why a text is no bcrypt hash. The reason is fixed and repeats nothing of the text.

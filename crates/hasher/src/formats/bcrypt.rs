@@ -6,7 +6,7 @@
 //! bcrypt_sha256$$2b$12$SALT22TAG31          Django: hexadecimal SHA-256
 //! $bcrypt-sha256$v=2,t=2b,r=12$SALT22$TAG31 passlib: base64(HMAC-SHA-256(SALT22, password))
 //! $bcrypt-sha256$2b,12$SALT22$TAG31         passlib before 1.7.3: base64(SHA-256(password))
-//! $devise$keyid=KEYID$2a$11$SALT22TAG31     Devise: the password, then its pepper
+//! $devise$importid=ID$2a$11$SALT22TAG31     Devise: the password, then its pepper
 //! ```
 //!
 //! bcrypt itself hashes the first 72 bytes only. For a stored hash nothing can be done about that: whoever signs in
@@ -19,7 +19,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Sha256, Sha384};
 use zeroize::Zeroizing;
 
-use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, text};
+use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, serial::kept, text};
 use crate::{
     bcrypt::{BadText, Flavour, Hash, Job},
     gate::Refusal,
@@ -61,8 +61,8 @@ pub(super) fn read_after_django(text: &str) -> Result<Recipe, ParseError> {
 }
 
 pub(super) fn read_devise(text: &str) -> Result<Recipe, ParseError> {
-    const KEY_ID: ParseError = ParseError::Malformed("keyid must be 1 to 8 bytes of unpadded base64");
-    let text = text.strip_prefix("$devise$keyid=").ok_or(KEY_ID)?;
+    const KEY_ID: ParseError = ParseError::Malformed("importid must be 1 to 8 bytes of unpadded base64");
+    let text = text.strip_prefix("$devise$importid=").ok_or(KEY_ID)?;
     let (id, hash) = text.split_at(text.find('$').ok_or(MALFORMED)?);
     recipe(Before::Devise(id.parse().map_err(|_| KEY_ID)?), hash)
 }
@@ -132,24 +132,26 @@ impl BcryptHash {
 
     /// What bcrypt is given for this password.
     fn key(&self, password: &[u8], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Refusal> {
-        Ok(Zeroizing::new(match self.before {
-            Before::Nothing => password.to_vec(),
-            Before::WordPress => STANDARD.encode(mac::<Hmac<Sha384>>(b"wp-sha384", password)).into_bytes(),
-            Before::Django => Digest::Sha256.of(&[password]).iter().flat_map(text::hex_digits).collect(),
-            Before::Passlib => {
-                let salt = self.hash.salt_text();
-                STANDARD.encode(mac::<Hmac<Sha256>>(salt.as_bytes(), password)).into_bytes()
-            }
-            Before::PasslibOld => STANDARD.encode(&*Digest::Sha256.of(&[password])).into_bytes(),
-            Before::Devise(id) => [password, key(keys, Role::Import, id)?.bytes()].concat(),
-        }))
+        Ok(match self.before {
+            Before::Nothing => Zeroizing::new(password.to_vec()),
+            Before::WordPress => base64(&mac::<Hmac<Sha384>>(b"wp-sha384", password)),
+            Before::Django => text::hex_text(&Digest::Sha256.of(&[password])),
+            Before::Passlib => base64(&mac::<Hmac<Sha256>>(self.hash.salt_text().as_bytes(), password)),
+            Before::PasslibOld => base64(&Digest::Sha256.of(&[password])),
+            Before::Devise(id) => Zeroizing::new([password, key(keys, Role::Import, id)?.bytes()].concat()),
+        })
     }
+}
+
+/// Base64 of something as secret as the password: the text is of its final size at once.
+fn base64(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(STANDARD.encode(bytes).into_bytes())
 }
 
 /// A MAC of the whole message.
 fn mac<M: Mac + KeyInit>(key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
     match <M as KeyInit>::new_from_slice(key) {
-        Ok(mac) => Zeroizing::new(mac.chain_update(message).finalize().into_bytes().to_vec()),
+        Ok(mac) => kept(mac.chain_update(message).finalize().into_bytes()),
         Err(_) => unreachable!("HMAC takes a key of any length"),
     }
 }
@@ -166,7 +168,7 @@ impl fmt::Display for BcryptHash {
                 write!(f, "$bcrypt-sha256$v=2,t={name},r={cost}${}${}", hash.salt_text(), hash.tag_text())
             }
             Before::PasslibOld => write!(f, "$bcrypt-sha256${name},{cost}${}${}", hash.salt_text(), hash.tag_text()),
-            Before::Devise(id) => write!(f, "$devise$keyid={id}{hash}"),
+            Before::Devise(id) => write!(f, "$devise$importid={id}{hash}"),
         }
     }
 }

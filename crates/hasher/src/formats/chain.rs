@@ -3,13 +3,17 @@
 //! ```text
 //! $P$NSALTSALTTAG22                         phpass: MD5, 2^N rounds; $H$ (phpBB) is the same
 //! $S$NSALTSALTTAG43                         Drupal: SHA-512, of which 258 bits are kept
+//! U$S$NSALTSALTTAG43                        Drupal 6 before: the same of the hexadecimal MD5
 //! ```
+//!
+//! Every round takes the whole password, so the longest one that is looked at decides what such a hash may cost: 512 bytes
+//! with Drupal, as there. Of a longer one the beginning is hashed, for the time, and it is wrong.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-use super::{Check, Digest, ParseError, Prepared, Recipe, limits, serial::Serial, text};
+use super::{Check, Digest, Limit, ParseError, Prepared, Recipe, limits, serial::Serial, text};
 use crate::job::{Input, Kind};
 
 /// A hash of phpass or Drupal.
@@ -27,25 +31,35 @@ pub(crate) struct ChainHash {
 enum Form {
     Phpass,
     Drupal,
+    /// Made of what Drupal 6 had stored.
+    Drupal6,
 }
 
 impl Form {
     const fn digest(self) -> Digest {
         match self {
             Form::Phpass => Digest::Md5,
-            Form::Drupal => Digest::Sha512,
+            Form::Drupal | Form::Drupal6 => Digest::Sha512,
         }
     }
     const fn prefix(self) -> &'static str {
         match self {
             Form::Phpass => "$P$",
             Form::Drupal => "$S$",
+            Form::Drupal6 => "U$S$",
         }
     }
     const fn tag_characters(self) -> usize {
         match self {
             Form::Phpass => 22,
-            Form::Drupal => 43,
+            Form::Drupal | Form::Drupal6 => 43,
+        }
+    }
+    /// Longest password that can be right.
+    const fn longest(self) -> Limit {
+        match self {
+            Form::Phpass => limits::PHPASS_PASSWORD,
+            Form::Drupal | Form::Drupal6 => limits::DRUPAL_PASSWORD,
         }
     }
 }
@@ -56,6 +70,10 @@ pub(super) fn read_phpass(text: &str) -> Result<Recipe, ParseError> {
 
 pub(super) fn read_drupal(text: &str) -> Result<Recipe, ParseError> {
     read(Form::Drupal, text)
+}
+
+pub(super) fn read_drupal_6(text: &str) -> Result<Recipe, ParseError> {
+    read(Form::Drupal6, &text[1..])
 }
 
 /// What follows the three characters of the prefix.
@@ -81,18 +99,23 @@ impl ChainHash {
     pub(super) fn scheme(&self) -> &'static str {
         match self.form {
             Form::Phpass => "phpass",
-            Form::Drupal => "drupal",
+            Form::Drupal | Form::Drupal6 => "drupal",
         }
     }
 
     pub(super) fn prepare(&self, password: &[u8]) -> Prepared {
-        let serial = Serial::Chain { digest: self.form.digest(), rounds: 1 << self.log_rounds };
-        let input = Input::Serial { password: Zeroizing::new(password.to_vec()), salt: self.salt.to_vec() };
+        let (password, whole) = self.form.longest().cut(password);
         let check = match self.form {
+            _ if !whole => Check::Never,
             Form::Phpass => Check::Tag(self.tag.clone()),
-            Form::Drupal => Check::Drupal { bytes: self.tag.clone(), last: self.last },
+            Form::Drupal | Form::Drupal6 => Check::Drupal { bytes: self.tag.clone(), last: self.last },
         };
-        Prepared { kind: Kind::Serial(serial), input, check }
+        let password = match self.form {
+            Form::Phpass | Form::Drupal => Zeroizing::new(password.to_vec()),
+            Form::Drupal6 => text::hex_text(&Digest::Md5.of(&[password])),
+        };
+        let serial = Serial::chain(self.form.digest(), 1 << self.log_rounds, password.len());
+        Prepared { kind: Kind::Serial(serial), input: Input::Serial { password, salt: self.salt.to_vec() }, check }
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Check {
     Drupal { bytes: Vec<u8>, last: u8 },
     /// The tag is the key under which the signer key becomes the stored hash.
     Firebase { signer: Key, hash: Vec<u8> },
+    /// No tag is the right one.
+    Never,
     /// The tag is what the authenticator lacks.
     Bound { begun: Hmac<Sha256>, verifier: [u8; 32] },
 }
@@ -42,6 +44,7 @@ impl Check {
     /// True when `tag` was made of the right password; compares in constant time.
     pub(crate) fn accepts(&self, tag: &[u8]) -> bool {
         match self {
+            Check::Never => false,
             Check::Tag(right) => right.ct_eq(tag).into(),
             Check::Drupal { bytes, last } => match tag.split_at_checked(bytes.len()) {
                 Some((first, [next, ..])) => (first.ct_eq(bytes) & (next & Self::DRUPAL_LAST).ct_eq(last)).into(),

@@ -1,7 +1,7 @@
 //! Firebase: scrypt makes the key under which the project's signer key is encrypted; what is stored is the result.
 //!
 //! ```text
-//! $firebase$ln=14,r=8,p=1,keyid=KEYID$SALT$HASH     SALT is the user's, then the project's separator
+//! $firebase$ln=14,r=8,p=1,importid=ID$SALT$HASH     SALT is the user's, then the project's separator
 //! ```
 //!
 //! The signer key is a secret: it is configured as an import key and named by id.
@@ -34,10 +34,10 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     let text = text.strip_prefix("$firebase$").ok_or(ParseError::Malformed("no Firebase hash"))?;
     let [parameters, salt, hash] = text::fields(text, '$')?;
     let (cost, mut parts) = scrypt::cost(parameters)?;
-    let key_id = parts.next().and_then(|part| part.strip_prefix("keyid=")?.parse().ok());
+    let key_id = parts.next().and_then(|part| part.strip_prefix("importid=")?.parse().ok());
     match (key_id, parts.next()) {
         (Some(key_id), None) => recipe(cost, key_id, text::b64(salt)?, text::b64(hash)?),
-        _ => Err(ParseError::Malformed("keyid must follow, of 1 to 8 bytes of unpadded base64")),
+        _ => Err(ParseError::Malformed("importid must follow, of 1 to 8 bytes of unpadded base64")),
     }
 }
 
@@ -64,7 +64,7 @@ impl FirebaseHash {
 
 impl fmt::Display for FirebaseHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "$firebase${},keyid={}", self.cost, self.key_id)?;
+        write!(f, "$firebase${},importid={}", self.cost, self.key_id)?;
         write!(f, "${}${}", STANDARD_NO_PAD.encode(&self.salt), STANDARD_NO_PAD.encode(&self.hash))
     }
 }

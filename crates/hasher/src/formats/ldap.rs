@@ -2,14 +2,19 @@
 //!
 //! ```text
 //! {PBKDF2-SHA256}10000$SALT$KEY             adapted base64; {PBKDF2} is SHA-1
-//! {CRYPT}$2y$10$…                           bcrypt only; {BCRYPT} and {BLF-CRYPT} are the same
+//! {PBKDF2_SHA256}BASE64                     389 Directory Server: iterations(4, big-endian), salt(64), key(256)
+//! {CRYPT}$6$…                               SHA-crypt ($5$ too), bcrypt and scrypt ($7$) of crypt(3)
+//! {BCRYPT}$2y$10$…                          {BLF-CRYPT} too
 //! {ARGON2}$argon2id$…                       {ARGON2I} and {ARGON2ID} too
 //! {SSHA}, {SHA}, {SMD5}, {MD5}, {SSHA256} … fast: stored only wrapped
 //! ```
 
-use std::cmp::Ordering;
+use zeroize::Zeroizing;
 
-use super::{Digest, FAST, ParseError, Recipe, argon2, bcrypt, import::Fast, pbkdf2, text, wrapped::Salted};
+use super::{
+    Digest, FAST, MD5_CRYPT, ParseError, Recipe, argon2, bcrypt, import::Fast, pbkdf2, scrypt, sha_crypt, text,
+    wrapped::Salted,
+};
 
 const SCHEME: ParseError = ParseError::Unsupported("scheme of LDAP");
 
@@ -33,11 +38,36 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
         "PBKDF2" | "PBKDF2-SHA1" => pbkdf2(Digest::Sha1, rest),
         "PBKDF2-SHA256" => pbkdf2(Digest::Sha256, rest),
         "PBKDF2-SHA512" => pbkdf2(Digest::Sha512, rest),
-        "CRYPT" if !rest.starts_with("$2") => Err(ParseError::Unsupported("{CRYPT} of anything but bcrypt")),
-        "CRYPT" | "BCRYPT" | "BLF-CRYPT" => bcrypt::read(rest),
+        "PBKDF2_SHA256" => directory_server(rest),
+        "CRYPT" => crypt(rest),
+        "BCRYPT" | "BLF-CRYPT" => bcrypt::read(rest),
         "ARGON2" | "ARGON2I" | "ARGON2ID" => argon2::read(rest),
         _ if digest(&scheme).is_some() => Err(FAST),
         _ => Err(SCHEME),
+    }
+}
+
+/// What crypt(3) keeps.
+fn crypt(text: &str) -> Result<Recipe, ParseError> {
+    match text.split('$').nth(1) {
+        Some("5" | "6") => sha_crypt::read(text),
+        Some("7") => scrypt::read_crypt(text),
+        Some("1") => Err(MD5_CRYPT),
+        Some(name) if name.starts_with('2') => bcrypt::read(text),
+        _ => Err(ParseError::Unsupported("{CRYPT} of anything but SHA-crypt, bcrypt and scrypt")),
+    }
+}
+
+/// One padded base64 blob of fixed lengths.
+fn directory_server(text: &str) -> Result<Recipe, ParseError> {
+    const MALFORMED: ParseError = ParseError::Malformed("{PBKDF2_SHA256} needs 4, 64 and 256 bytes in padded base64");
+    let blob = text::padded(text)?;
+    let (iterations, rest) = blob.split_first_chunk().ok_or(MALFORMED)?;
+    match rest.split_at_checked(64) {
+        Some((salt, key)) if key.len() == 256 => {
+            pbkdf2::recipe(Digest::Sha256, u32::from_be_bytes(*iterations), salt.to_vec(), key.to_vec())
+        }
+        _ => Err(MALFORMED),
     }
 }
 
@@ -45,13 +75,12 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
 pub(super) fn fast(text: &str) -> Option<Result<Fast, ParseError>> {
     let (scheme, rest) = split(text).ok()?;
     let (digest, salted) = digest(&scheme)?;
-    Some(text::padded(rest).and_then(|mut value| match (value.len().cmp(&digest.bytes()), salted) {
-        (Ordering::Greater, true) => {
-            let salt = value.split_off(digest.bytes());
-            Fast::new(digest, Salted::After(salt), &value)
+    Some(text::padded(rest).map(Zeroizing::new).and_then(|both| {
+        match (both.split_at_checked(digest.bytes()), salted) {
+            (Some((value, salt @ [_, ..])), true) => Fast::new(digest, Salted::After(salt.to_vec()), value),
+            (Some((value, [])), false) => Fast::new(digest, Salted::Not, value),
+            _ => Err(ParseError::Malformed("length of the digest")),
         }
-        (Ordering::Equal, false) => Fast::new(digest, Salted::Not, &value),
-        _ => Err(ParseError::Malformed("length of the digest")),
     }))
 }
 

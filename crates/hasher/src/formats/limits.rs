@@ -32,6 +32,11 @@ impl Limit {
     pub(crate) const fn length(self, bytes: &[u8]) -> Result<(), Limit> {
         self.admit(bytes.len() as u64)
     }
+    /// The beginning of `bytes` that is within the limit, and whether it is all.
+    pub(crate) fn cut(self, bytes: &[u8]) -> (&[u8], bool) {
+        let most = usize::try_from(self.most).unwrap_or(usize::MAX);
+        (&bytes[..bytes.len().min(most)], bytes.len() <= most)
+    }
 }
 
 impl fmt::Display for Limit {
@@ -67,10 +72,22 @@ pub(crate) const SCRYPT_R: Limit = Limit::new("scrypt block size (r)", 1, 1 << 1
 pub(crate) const SCRYPT_P: Limit = Limit::new("scrypt parallelism (p)", 1, 1 << 11);
 pub(crate) const SCRYPT_WORK: Limit = Limit::new("scrypt 128 * N * r * p in bytes", 1, 256 << 20);
 
-/// phpass's least, and Drupal's 2^16 with room: each round hashes the password again, however long.
-pub(crate) const CHAIN_LOG_ROUNDS: Limit = Limit::new("phpass log2 of rounds", 7, 20);
+/// phpass's least, and Drupal's 2^16 with room: each round hashes the password again. About 0.3 s for the longest.
+pub(crate) const CHAIN_LOG_ROUNDS: Limit = Limit::new("phpass log2 of rounds", 7, 17);
 pub(crate) const CHAIN_ROUNDS: Limit =
     Limit::new("phpass rounds", 1 << CHAIN_LOG_ROUNDS.least, 1 << CHAIN_LOG_ROUNDS.most);
+
+/// WordPress takes four times as much, and nobody's password is so long; see [`CHAIN_LOG_ROUNDS`].
+pub(crate) const PHPASS_PASSWORD: Limit = Limit::new("password in bytes", 0, 1024);
+/// As Drupal itself.
+pub(crate) const DRUPAL_PASSWORD: Limit = Limit::new("password in bytes", 0, 512);
+
+/// The format's least; passlib's 656,000 with room, which is about two seconds for the longest password.
+pub(crate) const SHA_CRYPT_ROUNDS: Limit = Limit::new("SHA-crypt rounds", 1_000, 1_000_000);
+/// As libxcrypt.
+pub(crate) const SHA_CRYPT_PASSWORD: Limit = Limit::new("password in bytes", 0, 511);
+/// The format has room for no more, and crypt(3) takes no salt at all.
+pub(crate) const SHA_CRYPT_SALT: Limit = Limit::new("SHA-crypt salt in characters", 0, 16);
 
 /// Of PBKDF2 and scrypt.
 pub(crate) const SALT: Limit = Limit::new("salt in bytes", 4, 128);
@@ -114,5 +131,6 @@ pub(crate) fn serial(serial: &Serial) -> Result<(), Limit> {
             SCRYPT_WORK.admit((128 * u64::from(r) * u64::from(p)) << log_n)
         }
         Serial::Chain { rounds, .. } => CHAIN_ROUNDS.admit(rounds.into()),
+        Serial::ShaCrypt { rounds, .. } => SHA_CRYPT_ROUNDS.admit(rounds.into()),
     }
 }

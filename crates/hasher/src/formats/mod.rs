@@ -6,7 +6,7 @@
 //! `$pbkdf2-sha256$…` from then on. Secrets are never in the text; it names them by id.
 //!
 //! Rooms: a file per family; `text` reads pieces, `limits` is the table of what is admitted, `serial` computes what has
-//! no kernel, `check` decides at the end, `draft` makes new hashes.
+//! no kernel, `romix` scrypt, `check` decides at the end, `draft` makes new hashes.
 
 mod argon2;
 mod aspnet;
@@ -21,8 +21,10 @@ pub mod import;
 mod ldap;
 mod limits;
 mod pbkdf2;
+mod romix;
 mod scrypt;
 pub(crate) mod serial;
+mod sha_crypt;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -43,7 +45,7 @@ pub(crate) use {
 
 use {
     bcrypt::BcryptHash, chain::ChainHash, firebase::FirebaseHash, pbkdf2::Pbkdf2Hash, scrypt::ScryptHash,
-    wrapped::WrappedHash,
+    sha_crypt::ShaCryptHash, wrapped::WrappedHash,
 };
 
 use crate::{
@@ -65,6 +67,7 @@ pub(crate) enum Recipe {
     Pbkdf2(Pbkdf2Hash),
     Scrypt(ScryptHash),
     Chain(ChainHash),
+    ShaCrypt(ShaCryptHash),
     Firebase(FirebaseHash),
 }
 
@@ -109,7 +112,7 @@ impl From<Limit> for ParseError {
 type Reader = fn(&str) -> Result<Recipe, ParseError>;
 
 /// What a text begins with, and who reads it.
-const FAMILIES: [(&str, Reader); 23] = [
+const FAMILIES: [(&str, Reader); 27] = [
     ("$argon2", argon2::read),
     ("$pv1$", bound::read),
     ("$wrapped$", wrapped::read),
@@ -123,6 +126,10 @@ const FAMILIES: [(&str, Reader); 23] = [
     ("$P$", chain::read_phpass),
     ("$H$", chain::read_phpass),
     ("$S$", chain::read_drupal),
+    ("U$S$", chain::read_drupal_6),
+    ("$5$", sha_crypt::read),
+    ("$6$", sha_crypt::read),
+    ("$1$", |_| Err(MD5_CRYPT)),
     ("$firebase$", firebase::read),
     ("pbkdf2_", django::read_pbkdf2),
     ("argon2$", django::read_argon2),
@@ -164,6 +171,7 @@ impl fmt::Display for Stored {
             Recipe::Pbkdf2(hash) => hash.fmt(f),
             Recipe::Scrypt(hash) => hash.fmt(f),
             Recipe::Chain(hash) => hash.fmt(f),
+            Recipe::ShaCrypt(hash) => hash.fmt(f),
             Recipe::Firebase(hash) => hash.fmt(f),
         }
     }
@@ -187,6 +195,7 @@ impl Stored {
             Recipe::Pbkdf2(_) => "pbkdf2",
             Recipe::Scrypt(_) => "scrypt",
             Recipe::Chain(hash) => hash.scheme(),
+            Recipe::ShaCrypt(_) => "sha-crypt",
             Recipe::Firebase(_) => "firebase scrypt",
         }
     }
@@ -199,12 +208,13 @@ impl Stored {
             Recipe::Wrapped(hash) => (hash.outer().key_id().map(|id| (Role::Pepper, id)), None),
             Recipe::Bcrypt(hash) => (hash.key_id().map(|id| (Role::Import, id)), None),
             Recipe::Firebase(hash) => (Some((Role::Import, hash.key_id())), None),
-            Recipe::Pbkdf2(_) | Recipe::Scrypt(_) | Recipe::Chain(_) => (None, None),
+            Recipe::Pbkdf2(_) | Recipe::Scrypt(_) | Recipe::Chain(_) | Recipe::ShaCrypt(_) => (None, None),
         };
         first.into_iter().chain(second)
     }
 
-    /// Does all the cheap work before the slow part: pre-hash, H0, pepper.
+    /// Does all the cheap work before the slow part: pre-hash, H0, pepper. The kind of work that is left depends on the
+    /// length of the password where rounds take it again and again; the longest password there may be is the dearest.
     ///
     /// # Errors
     /// [`Refusal::Unsupported`] when a key it needs is not there, [`Refusal::Limit`] when it is outside the limits.
@@ -217,6 +227,7 @@ impl Stored {
             Recipe::Pbkdf2(hash) => hash.prepare(password),
             Recipe::Scrypt(hash) => hash.prepare(password),
             Recipe::Chain(hash) => hash.prepare(password),
+            Recipe::ShaCrypt(hash) => hash.prepare(password),
             Recipe::Firebase(hash) => hash.prepare(password, keys)?,
         };
         match limits::kind(&prepared.kind) {
@@ -237,3 +248,7 @@ fn key(keys: &Keys, role: Role, id: KeyId) -> Result<&Key, Refusal> {
 
 /// A digest that would be an answer to fast guessing if it were stored.
 const FAST: ParseError = ParseError::Unsupported("a fast digest, which is stored only wrapped: import it");
+
+/// A thousand rounds of MD5, which are over at once; where only such hashes are known, their owners choose new passwords.
+const MD5_CRYPT: ParseError =
+    ParseError::Unsupported("md5-crypt ($1$), a fast digest: let its owner choose a password");

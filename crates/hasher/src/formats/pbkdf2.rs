@@ -71,7 +71,7 @@ pub(super) fn prepared(serial: Serial, password: &[u8], salt: &[u8], stored: &[u
         Serial::Pbkdf2 { bytes, .. } | Serial::Scrypt { bytes, .. } => {
             stored.iter().copied().take(bytes as usize).collect()
         }
-        Serial::Chain { .. } => stored.to_vec(),
+        Serial::Chain { .. } | Serial::ShaCrypt { .. } => stored.to_vec(),
     };
     let input = Input::Serial { password: Zeroizing::new(password.to_vec()), salt: salt.to_vec() };
     Prepared { kind: Kind::Serial(serial), input, check: Check::Tag(right) }

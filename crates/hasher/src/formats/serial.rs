@@ -7,6 +7,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::romix::scrypt;
 use crate::job::Tag;
 
 /// The hash functions that stored hashes are built on.
@@ -70,16 +71,18 @@ impl Digest {
     }
 }
 
-/// Work for one password at a time. Jobs of one kind take the same time and memory (but for [`Serial::Chain`], whose
-/// time grows with the password).
+/// Work for one password at a time. Jobs of one kind take the same time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Serial {
     /// PBKDF2-HMAC (RFC 8018 §5.2).
     Pbkdf2 { digest: Digest, iterations: u32, bytes: u32 },
     /// scrypt (RFC 7914), N = 2^`log_n`.
     Scrypt { log_n: u8, r: u32, p: u32, bytes: u32 },
-    /// phpass and Drupal: H(salt, password), then `rounds` times H(last, password).
-    Chain { digest: Digest, rounds: u32 },
+    /// phpass and Drupal: H(salt, password), then `rounds` times H(last, password), each of which takes `blocks`
+    /// compressions.
+    Chain { digest: Digest, rounds: u32, blocks: u32 },
+    /// SHA-crypt: `rounds` digests of the last one with password and salt, which take `blocks` compressions on average.
+    ShaCrypt { digest: Digest, rounds: u32, blocks: u32 },
 }
 
 impl Serial {
@@ -93,13 +96,23 @@ impl Serial {
         Serial::Scrypt { log_n, r, p, bytes: bytes.min(Digest::Sha256.bytes()) as u32 }
     }
 
+    /// phpass and Drupal with a password of `bytes`.
+    pub(crate) fn chain(digest: Digest, rounds: u32, bytes: usize) -> Self {
+        Serial::Chain { digest, rounds, blocks: digest.compressions(digest.bytes() + bytes) }
+    }
+    /// SHA-crypt with a password of `bytes`. A round takes it once, and again in six of seven; and the salt of up to 16
+    /// bytes in two of three.
+    pub(crate) fn sha_crypt(digest: Digest, rounds: u32, bytes: usize) -> Self {
+        Serial::ShaCrypt { digest, rounds, blocks: digest.compressions(digest.bytes() + bytes * 13 / 7 + 11) }
+    }
+
     /// Memory that it needs, in KiB, rounded up. scrypt walks its `p` blocks one after the other in the same memory.
     pub(crate) fn memory(self) -> u64 {
         match self {
             Serial::Scrypt { log_n, r, p, .. } => {
                 (128 * u64::from(r) * ((1 << log_n) + u64::from(p) + 1)).div_ceil(1024)
             }
-            Serial::Pbkdf2 { .. } | Serial::Chain { .. } => 1,
+            Serial::Pbkdf2 { .. } | Serial::Chain { .. } | Serial::ShaCrypt { .. } => 1,
         }
     }
 
@@ -110,11 +123,13 @@ impl Serial {
             Serial::Pbkdf2 { digest, iterations, .. } => 2 * digest.nanoseconds() * u64::from(iterations),
             // Each 128 bytes are mixed twice, and read once from anywhere in memory.
             Serial::Scrypt { log_n, r, p, .. } => 400 * ((u64::from(r) * u64::from(p)) << log_n),
-            Serial::Chain { digest, rounds } => digest.nanoseconds() * u64::from(rounds),
+            Serial::Chain { digest, rounds, blocks } | Serial::ShaCrypt { digest, rounds, blocks } => {
+                digest.nanoseconds() * u64::from(rounds) * u64::from(blocks)
+            }
         }
     }
 
-    /// The tag of `password` under `salt`. `None` when scrypt knows no such parameters, which the limits rule out.
+    /// The tag of `password` under `salt`. `None` when there is no memory for it, or it is outside the limits.
     pub(crate) fn tag(self, password: &[u8], salt: &[u8]) -> Option<Tag> {
         match self {
             Serial::Pbkdf2 { digest, iterations, bytes } => {
@@ -122,11 +137,20 @@ impl Serial {
             }
             Serial::Scrypt { log_n, r, p, bytes } => {
                 let mut tag = Zeroizing::new(vec![0; bytes as usize]);
-                let params = scrypt::Params::new(log_n, r, p).ok()?;
-                scrypt::scrypt(password, salt, &params, &mut tag).ok()?;
+                scrypt((password, salt), (log_n, r, p), &mut tag).ok()?;
                 Some(tag)
             }
-            Serial::Chain { digest, rounds } => with_digest!(digest, H => Some(chain_of::<H>(password, salt, rounds))),
+            Serial::Chain { digest, rounds, .. } => {
+                with_digest!(digest, H => Some(chain_of::<H>(password, salt, rounds)))
+            }
+            Serial::ShaCrypt { digest, rounds, .. } => {
+                let params = sha_crypt::Params::new(rounds).ok()?;
+                match digest {
+                    Digest::Sha256 => Some(kept(sha_crypt::sha256_crypt(password, salt, params))),
+                    Digest::Sha512 => Some(kept(sha_crypt::sha512_crypt(password, salt, params))),
+                    Digest::Md5 | Digest::Sha1 | Digest::Sha384 => None,
+                }
+            }
         }
     }
 }
@@ -139,6 +163,14 @@ impl Digest {
             Digest::Sha1 | Digest::Sha256 => 70,
             Digest::Sha384 | Digest::Sha512 => 250,
         }
+    }
+    /// How many times a message of `bytes` is compressed: its end is marked by a byte, and its length follows.
+    const fn compressions(self, bytes: usize) -> u32 {
+        let (block, end) = match self {
+            Digest::Md5 | Digest::Sha1 | Digest::Sha256 => (64, 9),
+            Digest::Sha384 | Digest::Sha512 => (128, 17),
+        };
+        (bytes + end).div_ceil(block) as u32
     }
 }
 
@@ -157,7 +189,7 @@ fn chain_of<H: hmac::digest::Digest>(password: &[u8], salt: &[u8], rounds: u32) 
 }
 
 /// The bytes of a digest, which is wiped.
-fn kept(mut digest: impl AsMut<[u8]>) -> Tag {
+pub(super) fn kept(mut digest: impl AsMut<[u8]>) -> Tag {
     let tag = Zeroizing::new(digest.as_mut().to_vec());
     digest.as_mut().zeroize();
     tag

@@ -6,6 +6,8 @@ use base64::{
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
 };
 
+use zeroize::Zeroizing;
+
 use super::ParseError;
 
 /// The alphabet of crypt(3), phpass and Drupal, in which bits are read from the lowest.
@@ -72,6 +74,14 @@ pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
 /// The two lower-case hexadecimal digits of a byte.
 pub(crate) fn hex_digits(byte: &u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)])
+}
+
+/// Lower-case hexadecimal digits of bytes that nobody is to see.
+pub(crate) fn hex_text(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    // Of its final size at once: what grows leaves copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(2 * bytes.len()));
+    text.extend(bytes.iter().flat_map(hex_digits));
+    text
 }
 
 /// The value of one character of crypt(3)'s alphabet.

@@ -16,14 +16,14 @@ use super::{Argon2Hash, Digest, ParseError, Prepared, Recipe, limits, text};
 use crate::{gate::Refusal, pepper::Keys};
 
 /// How the inner digest is made of the password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Inner {
     digest: Digest,
     salt: Salted,
 }
 
-/// Where the salt of a fast digest stood.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where the salt of a fast digest stood. Does not print it.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Salted {
     /// There was none.
     Not,
@@ -31,6 +31,16 @@ pub enum Salted {
     Before(Vec<u8>),
     /// H(password, salt).
     After(Vec<u8>),
+}
+
+impl fmt::Debug for Salted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Salted::Not => "Not",
+            Salted::Before(_) => "Before(…)",
+            Salted::After(_) => "After(…)",
+        })
+    }
 }
 
 /// A fast digest inside an Argon2 hash.

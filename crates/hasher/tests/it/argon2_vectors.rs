@@ -45,7 +45,7 @@ fn the_vectors_of_rfc_9106() {
         (Algorithm::Argon2id, "0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659"),
     ];
     for (algorithm, expected) in vectors {
-        let params = Params { algorithm, version: Version::V19, cost: Cost::new(32, 3, 4).unwrap(), tag_bytes: 32 };
+        let params = Params::new(algorithm, Version::V19, Cost::new(32, 3, 4).unwrap(), 32).unwrap();
         let h0 = H0::new(&params, &[1; 32], &[2; 16], &[3; 8], &[4; 12]);
         assert_eq!(tag(&params, &h0), expected, "{algorithm:?}");
     }
@@ -55,7 +55,7 @@ fn the_vectors_of_rfc_9106() {
 #[test]
 fn the_pre_hash_of_rfc_9106() {
     let cost = Cost::new(32, 3, 4).unwrap();
-    let params = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 };
+    let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32).unwrap();
     let h0 = H0::new(&params, &[1; 32], &[2; 16], &[3; 8], &[4; 12]);
     assert_eq!(
         hex(h0.as_bytes()),
@@ -92,7 +92,7 @@ fn long_associated_data_as_in_the_reference_implementation() {
     ];
     let data: Vec<u8> = (0..200).collect();
     for (algorithm, version, bytes, expected) in vectors {
-        let params = Params { algorithm, version, cost: Cost::new(128, 2, 2).unwrap(), tag_bytes: 32 };
+        let params = Params::new(algorithm, version, Cost::new(128, 2, 2).unwrap(), 32).unwrap();
         let h0 = H0::new(&params, b"password", b"somesalt", b"pepper", &data[..bytes]);
         assert_eq!(tag(&params, &h0), expected, "{algorithm:?} {version:?} with {bytes} bytes");
     }
@@ -111,7 +111,7 @@ fn the_vectors_of_the_reference_implementation() {
     ];
     for (algorithm, version, memory, passes, lanes, expected) in vectors {
         let cost = Cost::new(memory, passes, lanes).unwrap();
-        let params = Params { algorithm, version, cost, tag_bytes: 32 };
+        let params = Params::new(algorithm, version, cost, 32).unwrap();
         let h0 = H0::new(&params, b"password", b"somesalt", &[], &[]);
         let found = if memory > 1024 { tag_alone(&params, &h0) } else { tag(&params, &h0) };
         assert_eq!(found, expected, "{algorithm:?} {version:?} m={memory}");

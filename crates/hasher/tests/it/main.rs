@@ -12,6 +12,7 @@ mod phc;
 mod portable;
 #[cfg(target_os = "linux")]
 mod resident;
+mod scrypt;
 
 use std::sync::LazyLock;
 
@@ -29,6 +30,14 @@ fn cases(everyday: u32) -> u32 {
 fn masked() -> [Level; 4] {
     let all = Features::detect();
     [all, all.without_avx512f(), all.without_avx2(), all.without_avx512f().without_avx2()].map(Level::with)
+}
+
+/// Those without the repetitions.
+fn levels() -> Vec<Level> {
+    let mut levels = masked().to_vec();
+    levels.sort();
+    levels.dedup();
+    levels
 }
 
 /// SplitMix64: the same inputs in every run, so that a failure can be repeated.

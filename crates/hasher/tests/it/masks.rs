@@ -1,8 +1,10 @@
 //! Each feature of the CPU masked in turn: whatever is left, the pool hashes the same.
 
+use std::io::{self, Write};
+
 use hasher::{FairKey, Hasher, Policy, Settings, Stored, cpu::Level};
 
-use crate::masked;
+use crate::{levels, masked};
 
 #[tokio::test]
 async fn a_pool_without_a_feature_hashes_the_same() {
@@ -27,4 +29,19 @@ fn a_masked_feature_takes_its_kernel_away() {
     assert_eq!(all, Level::best());
     assert!(no_avx512 < Level::Avx512 && no_avx2 != Level::Avx2);
     assert_eq!(neither, Level::Portable);
+}
+
+/// A kernel that this CPU lacks is tested nowhere here: that is said, and a release is not tested on such a machine.
+#[test]
+fn every_kernel_is_tested() {
+    let mut lacking: Vec<Level> = [Level::Portable, Level::Avx2, Level::Avx512].to_vec();
+    lacking.retain(|level| !levels().contains(level));
+    if lacking.is_empty() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    // Not through the macros, whose output is shown of failing tests only.
+    writeln!(io::stderr(), "NOT TESTED: this CPU has no {lacking:?}").unwrap();
+    #[expect(clippy::disallowed_methods, reason = "how long to test is for the one who tests")]
+    let full = std::env::var("TEST_SCALE").is_ok_and(|scale| scale == "full");
+    assert!(!full, "kernels that this CPU lacks: {lacking:?}");
 }

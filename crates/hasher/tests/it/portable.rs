@@ -23,7 +23,7 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn the_vector_of_rfc_9106() {
     let cost = Cost::new(32, 3, 4).unwrap();
-    let params = Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 };
+    let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32).unwrap();
     let h0 = H0::new(&params, &[1; 32], &[2; 16], &[3; 8], &[4; 12]);
     let mut memory = vec![Block::ZERO; params.memory_blocks()];
     let mut tags = [Tag::default()];
@@ -45,7 +45,7 @@ fn fills_in_lock_step_are_as_alone() {
     let (cases, most) = if cfg!(miri) { (&all[..1], 2) } else { (&all[..], 8) };
     for &(algorithm, version, (memory, passes, lanes), tag_bytes) in cases {
         let cost = Cost::new(memory, passes, lanes).unwrap();
-        let params = Params { algorithm, version, cost, tag_bytes };
+        let params = Params::new(algorithm, version, cost, tag_bytes).unwrap();
         let together = tags(&params, most);
         for fewer in 1..most {
             assert_eq!(together[..usize::from(fewer)], tags(&params, fewer));

@@ -42,7 +42,7 @@ pub fn document(realm: &Realm) -> Value {
         "revocation_endpoint_auth_methods_supported": any,
         "revocation_endpoint_auth_signing_alg_values_supported": asserting,
         "claim_types_supported": ["normal"],
-        "claims_supported": userinfo::SUPPORTED,
+        "claims_supported": userinfo::supported().collect::<Vec<_>>(),
         "claims_parameter_supported": true,
         "request_parameter_supported": false,
         "request_uri_parameter_supported": false,

@@ -83,7 +83,8 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
         let create = request.prompt.create && realm.settings.signup;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
-    let signed_in_since = session.auth_time >= progress.started;
+    // In the same millisecond is before: then nobody can have seen a page of this request.
+    let signed_in_since = session.auth_time > progress.started;
     let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
     if request.prompt.create && realm.settings.signup && !signed_in_since {
         return Ok(Step::SignUp);

@@ -7,66 +7,45 @@ use super::token::AccessClaims;
 use crate::people::User;
 use crate::realm::Realm;
 use serde_json::{Map, Value, json};
+use std::cell::LazyCell;
 
-/// Claims of the `profile` scope that people may set (OpenID Connect Core §5.4).
-const PROFILE: [&str; 12] = [
-    "name",
-    "given_name",
-    "family_name",
-    "middle_name",
-    "nickname",
-    "profile",
-    "picture",
-    "website",
-    "gender",
-    "birthdate",
-    "zoneinfo",
-    "locale",
+/// Every claim about a person that can be told here, and the scope that covers it (OpenID Connect Core §5.4; `groups` is
+/// ours).
+const CLAIMS: [(&str, &str); 19] = [
+    ("name", "profile"),
+    ("given_name", "profile"),
+    ("family_name", "profile"),
+    ("middle_name", "profile"),
+    ("nickname", "profile"),
+    ("preferred_username", "profile"),
+    ("profile", "profile"),
+    ("picture", "profile"),
+    ("website", "profile"),
+    ("gender", "profile"),
+    ("birthdate", "profile"),
+    ("zoneinfo", "profile"),
+    ("locale", "profile"),
+    ("updated_at", "profile"),
+    ("email", "email"),
+    ("email_verified", "email"),
+    ("address", "address"),
+    ("phone_number", "phone"),
+    ("groups", "groups"),
 ];
+
+/// Claims about a sign-in and its token (OpenID Connect Core §2, §3.1.3.6).
+const OF_THE_TOKEN: [&str; 12] =
+    ["iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"];
 
 /// The scope that covers a claim about a person (OpenID Connect Core §5.4); `None`: there is no such claim.
 pub fn scope_of(claim: &str) -> Option<&'static str> {
-    match claim {
-        "email" | "email_verified" => Some("email"),
-        "address" => Some("address"),
-        "phone_number" | "phone_number_verified" => Some("phone"),
-        "groups" => Some("groups"),
-        "preferred_username" | "updated_at" => Some("profile"),
-        name if PROFILE.contains(&name) => Some("profile"),
-        _ => None,
-    }
+    CLAIMS.iter().find(|(known, _)| *known == claim).map(|(_, scope)| *scope)
 }
 
-/// Every claim that can be said of a person, for discovery.
-pub const SUPPORTED: [&str; 27] = [
-    "iss",
-    "sub",
-    "aud",
-    "exp",
-    "iat",
-    "auth_time",
-    "nonce",
-    "acr",
-    "amr",
-    "azp",
-    "sid",
-    "at_hash",
-    "name",
-    "given_name",
-    "family_name",
-    "middle_name",
-    "nickname",
-    "preferred_username",
-    "profile",
-    "picture",
-    "website",
-    "email",
-    "email_verified",
-    "gender",
-    "birthdate",
-    "updated_at",
-    "groups",
-];
+/// Every claim that can be told, for discovery.
+pub fn supported() -> impl Iterator<Item = &'static str> {
+    OF_THE_TOKEN.into_iter().chain(CLAIMS.into_iter().map(|(claim, _)| claim))
+}
 
 /// What a live access token of this realm may read.
 pub fn read(claims: &AccessClaims, found: &Found, realm: &Realm) -> Result<Map<String, Value>, Error> {
@@ -85,73 +64,95 @@ pub fn read(claims: &AccessClaims, found: &Found, realm: &Realm) -> Result<Map<S
 
 /// The claims about `user` that `scope` covers or `single` names.
 pub fn claims_of(user: &User, groups: &[String], scope: &Scope, single: &[String]) -> Map<String, Value> {
-    let wants = |of: &str, claim: &str| scope.has(of) || single.iter().any(|name| name == claim);
-    let mut answer = Map::new();
-    if wants("profile", "preferred_username") {
-        answer.insert("preferred_username".into(), json!(user.username));
-    }
-    if wants("profile", "updated_at") {
-        answer.insert("updated_at".into(), json!(user.updated.seconds()));
-    }
-    if let Some(email) = &user.email {
-        if wants("email", "email") {
-            answer.insert("email".into(), json!(email));
-        }
-        if wants("email", "email_verified") {
-            answer.insert("email_verified".into(), json!(user.email_verified));
-        }
-    }
-    if wants("groups", "groups") {
-        answer.insert("groups".into(), json!(groups));
-    }
-    for (claim, value) in user.profile.claims() {
-        let of = match claim.as_str() {
-            "address" => "address",
-            "phone_number" => "phone",
-            name if PROFILE.contains(&name) => "profile",
-            _ => continue,
-        };
-        if wants(of, &claim) {
-            answer.insert(claim, value);
-        }
-    }
-    answer
+    let theirs = LazyCell::new(|| user.profile.claims());
+    let known = |claim: &str| match claim {
+        "preferred_username" => Some(json!(user.username)),
+        "updated_at" => Some(json!(user.updated.seconds())),
+        "email" => user.email.as_ref().map(|email| json!(email)),
+        "email_verified" => user.email.as_ref().map(|_| json!(user.email_verified)),
+        "groups" => Some(json!(groups)),
+        settable => theirs.get(settable).cloned(),
+    };
+    let wanted = CLAIMS.iter().filter(|(claim, of)| scope.has(of) || single.iter().any(|name| name == claim));
+    wanted.filter_map(|(claim, _)| Some(((*claim).to_owned(), known(claim)?))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::{Role, user::Profile};
+    use crate::oauth::scope::STANDARD;
+    use crate::people::user::tests::person;
+    use crate::people::user::{Profile, SETTABLE};
     use crate::time::Time;
+
+    /// Somebody of whom everything is known that can be.
+    fn whole() -> User {
+        let profile =
+            SETTABLE.iter().fold(Profile::empty(), |profile, claim| profile.with(claim, "x").expect("settable"));
+        User { email: Some("ada@example.test".into()), profile, updated: Time(1_000), ..person("ada") }
+    }
+
+    fn told(user: &User, scope: &str, single: &[&str]) -> Vec<String> {
+        let single: Vec<String> = single.iter().map(|claim| (*claim).to_owned()).collect();
+        let mut names: Vec<String> =
+            claims_of(user, &[], &Scope::parse(scope).expect("legal"), &single).keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// A claim is told for its scope, for its own name, and for nothing else.
+    #[test]
+    fn au_04_every_claim_is_told_where_it_was_granted_and_nowhere_else() {
+        let user = whole();
+        assert_eq!(told(&user, "openid offline_access", &["sub", "role", "phone_number_verified"]), [""; 0]);
+        let profile = "birthdate family_name gender given_name locale middle_name name nickname picture \
+                       preferred_username profile updated_at website zoneinfo";
+        let covered = [
+            ("openid", ""),
+            ("profile", profile),
+            ("email", "email email_verified"),
+            ("address", "address"),
+            ("phone", "phone_number"),
+            ("offline_access", ""),
+            ("groups", "groups"),
+        ];
+        assert_eq!(covered.map(|(of, _)| of), STANDARD);
+        for (of, claims) in covered {
+            assert_eq!(told(&user, of, &[]).join(" "), claims, "{of}");
+        }
+        for (claim, _) in CLAIMS {
+            assert_eq!(told(&user, "openid", &[claim]), [claim]);
+        }
+        assert!(SETTABLE.iter().all(|claim| scope_of(claim).is_some()), "what can be set can be told");
+    }
+
+    /// What somebody may not set is not theirs to say, however it came into the database.
+    #[test]
+    fn a_profile_says_nothing_about_what_the_server_knows_itself() {
+        let forged = |claim: &str| format!("\"{claim}\":\"forged\"");
+        let claims =
+            ["email", "email_verified", "groups", "preferred_username", "updated_at", "sub", "acr"].map(forged);
+        let user = User { profile: Profile::stored(format!("{{{}}}", claims.join(","))), ..person("ada") };
+        let all = claims_of(&user, &[], &Scope::parse(&STANDARD.join(" ")).expect("legal"), &[]);
+        assert_eq!(sorted(all.keys().map(String::as_str)), ["groups", "preferred_username", "updated_at"]);
+        assert!(all.values().all(|value| value != "forged"), "{all:?}");
+    }
 
     #[test]
     fn au_04_only_granted_claims_are_told() {
-        let user = User {
-            id: "u1".into(),
-            username: "ada".into(),
-            email: Some("ada@example.test".into()),
-            email_verified: false,
-            profile: Profile::empty()
-                .with("name", "Ada")
-                .expect("settable")
-                .with("phone_number", "+39")
-                .expect("settable"),
-            password: None,
-            role: Role::Member,
-            disabled_at: None,
-            created: Time(0),
-            updated: Time(1_000),
-        };
-        let told = |scope: &str, single: &[String]| {
-            let mut names: Vec<String> =
-                claims_of(&user, &[], &Scope::parse(scope).expect("legal"), single).keys().cloned().collect();
-            names.sort();
-            names.join(" ")
-        };
+        let profile = Profile::empty().with("name", "Ada").and_then(|profile| profile.with("phone_number", "+39"));
+        let user = User { profile: profile.expect("settable"), ..whole() };
+        let told = |scope: &str, single: &[&str]| told(&user, scope, single).join(" ");
         assert_eq!(told("openid", &[]), "");
         assert_eq!(told("openid email", &[]), "email email_verified");
         assert_eq!(told("profile", &[]), "name preferred_username updated_at");
-        assert_eq!(told("openid", &["phone_number".into()]), "phone_number");
+        assert_eq!(told("openid", &["phone_number"]), "phone_number");
         assert_eq!(told("groups", &[]), "groups");
     }
 }

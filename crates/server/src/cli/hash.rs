@@ -3,12 +3,11 @@
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts};
 use crate::config::{Pepper, Raw, Size, Value as _};
+use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
-use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -213,9 +212,7 @@ impl Progress {
 impl NewPepper {
     fn run(&self) -> Reply {
         let failed = |error: io::Error| Failure::Failed(format!("{}: {error}", self.file.display()));
-        let key = zeroize::Zeroizing::new(app::entropy::bytes()?);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file).map_err(failed)?;
-        file.write_all(&*key).and_then(|()| file.sync_all()).map_err(failed)?;
+        private::create(&self.file, &*private::Key::new(app::entropy::bytes()?)).map_err(failed)?;
         let file = std::path::absolute(&self.file).map_err(failed)?;
         let entry = format!("{}:{}", self.name, file.display());
         let text = format!(

@@ -3,10 +3,12 @@
 use super::options::Config;
 use super::value::Value;
 use crate::net::Cidr;
+use crate::private::Key;
 use base64::Engine as _;
 use rules::Secret;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use zeroize::Zeroizing;
 
 /// Not below `low` nor above `high`.
 pub fn between<T: PartialOrd + Value>(low: T, high: T) -> impl Fn(&T) -> Result<(), String> {
@@ -68,9 +70,10 @@ pub fn master_key(key: &Secret) -> Result<(), String> {
     }
 }
 
-pub(super) fn decode_master_key(key: &Secret) -> Option<[u8; 32]> {
+pub(super) fn decode_master_key(key: &Secret) -> Option<Key> {
     let text = key.reveal().trim();
-    base64::engine::general_purpose::STANDARD.decode(text).ok()?.try_into().ok()
+    let bytes = Zeroizing::new(base64::engine::general_purpose::STANDARD.decode(text).ok()?);
+    Some(Key::new(bytes.as_slice().try_into().ok()?))
 }
 
 /// Networks, none of them the whole world: whoever reaches the server would choose their own address.

@@ -115,7 +115,7 @@ impl Config {
     }
 
     /// The master key, where it was given itself instead of a file.
-    pub fn master_key(&self) -> Option<[u8; 32]> {
+    pub fn master_key(&self) -> Option<crate::private::Key> {
         self.keys.master_key.as_ref().and_then(checks::decode_master_key)
     }
 }

@@ -29,7 +29,7 @@ impl Batch {
 pub(super) struct Committed {
     /// One answer for each batch, in order.
     pub(super) outcomes: Vec<Outcome>,
-    /// How long COMMIT took; `None` if nothing had been written.
+    /// How long COMMIT took; `None` if there was nothing for it to write.
     pub(super) took: Option<Duration>,
 }
 
@@ -39,13 +39,13 @@ pub(super) struct Committed {
 /// An error means that nothing of the whole group happened, except after [`Fault::Fatal`], when nobody knows.
 pub(super) fn run(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Committed, Fault> {
     let conn = ready.conn();
-    if !conn.is_autocommit() {
-        // A ROLLBACK failed before.
-        execute(conn, "ROLLBACK")?;
-    }
-    execute(conn, "BEGIN IMMEDIATE")?;
-    let before = conn.total_changes();
-    let committed = outcomes(ready, batches).and_then(|outcomes| {
+    let committed = outcomes(ready, batches).and_then(|(before, outcomes)| {
+        if !outcomes.iter().any(Result::is_ok) {
+            // COMMIT would write every page that was touched, and wait for the disk, although all was undone.
+            execute(conn, "ROLLBACK")?;
+            return Ok(Committed { outcomes, took: None });
+        }
+        // What was undone beside batches that stand counts too: its pages are written with theirs.
         let wrote = conn.total_changes() != before;
         let start = Instant::now();
         execute(conn, "COMMIT")?;
@@ -59,29 +59,34 @@ pub(super) fn run(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Commit
     committed
 }
 
-/// First in the hope that every batch stands, without a way back for single ones: a savepoint makes SQLite copy every
-/// page that is about to change, into a file once there are many. Where one does not stand, the group begins again with
-/// savepoints.
-fn outcomes(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Vec<Outcome>, Fault> {
-    let mut outcomes = Vec::with_capacity(batches.len());
-    for batch in batches.iter_mut() {
-        let outcome = statements(ready, batch)?;
-        if outcome.is_err() {
-            return again(ready, batches);
-        }
-        outcomes.push(outcome);
-    }
-    Ok(outcomes)
-}
-
-fn again(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Vec<Outcome>, Fault> {
-    let conn = ready.conn();
-    // Some errors end the transaction themselves.
+/// Begins with nothing written, whatever was left open: a ROLLBACK may have failed before, and some errors end a
+/// transaction themselves. Gives the connection's count of changes, which no ROLLBACK turns back.
+fn begin(conn: &Connection) -> Result<u64, Fault> {
     if !conn.is_autocommit() {
         execute(conn, "ROLLBACK")?;
     }
     execute(conn, "BEGIN IMMEDIATE")?;
-    batches.iter_mut().map(|batch| savepoint(ready, batch)).collect()
+    Ok(conn.total_changes())
+}
+
+/// The outcomes, in a transaction that is still open, and the count of changes at its beginning.
+///
+/// First in the hope that every batch stands, without a way back for single ones: a savepoint makes SQLite copy every
+/// page that is about to change, into a file once there are many. Where one does not stand, the group begins again with
+/// savepoints.
+fn outcomes(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<(u64, Vec<Outcome>), Fault> {
+    let before = begin(ready.conn())?;
+    let mut outcomes = Vec::with_capacity(batches.len());
+    for batch in batches.iter_mut() {
+        let outcome = statements(ready, batch)?;
+        if outcome.is_err() {
+            let before = begin(ready.conn())?;
+            let again = batches.iter_mut().map(|batch| savepoint(ready, batch)).collect::<Result<_, _>>()?;
+            return Ok((before, again));
+        }
+        outcomes.push(outcome);
+    }
+    Ok((before, outcomes))
 }
 
 /// Runs one batch so that it can be undone alone.
@@ -145,6 +150,7 @@ mod tests {
     use crate::engine::{Sql, Value};
 
     const PUT: Sql = Sql::fixed("INSERT INTO t (id, body) VALUES (?, ?)");
+    const FIND: Sql = Sql::fixed("SELECT 1 FROM t WHERE id = ?");
     const ORPHAN: Sql = Sql::fixed("INSERT INTO child (parent) VALUES (?)");
 
     fn database() -> Connection {
@@ -199,11 +205,41 @@ mod tests {
         assert_eq!(rows(&conn), 1);
     }
 
+    /// A database with a log, as it is used.
+    fn logged(folder: &std::path::Path) -> Connection {
+        let conn = Connection::open(folder.join("db")).unwrap();
+        conn.pragma_update(None, "journal_mode", "WAL").unwrap();
+        conn.execute_batch("CREATE TABLE t (id bigint PRIMARY KEY, body blob); INSERT INTO t (id) VALUES (1)").unwrap();
+        conn
+    }
+
+    /// The figure is of groups that reached the disk, and of all of them; those of which nothing stands do not.
     #[test]
-    fn a_group_that_changed_nothing_took_no_time_to_sync() {
-        let conn = database();
-        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap().took.is_some());
-        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap().took.is_none());
-        assert!(run(&mut Ready::new(&conn), &mut [Batch::new(Vec::new())]).ok().unwrap().took.is_none());
+    fn a_commit_took_time_where_the_log_grew_and_nowhere_else() {
+        let find = || Write { sql: FIND, args: vec![Value::Int(1)], must: Must::Find(1) };
+        let breaks = |id| vec![put(id, 10), put(1, 10)];
+        type Writes = Vec<Vec<Write>>;
+        let groups: [(&str, Writes, &[bool], bool); 9] = [
+            ("it stands", vec![vec![put(2, 10)]], &[true], true),
+            ("it only looks", vec![vec![find()]], &[true], false),
+            ("there is nothing in it", vec![vec![]], &[true], false),
+            ("it breaks at once", vec![vec![put(1, 10)]], &[false], false),
+            ("it breaks after it wrote", vec![breaks(2)], &[false], false),
+            ("all break after they wrote", vec![breaks(2), breaks(3)], &[false, false], false),
+            ("one stands, one breaks", vec![vec![put(2, 10)], breaks(3)], &[true, false], true),
+            ("one breaks at once, one only looks", vec![vec![put(1, 10)], vec![find()]], &[false, true], false),
+            ("one breaks after it wrote, one only looks", vec![breaks(2), vec![find()]], &[false, true], true),
+        ];
+        for (what, group, stand, reaches_the_disk) in groups {
+            let folder = tempfile::tempdir().unwrap();
+            let conn = logged(folder.path());
+            let log = || std::fs::metadata(folder.path().join("db-wal")).unwrap().len();
+            let before = log();
+            let mut group: Vec<Batch> = group.into_iter().map(Batch::new).collect();
+            let committed = run(&mut Ready::new(&conn), &mut group).ok().unwrap();
+            assert_eq!(committed.outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), stand, "{what}");
+            assert_eq!((log() > before, committed.took.is_some()), (reaches_the_disk, reaches_the_disk), "{what}");
+            assert!(conn.is_autocommit(), "{what}");
+        }
     }
 }

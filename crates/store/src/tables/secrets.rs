@@ -1,6 +1,6 @@
 //! Secrets that are kept outside the database, and what of them tells that it is the right one.
 
-use super::row::{every, one};
+use super::row::every;
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
@@ -19,35 +19,49 @@ impl Question for Secrets {
     }
 }
 
-/// How many accounts have a password hash with this piece of text in it. Looks at every account.
-pub struct HashesWith<'a>(pub &'a str);
+/// Password hashes with their accounts' ids, in the order of these.
+pub struct Hashes<'a> {
+    /// Only accounts after this one.
+    pub after: &'a str,
+    /// At most so many.
+    pub limit: i64,
+}
 
-impl Question for HashesWith<'_> {
-    type Fact = Option<i64>;
+impl Question for Hashes<'_> {
+    type Fact = Vec<(String, String)>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT COUNT(*) FROM users WHERE realm = ? AND password LIKE ? ESCAPE '!'";
-        let piece = self.0.replace('!', "!!").replace('%', "!%").replace('_', "!_");
-        read(sql, values![realm, format!("%{piece}%")])
+        let sql = "SELECT id, password FROM users WHERE realm = ? AND id > ? AND password IS NOT NULL \
+                   ORDER BY id LIMIT ?";
+        read(sql, values![realm, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| row.int())
+        every(rows, |row| Some((row.text()?, row.text()?)))
     }
 }
 
-/// Whether an account has a password hash that begins in none of these ways. May look at every account.
-pub struct AnyOtherHash<'a>(pub &'a [String; 3]);
+/// Password hashes that begin in none of these ways, with their accounts' ids, in the order of these. May look at every
+/// account.
+pub struct OtherHashes<'a> {
+    /// How the hashes begin that are not asked for.
+    pub beginnings: &'a [String; 3],
+    /// Only accounts after this one.
+    pub after: &'a str,
+    /// At most so many.
+    pub limit: i64,
+}
 
-impl Question for AnyOtherHash<'_> {
-    type Fact = Option<i64>;
+impl Question for OtherHashes<'_> {
+    type Fact = Vec<(String, String)>;
     fn read(&self, realm: &RealmId) -> Read {
         let length = |text: &String| i64::try_from(text.len()).unwrap_or(i64::MAX);
-        let [a, b, c] = self.0;
-        let sql = "SELECT 1 FROM users WHERE realm = ? AND SUBSTR(password, 1, ?) <> ? AND SUBSTR(password, 1, ?) <> ?
-            AND SUBSTR(password, 1, ?) <> ? LIMIT 1";
-        read(sql, values![realm, length(a), a.as_str(), length(b), b.as_str(), length(c), c.as_str()])
+        let [a, b, c] = self.beginnings;
+        let sql = "SELECT id, password FROM users WHERE realm = ? AND id > ? AND SUBSTR(password, 1, ?) <> ?
+            AND SUBSTR(password, 1, ?) <> ? AND SUBSTR(password, 1, ?) <> ? ORDER BY id LIMIT ?";
+        let (a, b, c) = ((length(a), a.as_str()), (length(b), b.as_str()), (length(c), c.as_str()));
+        read(sql, values![realm, self.after, a.0, a.1, b.0, b.1, c.0, c.1, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| row.int())
+        every(rows, |row| Some((row.text()?, row.text()?)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Auth0's `custom_password_hash` of bulk imports, which other systems export too.
 
 use serde::Deserialize;
+use zeroize::Zeroizing;
 
 use super::{Digest, Fast, Imported, ParseError, Salted, Stored, json};
 use crate::formats::{scrypt, text};
@@ -86,7 +87,7 @@ fn fast(digest: &str, custom: &Custom) -> Result<Fast, ParseError> {
             _ => return Err(ParseError::Malformed("position of the salt must be prefix or suffix")),
         },
     };
-    Fast::new(digest, salt, &custom.hash.bytes("base64")?)
+    Fast::new(digest, salt, &Zeroizing::new(custom.hash.bytes("base64")?))
 }
 
 impl Encoded {

@@ -1,6 +1,8 @@
 //! Firebase Authentication's export.
 
-use super::{ParseError, Stored};
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{ParseError, Stored, json, key_id};
 use crate::{
     formats::{firebase::recipe, scrypt::Cost, text},
     pepper::KeyId,
@@ -33,4 +35,36 @@ impl Firebase {
         salt.extend_from_slice(&self.separator);
         recipe(self.cost, self.signer, salt, text::any_base64(hash)?).map(Stored)
     }
+}
+
+/// One account of `firebase auth:export` as JSON, `passwordHash` and `salt`, and beside them the project's
+/// `base64_salt_separator`, `rounds` and `mem_cost` as the console shows them. `import_key` names the import key that holds
+/// the decoded `base64_signer_key`.
+///
+/// # Errors
+/// As [`Firebase::new`] and [`Firebase::user`], and when the JSON is something else or has the signer key in it.
+pub fn firebase(user: &str) -> Result<Stored, ParseError> {
+    let user: User = json(user)?;
+    if user.base64_signer_key.is_some() {
+        return Err(ParseError::Unsupported("the signer key is a secret: import_key names it, beside the database"));
+    }
+    let project = Firebase::new(
+        key_id(&user.import_key)?,
+        &user.base64_salt_separator.unwrap_or_default(),
+        user.rounds,
+        user.mem_cost,
+    )?;
+    project.user(&user.password_hash, &user.salt)
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(rename = "passwordHash")]
+    password_hash: String,
+    salt: String,
+    base64_salt_separator: Option<String>,
+    rounds: u32,
+    mem_cost: u32,
+    import_key: String,
+    base64_signer_key: Option<IgnoredAny>,
 }

@@ -10,11 +10,19 @@ mod firebase;
 mod fusionauth;
 mod keycloak;
 
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use zeroize::Zeroizing;
 
 pub use super::wrapped::Salted;
-pub use {auth0::auth0, firebase::Firebase, fusionauth::fusionauth, keycloak::keycloak};
+pub use {
+    auth0::auth0,
+    firebase::{Firebase, firebase},
+    fusionauth::fusionauth,
+    keycloak::keycloak,
+};
 
 use super::{Digest, ParseError, Stored, bcrypt, ldap, limits, text::fields, wrapped::Inner};
 use crate::pepper::KeyId;
@@ -57,14 +65,15 @@ impl Fast {
     /// # Errors
     /// As [`Fast::new`], and when `value` is not hexadecimal.
     pub fn hex(digest: Digest, salt: Salted, value: &str) -> Result<Self, ParseError> {
-        Fast::new(digest, salt, &super::text::hex(value).ok_or(ParseError::Malformed("not hexadecimal"))?)
+        let value = super::text::hex(value).ok_or(ParseError::Malformed("not hexadecimal"))?;
+        Fast::new(digest, salt, &Zeroizing::new(value))
     }
     /// As [`Fast::new`], from base64 in either alphabet, padded or not.
     ///
     /// # Errors
     /// As [`Fast::new`], and when `value` is not base64.
     pub fn base64(digest: Digest, salt: Salted, value: &str) -> Result<Self, ParseError> {
-        Fast::new(digest, salt, &super::text::any_base64(value)?)
+        Fast::new(digest, salt, &Zeroizing::new(super::text::any_base64(value)?))
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -93,30 +102,43 @@ pub fn text(text: &str) -> Result<Imported, ParseError> {
     }
 }
 
-/// Whatever another system stored: a text that names its format, or the JSON of a Keycloak credential (an object with
-/// `credentialData` and `secretData`), of FusionAuth (`encryptionScheme`), or Auth0's `custom_password_hash`.
+/// Whatever another system stored: a text that names its format, or a JSON object of one account. Which one it is follows
+/// from its fields:
+///
+/// | fields | whose |
+/// |---|---|
+/// | `credentialData`, `secretData` | Keycloak's credential: see [`keycloak`] |
+/// | `encryptionScheme` | FusionAuth's user: see [`fusionauth`] |
+/// | `passwordHash` | Firebase's user with the project's parameters: see [`firebase`] |
+/// | `encrypted_password` | Devise's user: see [`devise_json`] |
+/// | `algorithm` | Auth0's `custom_password_hash`: see [`auth0`] |
 ///
 /// # Errors
-/// As [`text`], [`keycloak`], [`fusionauth`] and [`auth0`].
+/// As [`text`] and those.
 pub fn any(given: &str) -> Result<Imported, ParseError> {
-    #[derive(serde::Deserialize)]
+    #[derive(Deserialize)]
     struct Shape {
         #[serde(rename = "credentialData")]
         credential_data: Option<String>,
         #[serde(rename = "secretData")]
         secret_data: Option<String>,
         #[serde(rename = "encryptionScheme")]
-        encryption_scheme: Option<String>,
+        encryption_scheme: Option<IgnoredAny>,
+        #[serde(rename = "passwordHash")]
+        password_hash: Option<IgnoredAny>,
+        encrypted_password: Option<IgnoredAny>,
     }
-    // `{SSHA}…` of LDAP begins like an object, too.
+    // Before anything reads it; `{SSHA}…` of LDAP begins like an object, too.
+    limits::JSON.length(given.as_bytes())?;
     let Ok(shape) = serde_json::from_str::<Shape>(given) else { return text(given) };
     match shape {
-        Shape { credential_data: Some(data), secret_data: Some(secret), .. } => {
-            keycloak(&data, &secret).map(Imported::Stored)
-        }
-        Shape { encryption_scheme: Some(_), .. } => fusionauth(given).map(Imported::Stored),
-        _ => auth0(given),
+        Shape { credential_data: Some(data), secret_data: Some(secret), .. } => keycloak(&data, &secret),
+        Shape { encryption_scheme: Some(_), .. } => fusionauth(given),
+        Shape { password_hash: Some(_), .. } => firebase(given),
+        Shape { encrypted_password: Some(_), .. } => devise_json(given),
+        _ => return auth0(given),
     }
+    .map(Imported::Stored)
 }
 
 /// `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django: H(salt, password).
@@ -143,6 +165,26 @@ pub fn devise(text: &str, pepper: Option<KeyId>) -> Result<Stored, ParseError> {
         None => bcrypt::read(text),
     }
     .map(Stored)
+}
+
+/// Devise's user as JSON: `encrypted_password` and, where `config.pepper` was set, `import_key`, the name of the import key
+/// that holds it.
+///
+/// # Errors
+/// [`ParseError`] when it is something else.
+pub fn devise_json(user: &str) -> Result<Stored, ParseError> {
+    #[derive(Deserialize)]
+    struct User {
+        encrypted_password: String,
+        import_key: Option<String>,
+    }
+    let user: User = json(user)?;
+    devise(&user.encrypted_password, user.import_key.as_deref().map(key_id).transpose()?)
+}
+
+/// The name of an import key as people write it.
+fn key_id(name: &str) -> Result<KeyId, ParseError> {
+    KeyId::new(name.as_bytes()).ok_or(ParseError::Malformed("the name of an import key has 1 to 8 bytes"))
 }
 
 /// JSON of one credential, of bounded length. Fields that are not asked for are ignored.

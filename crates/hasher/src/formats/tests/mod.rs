@@ -1,7 +1,9 @@
 //! Every format against hashes that other implementations made, and against everything that is none.
 
 mod imports;
+mod lengths;
 mod new_hashes;
+mod prints;
 mod refusals;
 mod texts;
 mod vectors;

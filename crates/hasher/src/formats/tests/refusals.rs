@@ -18,10 +18,11 @@ const PASSLIB: &str = "$pbkdf2-sha256$600000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAA
 const SCRYPT: &str = "$scrypt$ln=17,r=8,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
 const PHPASS: &str = "$P$984478476IagS59wHZvyQMArzfx58u.";
 const DRUPAL: &str = "$S$C33783772bRXEx1aCsvY.dqgaaSu76XmVlKrW9Qu8IQlvxHlmzLf";
-const FIREBASE: &str = "$firebase$ln=14,r=8,p=1,keyid=ZmI$42xEC+ixf3L2lwc$AAAAAAAAAAAAAAAAAAAAAA";
+const FIREBASE: &str = "$firebase$ln=14,r=8,p=1,importid=ZmI$42xEC+ixf3L2lwc$AAAAAAAAAAAAAAAAAAAAAA";
 const WERKZEUG: &str = "scrypt:32768:8:1$salt$00112233445566778899aabbccddeeff";
 const DJANGO: &str = "pbkdf2_sha256$600000$salt$AAAAAAAAAAAAAAAAAAAAAA==";
 const LDAP: &str = "{PBKDF2-SHA512}600000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA";
+const SHA_CRYPT: &str = "$5$rounds=1000$saltstring$3dlQDYsIvobiTdBmdRh69499cPg0FjGUz9fG5xex1vC";
 const CRYPT7: &str = "$7$C6..../....SodiumChloride$kBGj9fHznVYFQMEn/qDCfrDevf9YDtcDdKvEqHJLV8D";
 
 /// `good` with `from` once replaced by `to`.
@@ -36,7 +37,7 @@ fn changed(good: &str, from: &str, to: &str) -> (String, Result<Stored, ParseErr
 #[test]
 fn what_lies_outside_the_limits_is_refused_by_name() {
     use crate::formats::limits::*;
-    let table: [(&str, &str, &str, Limit); 34] = [
+    let table: [(&str, &str, &str, Limit); 38] = [
         (ARGON2, "m=19456", "m=1048577", ARGON2_MEMORY),
         (ARGON2, "m=19456", "m=4294967295", ARGON2_MEMORY),
         (ARGON2, "m=19456", "m=7", ARGON2_MEMORY),
@@ -70,13 +71,17 @@ fn what_lies_outside_the_limits_is_refused_by_name() {
         (SCRYPT, "p=1", "p=3", SCRYPT_WORK),
         (WERKZEUG, "32768:8:1", "1048576:8:1", SCRYPT_WORK),
         (FIREBASE, "ln=14", "ln=19", SCRYPT_WORK),
+        (SHA_CRYPT, "rounds=1000", "rounds=999", SHA_CRYPT_ROUNDS),
+        (SHA_CRYPT, "rounds=1000", "rounds=1000001", SHA_CRYPT_ROUNDS),
+        (SHA_CRYPT, "rounds=1000", "rounds=999999999", SHA_CRYPT_ROUNDS),
+        (SHA_CRYPT, "saltstring", "saltstringsaltstr", SHA_CRYPT_SALT),
         (CRYPT7, "$C6..../....", "$H6..../....", SCRYPT_WORK),
     ];
     for (good, from, to, limit) in table {
         let (text, parsed) = changed(good, from, to);
         assert_eq!(parsed, Err(ParseError::Limit(limit)), "{text}");
     }
-    for (good, digit) in [(PHPASS, "$P$4"), (PHPASS, "$P$J"), (PHPASS, "$P$z"), (DRUPAL, "$S$J")] {
+    for (good, digit) in [(PHPASS, "$P$4"), (PHPASS, "$P$G"), (PHPASS, "$P$z"), (DRUPAL, "$S$G")] {
         let (text, parsed) = changed(good, &good[..4], digit);
         assert_eq!(parsed, Err(ParseError::Limit(CHAIN_LOG_ROUNDS)), "{text}");
     }
@@ -103,7 +108,11 @@ fn what_lies_at_the_limits_is_admitted() {
         (SCRYPT, "ln=17,r=8,p=1", "ln=17,r=8,p=2"),
         (SCRYPT, "ln=17,r=8,p=1", "ln=10,r=1,p=1"),
         (PHPASS, "$P$9", "$P$5"),
-        (PHPASS, "$P$9", "$P$I"),
+        (PHPASS, "$P$9", "$P$F"),
+        (DRUPAL, "$S$C", "$S$F"),
+        (SHA_CRYPT, "rounds=1000", "rounds=1000000"),
+        (SHA_CRYPT, "saltstring", "sixteencharacter"),
+        (SHA_CRYPT, "saltstring", ""),
     ] {
         let (text, parsed) = changed(good, from, to);
         assert_eq!(parsed.map(|stored| stored.to_string()), Ok(text));
@@ -126,7 +135,8 @@ fn the_limits_hold_again_before_the_slow_part() {
         Kind::Serial(Serial::pbkdf2(digest, 10_000_001, 16)),
         Kind::Serial(Serial::scrypt(19, 8, 1, 32)),
         Kind::Serial(Serial::scrypt(255, u32::MAX, u32::MAX, 32)),
-        Kind::Serial(Serial::Chain { digest, rounds: 1 << 21 }),
+        Kind::Serial(Serial::chain(digest, 1 << 18, 8)),
+        Kind::Serial(Serial::sha_crypt(digest, 1_000_001, 8)),
     ] {
         assert!(limits::kind(&kind).is_err(), "{kind:?}");
     }
@@ -190,8 +200,8 @@ fn what_deviates_is_malformed() {
         (PHPASS, "58u.", "58uz"),
         (PHPASS, "84478476", "8447847-"),
         (DRUPAL, "zLf", "zL"),
-        (FIREBASE, ",keyid=ZmI", ""),
-        (FIREBASE, "keyid=ZmI", "keyid=ZmI,x=1"),
+        (FIREBASE, ",importid=ZmI", ""),
+        (FIREBASE, "importid=ZmI", "importid=ZmI,x=1"),
         (CRYPT7, "LV8D", "LV8"),
         (CRYPT7, "LV8D", "LV8z"),
     ];
@@ -217,12 +227,16 @@ fn what_is_not_supported_is_said_so() {
         (LDAP, "{PBKDF2-SHA512}", "{X}"),
         (LDAP, "{PBKDF2-SHA512}", "{CRYPT}"),
         (LDAP, "{PBKDF2-SHA512}", "{"),
+        (SHA_CRYPT, "$5$", "$1$"),
+        (SHA_CRYPT, "$5$", "{CRYPT}$1$"),
+        (SHA_CRYPT, "$5$", "{CRYPT}$y$"),
+        (SHA_CRYPT, "$5$", "{CRYPT}"),
     ] {
         let (text, parsed) = changed(good, from, to);
         assert!(matches!(parsed, Err(ParseError::Unsupported(_))), "{text}: {parsed:?}");
     }
     for text in
-        ["", "$", "$$", "$1$salt$hash", "$6$salt$hash", "!", "plain", "AAAA ", "5f4dcc3b5aa765d61d8327deb882cf99"]
+        ["", "$", "$$", "$1$salt$hash", "$4$salt$hash", "!", "plain", "AAAA ", "5f4dcc3b5aa765d61d8327deb882cf99"]
     {
         assert!(matches!(text.parse::<Stored>(), Err(ParseError::Unsupported(_) | ParseError::Limit(_))), "{text}");
     }
@@ -231,9 +245,10 @@ fn what_is_not_supported_is_said_so() {
 /// Whatever is cut off at the end, it is another exact hash of the format or refused; with a fixed length, refused.
 #[test]
 fn what_is_cut_off_is_refused() {
-    for good in
-        [ARGON2, BOUND, BCRYPT, PBKDF2, PASSLIB, SCRYPT, PHPASS, DRUPAL, FIREBASE, WERKZEUG, DJANGO, LDAP, CRYPT7]
-    {
+    for good in [
+        ARGON2, BOUND, BCRYPT, PBKDF2, PASSLIB, SCRYPT, PHPASS, DRUPAL, FIREBASE, WERKZEUG, DJANGO, LDAP, CRYPT7,
+        SHA_CRYPT,
+    ] {
         for end in 0..good.len() {
             if let Ok(stored) = good[..end].parse::<Stored>() {
                 assert!(stored != parse(good), "{}", &good[..end]);
@@ -241,7 +256,15 @@ fn what_is_cut_off_is_refused() {
             }
         }
     }
-    for good in [BOUND, BCRYPT, PBKDF2, PHPASS, DRUPAL, CRYPT7] {
+    for good in [BOUND, BCRYPT, PBKDF2, PHPASS, DRUPAL, CRYPT7, SHA_CRYPT] {
         assert!((0..good.len()).all(|end| good[..end].parse::<Stored>().is_err()), "{good}");
+    }
+}
+
+#[test]
+fn md5_crypt_is_refused_with_a_reason() {
+    for text in ["$1$saltsalt$UsdFqFVB.FsuinRDK5eE..", "{CRYPT}$1$saltsalt$UsdFqFVB.FsuinRDK5eE.."] {
+        let error = text.parse::<Stored>().unwrap_err();
+        assert!(error.to_string().contains("md5-crypt ($1$), a fast digest"), "{error}");
     }
 }

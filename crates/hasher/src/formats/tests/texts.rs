@@ -13,9 +13,9 @@ use crate::{
 const PIECES: &[&str] = &[
     "$", "$$", ":", ",", "=", "{", "}", "argon2id", "argon2", "$argon2id$v=19$", "v=16", "m=64,t=1,p=1", "keyid=azE",
     "bindid=YjE", "data=AAAA", "$pv1$", "$wrapped$d=sha1", "salt=before:AAAA", "$2b$", "$2a$", "10", "$wp",
-    "$devise$keyid=azE", "$bcrypt-sha256$", "v=2,t=2b,r=10", "2b,10", "pbkdf2_sha256$", "bcrypt_sha256$", "bcrypt$",
+    "$devise$importid=azE", "$bcrypt-sha256$", "v=2,t=2b,r=10", "2b,10", "pbkdf2_sha256$", "bcrypt_sha256$", "bcrypt$",
     "scrypt$", "$pbkdf2", "-sha512", "$i=1000,l=16", "1000", "16384", "$scrypt$", "ln=14,r=8,p=1", "$7$C6..../....",
-    "$P$9", "$H$9", "$S$C", "$firebase$", "pbkdf2:sha256:1000", "scrypt:16384:8:1", "{SSHA}", "{CRYPT}",
+    "$P$9", "$H$9", "$S$C", "U$S$C", "$5$", "$6$rounds=1000$", "{PBKDF2_SHA256}", "$firebase$", "pbkdf2:sha256:1000", "scrypt:16384:8:1", "{SSHA}", "{CRYPT}",
     "{PBKDF2-SHA256}", "{ARGON2}", "AQAAAAEAACcQAAAAEA", "AAAB", "abcdefghijklmnopqrstuu",
     "zxGOZEy/WPRLMjjU2/y65oP0ZJGIbym", "AAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAA", "==", "é", "\0", "-", "4294967296",
     "00112233445566778899aabbccddeeff", "984478476IagS59wHZvyQMArzfx58u.",
@@ -82,6 +82,7 @@ proptest! {
         let _ = import::keycloak(&text, &text);
         let _ = import::auth0(&text);
         let _ = import::fusionauth(&text);
+        let _ = import::any(&text);
     }
 
     #[test]

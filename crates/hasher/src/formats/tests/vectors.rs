@@ -41,7 +41,7 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (SNOWMAN, "$bcrypt-sha256$2b,5$/LOiAD8RJwTGfQeOi/diE.$Eq6iBj6WR977z4Amp7Whq4BLtv2zcn."),
     (&[b'x'; 200], "$bcrypt-sha256$v=2,t=2b,r=4$hf4ovoaG54OQxM1ct51ddO$XzLdlu6O0YoNGjvp1RrddcJ9Hopz7Wi"),
     // bcrypt 5.0.0, Devise pepper 'devise pepper'
-    (SNOWMAN, "$devise$keyid=ZHY$2a$05$abcdefghijklmnopqrstuu0vsVUiFKJeBOcx4Y0VPuttgC.2nQBqG"),
+    (SNOWMAN, "$devise$importid=ZHY$2a$05$abcdefghijklmnopqrstuu0vsVUiFKJeBOcx4Y0VPuttgC.2nQBqG"),
     // passlib 1.7.4
     (SNOWMAN, "$pbkdf2$1500$K4VwjvFeK4XQeu.9F4Iw5g$pzGPYYWSWnEFAcUBL4u3rRHrvxI"),
     (SNOWMAN, "$pbkdf2-sha256$1500$Uiql9D6HkFLqXWsNobSW8g$sDkiP4NPJ2S.IYo.2fKDSSfYDAn506j9B8wzu2ZR88I"),
@@ -86,6 +86,29 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (b"hashcat", "$P$984478476IagS59wHZvyQMArzfx58u."),
     (b"hashcat", "$H$984478476IagS59wHZvyQMArzfx58u."),
     (b"hashcat", "$S$C33783772bRXEx1aCsvY.dqgaaSu76XmVlKrW9Qu8IQlvxHlmzLf"),
+    // hashlib of Python 3.11, the longest that are looked at and one of Drupal 6
+    (&[b'x'; 1024], "$P$5saltsaltzNQofezyrFl564TWCfz3K1"),
+    (&[b'x'; 512], "$S$7saltsalthN32hKOfwUdx.V0b/BtwFa7feZ3pfHZs5mh07924WIw"),
+    (SNOWMAN, "U$S$9saltsaltcD93SfRr9/yI8CfSio15MF09qgwyBVMDZcqgyQVixxH"),
+    // the specification of SHA-crypt
+    (b"Hello world!", "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5"),
+    (b"Hello world!", "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1"),
+    // crypt of Python 3.11, libxcrypt
+    (SNOWMAN, "$5$rounds=1000$saltstring$3dlQDYsIvobiTdBmdRh69499cPg0FjGUz9fG5xex1vC"),
+    (SNOWMAN, "$6$rounds=1000$saltstring$tCM6i75CN.fhL9aiMrOxJ.aGBAOh/ei/RoJTvUsDXfctUh.POFidekkyEIFRYvDdjZPvuSTsiAM2AXtS2scgc."),
+    (SNOWMAN, "$5$sixteencharacter$1TtSqvdCgJPuaEN5xfgm3QsMq//D.4Rha8dpBdD8.QC"),
+    (SNOWMAN, "$6$x$A2bc2kosFxzaW7b5a1k1jnNvgCyJjqGGCQh8gz.WkRunC1mf6Rjc3/4l4i76gC5kX7G50HIF7trqoUeBM7YYN1"),
+    (b"", "$6$rounds=1400$anotherlongsalts$CvyNSQwf6bQerEu9N9SQOWtPnrIu1XZzaKZQpGKfoQ/SaumCMqHGCEvfGxtQ5xG2Au23d5sGapl8LQH64hLtn/"),
+    (b"", "$5$rounds=1003$a$roZgeT.jl.U4kfYNsXuy.GiQoz4UdvLR6oyrzKOJKw3"),
+    (&[b'x'; 511], "$6$rounds=1001$longpassword$ChZi4Aea5gdisBq4JiAZPwKfe0.vqY.Shx6y0FwFmv.0sGXlei63SZy5IraAOY6DSknUuCM04.7m.qI8aKPXj."),
+    (&[b'x'; 511], "$5$rounds=1001$longpassword$Fd9WOQWbHGOl8A1Jtq6.kZM5pgk7CgVfxijDBT8CZmD"),
+    (SNOWMAN, "{CRYPT}$5$rounds=1000$saltstring$3dlQDYsIvobiTdBmdRh69499cPg0FjGUz9fG5xex1vC"),
+    (SNOWMAN, "{crypt}$6$rounds=1000$saltstring$tCM6i75CN.fhL9aiMrOxJ.aGBAOh/ei/RoJTvUsDXfctUh.POFidekkyEIFRYvDdjZPvuSTsiAM2AXtS2scgc."),
+    (SNOWMAN, "{CRYPT}$7$86..../....somesalt$qtvPi4c0AuCBNgTifeFDqbFFC9Utb18.C2bTLRYUcDA"),
+    // the README of thesubtlety/389-ds-password-check
+    (b"Password123", "{PBKDF2_SHA256}AAAnEGTxXtnR/oox922/jZyjH6fmiIdW4AwIYZE2LfCVL/SUz5GbAHfjRj4NbN2u8ul0/j/dUzJ4gQSawGALGHZV74nOAtPttoZDTsh7BeGCLD/Ps7vRugwDdz9uPARXzF3bD/8qCpumvRGb4pehzfQsk+FnGgTwi0rUeVaN8a7Kbv8ZpRfU2sd+208F/YL42BWAh/2tv0I4vY7ZsrCZcrUJtgKWy5Nr+t78zmPkrZsX/kgfnGdXhr50kN10cmkLQ0/cZOXo9CAkpeZyFu+wQ5vQdUaES2Vd5kBjJYPCkr4b2ocr4ETQi3IGO2GGCoCetmMIETsudRVSxUNBbva+Vgxin5Apu4wIP/0ZyuGK6TuWLqLnNpmK3RkRx0xjqJ4nN2Ok0ul0XYBJcYIBt4UoaVM2uSa/Etw28Uy+zAsUv2AOiRo5"),
+    // hashlib of Python 3.11
+    (SNOWMAN, "{PBKDF2_SHA256}AAAF3HNpeHR5LWZvdXIgYnl0ZXMgb2Ygc2FsdCwgYXMgMzg5IERpcmVjdG9yeSBTZXJ2ZXIgdGFrZXMgdGhlbSAuLi77aJp5ZMxTZ8+vMYORVDI5mQyD80TqIqNwAgMwhzFHeVWa8Y4BnySqxGD4bu2A2fhboKNV/Vfk/nw5aPSD1K9piQi8eKoCjcGHH51DZSRW32PAvNkxuWP4xF47uV++6j/tHth8YQ3KFhqgxLOkdQihmIuDUzSSHdrfMKf6RdAq9Tjp2KYoHbKFccSCa8p51+B63xNAA86VV3x9xsYCSU9AyXWP9ozzAQWTz7AJEb2rh9moDwAg4tJM+PNOZ3O3PLSKa4Gsz11dLgjsIIT3/jthfSzZcMuUBoiTYgCUIcIKgvViapOBCcHJZc1+aWOcI55l1Gda3iAbLY9hOJmE6CP4"),
     // Django 5.2.19
     (SNOWMAN, "pbkdf2_sha256$1500$saltSALT0123456789abcd$hxD1dX589cfPJuFxPro05Lvj5Y/hWjhfYSlMXyb7+PY="),
     (SNOWMAN, "pbkdf2_sha1$1500$saltSALT0123456789abcd$S051a/96WNvncupbIJLQ28Iitk0="),
@@ -114,7 +137,7 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (SNOWMAN, "AQAAAAEAAAfQAAAAEHNpeHRlZW4gYnl0ZSBzbHTvw+MJEsCHrJwNgNSGZW6fCvxAD/Nam206NOwSyH9xGw=="),
     (SNOWMAN, "AQAAAAIAAAfQAAAAEHNpeHRlZW4gYnl0ZSBzbHRDctxnWPvfGLMiRha2ZyLla/ZeFkW9KeAFAJ8Tn0+UrQ=="),
     // the example of firebase/scrypt
-    (b"user1password", "$firebase$ln=14,r=8,p=1,keyid=ZmI$42xEC+ixf3L2lwc$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ"),
+    (b"user1password", "$firebase$ln=14,r=8,p=1,importid=ZmI$42xEC+ixf3L2lwc$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ"),
     // argon2-cffi 25.1.0 over hashlib
     (SNOWMAN, "$wrapped$d=md5$argon2id$v=19$m=64,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$SJVtc/+2B48TgbvhGvhSJ+BEpfKdyT78Tus1ycVEJt4"),
     (SNOWMAN, "$wrapped$d=md5,salt=before:c2FsdA$argon2id$v=19$m=64,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$RGkWiFbzEZMsoxL/0kbuQU3cNm3Q+rkUVFKeRJvnbRA"),

@@ -52,6 +52,7 @@ async fn changed(door: &Door<'_>, keeping: Keeping, body: Body) -> Result<Respon
     match door.site.app.change_account_password(opened, typed, &door.browser(keeping)).await? {
         Ok(entered) => Ok(door.came_in(&entered, keeping, None)),
         Err(NotChangedHere::Password(NotChanged::New(why))) => Err(Problem::fields(vec![weak("new", why)])),
+        Err(NotChangedHere::Password(NotChanged::SignedOut)) => Err(Problem::of(Kind::TokenRefused)),
         Err(NotChangedHere::Password(NotChanged::Current(refusal))) => {
             Err(Problem::attempt(refusal, Kind::WrongPassword))
         }

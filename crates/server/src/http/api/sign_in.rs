@@ -14,8 +14,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::{HeaderMap, StatusCode};
-use rules::Span;
-use rules::login::attempt::Refusal;
 use rules::login::password::Weak;
 use rules::oauth::ErrorCode;
 use rules::people::names::BadName;
@@ -115,26 +113,15 @@ async fn renew(door: &Door<'_>, input: &Input, token: Option<Secret>) -> Result<
 fn not_in(why: NotIn) -> Problem {
     match why {
         NotIn::Attempt(refusal) => Problem::attempt(refusal, Kind::WrongCredentials),
-        NotIn::Person(problems) => match problems.iter().find_map(waits) {
-            Some(wait) => Problem::attempt(Refusal::Wait(wait), Kind::WrongCredentials),
-            None => Problem::fields(problems.into_iter().map(field_problem).collect()),
-        },
+        NotIn::Person(problems) => Problem::fields(problems.into_iter().map(field_problem).collect()),
         NotIn::Tokens(error) if error.code == ErrorCode::InvalidGrant => Problem::of(Kind::WrongCredentials),
         NotIn::Tokens(error) => Problem::protocol(error),
-    }
-}
-
-fn waits(problem: &sign_up::Problem) -> Option<Span> {
-    match problem {
-        sign_up::Problem::Wait(wait) => Some(*wait),
-        _ => None,
     }
 }
 
 fn field_problem(problem: sign_up::Problem) -> FieldProblem {
     let named = |field, code, detail: &str| FieldProblem { field, code, detail: detail.to_owned() };
     match problem {
-        sign_up::Problem::Wait(_) => named("username", "wait", "Too many accounts were made."),
         sign_up::Problem::NameTaken => named("username", "taken", "Somebody has that name."),
         sign_up::Problem::Username(why) => bad_name("username", why),
         sign_up::Problem::Email(why) => bad_name("email", why),

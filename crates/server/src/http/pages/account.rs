@@ -23,7 +23,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let notice = extract::query(&door.uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
     match door.site.app.session(&door.browser()).await? {
         Some((session, user)) => door.account((&session, &user), notice, &[]).await,
-        None => Ok(reply::see_other(&format!("{}/login", door.site.url.path()))),
+        None => Ok(door.sign_in_first()),
     }
 }
 
@@ -92,6 +92,10 @@ impl Door {
         Ok(response)
     }
 
+    fn sign_in_first(&self) -> Response {
+        reply::see_other(&format!("{}/login", self.site.url.path()))
+    }
+
     fn done(&self, notice: Notice) -> Response {
         reply::see_other(&format!("{}/account?done={}", self.site.url.path(), notice.code()))
     }
@@ -104,7 +108,7 @@ macro_rules! forms {
         pub async fn $name(door: Door, body: Body) -> Result<Response, Refusal> {
             match door.own_form(body).await? {
                 Some(form) => $act(&door, &form).await,
-                None => Ok(reply::see_other(&format!("{}/login", door.site.url.path()))),
+                None => Ok(door.sign_in_first()),
             }
         }
     )+};
@@ -148,6 +152,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
             return Ok(response);
         }
         Ok(Err(NotChanged::New(weak))) => weakness(weak),
+        Ok(Err(NotChanged::SignedOut)) => return Ok(door.sign_in_first()),
         Ok(Err(NotChanged::Current(Refused::Wrong))) => Problem::CurrentPassword,
         Ok(Err(NotChanged::Current(Refused::Wait(wait)))) => Problem::Throttled { seconds: wait.whole_seconds() },
         Err(app::Fault::Busy(wait)) => Problem::Busy { seconds: wait.whole_seconds() },

@@ -77,7 +77,6 @@ pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
         Problem::Username(_) => crate::pages::Problem::Username,
         Problem::Email(_) => crate::pages::Problem::Email,
         Problem::NameTaken => crate::pages::Problem::UsernameTaken,
-        Problem::Wait(wait) => crate::pages::Problem::Throttled { seconds: wait.whole_seconds() },
         Problem::Password(weak) => weakness(weak),
     }
 }

@@ -5,7 +5,7 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::reply;
 use crate::pages::{Notice, Problem, Setback, SetupClosed, SetupClosedPage, SetupPage};
-use app::setup::Refused;
+use app::setup::{Refused, SetUp};
 use app::sign_up::NewPerson;
 use axum::body::Body;
 use axum::response::Response;
@@ -29,10 +29,11 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let text = |name| params.get(name).unwrap_or("");
     let typed = NewPerson::new(text("username"), text("email"), text("password").as_bytes());
     match door.site.app.set_up(text("token").trim(), &typed, &browser).await? {
-        Ok(started) => {
+        Ok(SetUp { started, device }) => {
             let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());
             let mut response = reply::see_other(&place);
             reply::session_cookie(&mut response, &door.site, &started);
+            reply::device_cookie(&mut response, &door.site, device.as_ref());
             Ok(response)
         }
         Err(Refused::Done) => Ok(door.closed(SetupClosed::Done)),

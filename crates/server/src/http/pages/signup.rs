@@ -8,7 +8,7 @@ use crate::http::oauth::authorize::Before;
 use crate::pages::Problem;
 use app::Fault;
 use app::flow::{Flow, Place, To};
-use app::sign_up::NewPerson;
+use app::sign_up::{NewPerson, NotMade};
 use axum::body::Body;
 use axum::response::Response;
 
@@ -43,7 +43,8 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let typed = NewPerson::new(username, email, text("password").as_bytes());
     let problems: Vec<Problem> = match app.sign_up(flow.clone(), typed, &browser).await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
-        Ok(Err(problems)) => problems.into_iter().map(problem).collect(),
+        Ok(Err(NotMade::Wait(wait))) => vec![Problem::Throttled { seconds: wait.whole_seconds() }],
+        Ok(Err(NotMade::Problems(problems))) => problems.into_iter().map(problem).collect(),
         Err(Fault::Busy(wait)) => vec![Problem::Busy { seconds: wait.whole_seconds() }],
         Err(fault) => return Err(fault.into()),
     };

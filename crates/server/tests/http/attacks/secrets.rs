@@ -129,7 +129,7 @@ fn sr_01_nothing_that_was_issued_lies_anywhere_in_clear() {
 
 #[test]
 fn sr_01_the_data_folder_is_its_owners_alone() {
-    // red without the modes in server/boot.rs, make_folder and write_private.
+    // red without the modes in server/boot.rs, make_folder, or in server/private.rs, create.
     use std::os::unix::fs::PermissionsExt;
     let server = Server::start(&[]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -203,18 +203,60 @@ fn sr_05_a_lost_or_wrong_master_key_is_a_clear_refusal() {
     for bad in [None, Some(vec![0; 31]), Some(vec![7; 32])] {
         match &bad {
             None => std::fs::remove_file(&file).unwrap(),
-            Some(bytes) => std::fs::write(&file, bytes).unwrap(),
+            Some(bytes) => put(&file, bytes, 0o600),
         }
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(server.data())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("master.key"), "{said}");
+        let said = refusal(&["serve", "--listen", "127.0.0.1:0"], &server.data(), &[]);
+        assert!(said.contains("master.key") && !said.contains("open to others"), "{said}");
         assert_eq!(file.exists(), bad.is_some(), "a lost key is not replaced");
     }
-    std::fs::write(&file, good).unwrap();
+    put(&file, &good, 0o600);
+}
+
+fn put(file: &Path, bytes: &[u8], mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(file, bytes).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What a command that has to fail says on standard error.
+#[track_caller]
+fn refusal(arguments: &[&str], data: &Path, settings: &[(&str, &str)]) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"));
+    let output = command.args(arguments).arg("--data").arg(data).envs(settings.iter().copied()).output().unwrap();
+    assert!(!output.status.success(), "{arguments:?} {settings:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_length() {
+    // red without read_key in server/boot.rs, master_key, or in server/hashing.rs, peppers; or without a check of its own.
+    let server = Server::start(&[]);
+    server.stop();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("secret");
+    let (path, pepper) = (file.to_str().unwrap(), format!("p1:{}", file.display()));
+    let master = std::fs::read(server.data().join("master.key")).unwrap();
+    for (setting, good) in
+        [(("PORTIERE_KEYS_MASTER", path), &master), (("PORTIERE_HASH_PEPPERS", &pepper), &vec![5; 32])]
+    {
+        let list = |what: &str| refusal(&["user", "list"], &server.data(), &[setting]).contains(what);
+        for open in [0o604, 0o602, 0o620, 0o644, 0o666] {
+            put(&file, good, open);
+            assert!(list(&format!("secret: is open to others (mode {open:04o})")), "{setting:?} {open:o}");
+        }
+        for length in [0, 31, 33, 4096] {
+            put(&file, &vec![5; length], 0o600);
+            assert!(list("secret: is not 32 bytes"), "{setting:?} {length}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(list("secret: is missing"), "{setting:?}");
+        for closed in [0o400, 0o640] {
+            put(&file, good, closed);
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"));
+            let told = command.args(["user", "list", "--data"]).arg(server.data()).envs([setting]).output().unwrap();
+            assert!(told.status.success(), "{setting:?}: {}", String::from_utf8_lossy(&told.stderr));
+        }
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ fn ds_05_sign_ups_of_one_address_are_paced_and_nobody_elses() {
             let answer = sign_up(&format!("2001:db8::{at}"));
             if answer.status == 429 {
                 assert!(answer.header("retry-after").is_some());
+                let told = answer.json();
+                assert_eq!((&told["code"], &told["fields"]), (&"too-many-attempts".into(), &serde_json::Value::Null));
                 return;
             }
             answer.must_be(201);
@@ -133,6 +135,19 @@ fn se_01_a_sign_up_where_somebody_is_signed_in_ends_their_session() {
     let code = app.code(&mut browser, &person, &app.ask());
     let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&code)).access);
     assert_eq!(server.send(&told).json()["preferred_username"], name);
+}
+
+#[test]
+fn se_01_a_set_up_where_somebody_is_signed_in_ends_their_session() {
+    // red if app/setup.rs, set_up, gave `before: None` to the session gate.
+    let server = Server::leaked(&[]);
+    let (person, owner) = (Person::add(server), Person::stranger());
+    let mut browser = Browser::of(server, &person);
+    let mut before = browser.clone();
+    browser.set_up(&owner).must_be(303);
+    assert!(!before.is_signed_in(), "the cookie of before is worth nothing");
+    assert!(browser.get("/account").text().contains(&owner.name));
+    server.kill();
 }
 
 #[test]

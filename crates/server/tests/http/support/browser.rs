@@ -18,10 +18,15 @@ impl Person {
     /// Makes an account through the command line.
     #[track_caller]
     pub fn add(server: &Server) -> Person {
-        let name = unique("person");
-        let person = Person { email: format!("{name}@example.test"), password: "gorse violet anvil 41".into(), name };
+        let person = Person::stranger();
         server.must(&["user", "add", &person.name, "--email", &person.email, "--password-stdin"], &person.password);
         person
+    }
+
+    /// Somebody who has no account yet.
+    pub fn stranger() -> Person {
+        let name = unique("person");
+        Person { email: format!("{name}@example.test"), password: "gorse violet anvil 41".into(), name }
     }
 
     /// `disable`, `enable` or `remove`.
@@ -147,6 +152,17 @@ impl Browser {
     pub fn sign_in(&mut self, person: &Person) -> Answer {
         let page = self.get("/login").must_be(200);
         self.log_in_on(&page, &person.name, &person.password).must_be(303)
+    }
+
+    /// Makes the first account by the link that the server left in its folder, and signs its owner in.
+    #[track_caller]
+    pub fn set_up(&mut self, owner: &Person) -> Answer {
+        let link = std::fs::read_to_string(self.server.data().join("setup-link")).unwrap();
+        let token = link.trim().rsplit('#').next().unwrap();
+        let page = self.get("/setup").must_be(200).text();
+        let form = Form::find(&page, "/setup").unwrap_or_else(|| panic!("no set-up form: {page}"));
+        let form = form.fill("token", token).fill("username", &owner.name).fill("email", &owner.email);
+        self.submit(&form.fill("password", &owner.password))
     }
 
     /// Fills in the sign-in form of a page.

@@ -4,6 +4,9 @@
 //! as it stands; another engine translates it (`$1` for `?`, its own type names, nothing for `WITHOUT ROWID`, a locking
 //! clause for the reads of a batch).
 
+pub mod mysql;
+pub mod postgres;
+
 use crate::engine::Value;
 
 /// How long a list in a statement can be. Few sizes mean few statements to keep prepared.

@@ -1,0 +1,167 @@
+//! Files that are their owner's alone: secrets of 32 bytes, and what the server leaves in its data folder.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// A secret as it lies in its file; its memory is cleared after use.
+pub type Key = Zeroizing<[u8; 32]>;
+
+/// The permissions that a secret's file may not give: anything to everybody, and more than reading to its group, through
+/// which root lends a file to a service.
+const TOO_OPEN: u32 = 0o037;
+
+/// Why a secret cannot be read.
+#[derive(Debug)]
+pub enum Unread {
+    /// There is no such file.
+    Missing,
+    /// Others than its owner may do so much with it: its permissions.
+    Open(u32),
+    /// It is shorter or longer than 32 bytes.
+    Length,
+    /// Anything else.
+    Failed(io::Error),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unread::Missing => f.write_str("is missing"),
+            Unread::Open(mode) => {
+                write!(
+                    f,
+                    "is open to others (mode {mode:04o}): make it its owner's alone (chmod 600), and think of who saw it"
+                )
+            }
+            Unread::Length => f.write_str("is not 32 bytes"),
+            Unread::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Unread::Missing,
+            ErrorKind::UnexpectedEof => Unread::Length,
+            _ => Unread::Failed(error),
+        }
+    }
+}
+
+/// Reads a secret of 32 bytes, and not a byte more than it takes to see that there are others.
+pub fn read_key(file: &Path) -> Result<Key, Unread> {
+    let mut open = File::open(file)?;
+    let mode = open.metadata()?.permissions().mode() & 0o777;
+    if mode & TOO_OPEN != 0 {
+        return Err(Unread::Open(mode));
+    }
+    let mut key = Key::default();
+    open.read_exact(&mut *key)?;
+    match open.read_exact(&mut [0]) {
+        Ok(()) => Err(Unread::Length),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(key),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a file, durably. One that is there already is an error and stays as it is.
+pub fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let written = open.write_all(bytes).and_then(|()| open.sync_all()).and_then(|()| sync_folder(file));
+    // Half a file would be in the way of the next one.
+    written.inspect_err(|_| drop(fs::remove_file(file)))
+}
+
+/// Makes a file in the place of the one that may be there, durably: whoever looks finds either of them, whole.
+pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(file);
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => create(&new, bytes)?,
+    }
+    fs::rename(&new, file).inspect_err(|_| drop(fs::remove_file(&new)))?;
+    sync_folder(file)
+}
+
+fn beside(file: &Path) -> PathBuf {
+    let mut name: OsString = file.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// A name survives a power loss once its folder has reached the disk.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(file: &Path) -> u32 {
+        fs::metadata(file).unwrap().permissions().mode() & 0o777
+    }
+
+    fn put(file: &Path, bytes: &[u8], mode: u32) {
+        fs::write(file, bytes).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_secret_is_read_from_a_file_that_nobody_else_can_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        for allowed in [0o600, 0o400, 0o640, 0o440, 0o700] {
+            put(&file, &[7; 32], allowed);
+            assert_eq!(*read_key(&file).unwrap(), [7; 32], "{allowed:o}");
+        }
+        for bit in [0o001, 0o002, 0o004, 0o010, 0o020] {
+            put(&file, &[7; 32], 0o600 | bit);
+            assert!(matches!(read_key(&file), Err(Unread::Open(mode)) if mode == 0o600 | bit), "{bit:o}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_32_bytes_and_no_other_file_is_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        for length in [0, 1, 31, 33, 64, 4096] {
+            put(&file, &vec![7; length], 0o600);
+            assert!(matches!(read_key(&file), Err(Unread::Length)), "{length}");
+        }
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        assert!(matches!(read_key(&file), Err(Unread::Length)));
+        assert!(matches!(read_key(&folder.path().join("none")), Err(Unread::Missing)));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(matches!(read_key(folder.path()), Err(Unread::Failed(_))), "a folder");
+    }
+
+    #[test]
+    fn what_is_made_is_its_owners_alone_and_overwrites_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        create(&file, &[1; 32]).unwrap();
+        assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, vec![1; 32]));
+        assert_eq!(create(&file, &[2; 32]).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&file).unwrap(), [1; 32]);
+    }
+
+    #[test]
+    fn what_is_replaced_is_private_too_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("link");
+        for before in [None, Some(&file), Some(&beside(&file))] {
+            before.inspect(|before| put(before, b"a longer text of before", 0o644));
+            replace(&file, b"new").unwrap();
+            assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, b"new".to_vec()));
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What MySQL and MariaDB want said differently.

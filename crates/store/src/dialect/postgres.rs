@@ -1,0 +1,1 @@
+//! What PostgreSQL wants said differently.

@@ -1,0 +1,96 @@
+//! How to reach a database server, and what may be wrong with one: what the engines for PostgreSQL and for MySQL have in
+//! common.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to reach a database server.
+#[derive(Clone)]
+pub struct Settings {
+    /// `postgres://…` or `mysql://…`, with the password in it.
+    pub url: String,
+    /// Connections that are kept.
+    pub connections: NonZeroUsize,
+    /// Who is believed to be the server, and as whom we appear.
+    pub tls: Tls,
+    /// The longest that connecting, a read, or a batch may take.
+    pub timeout: Duration,
+    /// How statements are sent.
+    pub statements: Statements,
+    /// Losses that an operator accepted by name: a server that would have them is refused otherwise.
+    pub accepted: Vec<Loss>,
+}
+
+impl Settings {
+    /// The defaults, for this URL.
+    pub fn at(url: impl Into<String>) -> Self {
+        Settings {
+            url: url.into(),
+            connections: NonZeroUsize::MIN.saturating_add(7),
+            tls: Tls::default(),
+            timeout: Duration::from_secs(10),
+            statements: Statements::Kept,
+            accepted: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL has a password in it.
+        let kept = (&self.connections, &self.tls, &self.timeout, &self.statements, &self.accepted);
+        out.debug_tuple("Settings").field(&kept).finish()
+    }
+}
+
+/// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Certificates of authorities that are believed; the system's where there is none.
+    pub authorities: Option<PathBuf>,
+    /// Our certificate chain and its key, for servers that want one.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statements {
+    /// Prepared once for each connection.
+    #[default]
+    Kept,
+    /// Anew each time: for a pooler that gives each transaction another connection (PgBouncer in transaction mode).
+    Unnamed,
+}
+
+/// What a server is configured to lose without a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Commits of the last moments when the process of the database dies (`synchronous_commit = off`,
+    /// `innodb_flush_log_at_trx_commit = 0`).
+    Commits,
+    /// The whole database at power loss (`fsync = off`, `full_page_writes = off`, `innodb_doublewrite = 0`).
+    Database,
+}
+
+/// Why a server cannot be used, in a sentence that never has a password in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// The URL or a file that was given.
+    Settings(String),
+    /// It cannot be reached, or turned us away.
+    Unreachable(String),
+    /// It is not what we need: its version, that it only reads, or what it would lose.
+    Unfit(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Settings(why) | OpenError::Unreachable(why) | OpenError::Unfit(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
