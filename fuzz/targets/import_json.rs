@@ -15,10 +15,14 @@ fn settles(stored: &Stored) {
 fuzz_target!(|text: &str| {
     // Keycloak has two, one after the other.
     let (data, secret) = text.split_once('\n').unwrap_or((text, text));
-    for stored in [import::keycloak(data, secret), import::fusionauth(text)].into_iter().flatten() {
+    let each =
+        [import::keycloak(data, secret), import::fusionauth(text), import::firebase(text), import::devise_json(text)];
+    for stored in each.into_iter().flatten() {
         settles(&stored);
     }
-    if let Ok(Imported::Stored(stored)) = import::auth0(text) {
-        settles(&stored);
+    for imported in [import::auth0(text), import::any(text)] {
+        if let Ok(Imported::Stored(stored)) = imported {
+            settles(&stored);
+        }
     }
 });

@@ -1,16 +1,23 @@
-//! What is done in idle moments: old rows go, keys grow old.
+//! What is done in idle moments: old rows go, keys grow old. One node does it for all.
 
 use crate::passwords::LOOK_EVERY;
 use crate::{App, Fault};
 use rules::Span;
 use std::future::Future;
 use std::time::{Duration, Instant};
+use store::engine::CommitError;
+use store::tables::leases::{self, Lease};
 use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch takes out.
 const AT_ONCE: i64 = 200;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
+
+/// The job that one node does for all.
+const UPKEEP: &str = "upkeep";
+/// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
+const LEASE: Span = Span::seconds(90);
 
 /// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
 pub(crate) struct Pledge(());
@@ -60,6 +67,27 @@ impl App {
         }
     }
 
+    /// Takes or keeps the lease of a job; whether this node has it now.
+    async fn leads(&self, job: &str) -> Result<bool, Fault> {
+        let (seen, now) = (self.ask(leases::Of(job)).await?, self.clock.now());
+        if seen.as_ref().is_some_and(|seen| seen.node != self.node && !seen.until.has_come(now)) {
+            return Ok(false);
+        }
+        let next = Lease { node: self.node.clone(), until: now + LEASE };
+        match self.engine.commit(vec![leases::take(&self.realm.id, job, seen.as_ref(), &next)]).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets another node have what this one does for all. For the end of a node.
+    pub async fn retire(&self) {
+        if let Err(error) = self.engine.commit(vec![leases::give_back(&self.realm.id, UPKEEP, &self.node)]).await {
+            tracing::debug!(?error, "the lease of the upkeep was not given back: it runs out");
+        }
+    }
+
     /// Runs until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep) {
         let mut looked = None;
@@ -71,14 +99,22 @@ impl App {
                 }
             }
             tokio::time::sleep(EVERY).await;
-            if let Err(fault) = self.sweep(&upkeep).await {
-                tracing::warn!(%fault, "expired rows could not be taken out");
+            match self.leads(UPKEEP).await {
+                Ok(true) => self.keep_up_once(&upkeep).await,
+                Ok(false) => {}
+                Err(fault) => tracing::warn!(%fault, "it is not known which node does the upkeep"),
             }
-            match self.rotate_aged_keys(upkeep.keys).await {
-                Ok(made) if made.is_empty() => {}
-                Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
-                Err(fault) => tracing::warn!(%fault, "signing keys could not be looked after"),
-            }
+        }
+    }
+
+    async fn keep_up_once(&self, upkeep: &Upkeep) {
+        if let Err(fault) = self.sweep(upkeep).await {
+            tracing::warn!(%fault, "expired rows could not be taken out");
+        }
+        match self.rotate_aged_keys(upkeep.keys).await {
+            Ok(made) if made.is_empty() => {}
+            Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
+            Err(fault) => tracing::warn!(%fault, "signing keys could not be looked after"),
         }
     }
 }

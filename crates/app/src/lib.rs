@@ -56,6 +56,8 @@ pub struct Parts {
     pub keyring: Keyring,
     /// Tells the time.
     pub clock: Clock,
+    /// What this node is called among those that share the database: another name at each start.
+    pub node: String,
     cache: Cache,
     turnstile: Turnstile,
     evening: Evening,
@@ -63,8 +65,19 @@ pub struct Parts {
 
 impl App {
     /// A realm's use cases over an engine whose schema is up to date.
-    pub fn new(realm: Realm, engine: Arc<dyn Engine>, hasher: Hasher, keyring: Keyring, clock: Clock) -> Self {
-        App(Arc::new(Parts {
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] when there is no chance to be had for the name of the node.
+    pub fn new(
+        realm: Realm,
+        engine: Arc<dyn Engine>,
+        hasher: Hasher,
+        keyring: Keyring,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
+        let node = entropy::fresh()?.name("node");
+        Ok(App(Arc::new(Parts {
+            node,
             realm,
             engine,
             hasher,
@@ -73,7 +86,7 @@ impl App {
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             evening: Evening::default(),
-        }))
+        })))
     }
 }
 

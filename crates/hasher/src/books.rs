@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     calibrate::{Plan, Trial},
     cost::{Costs, Family},
+    holding::Holding,
     job::{Job, Kind},
     queue::Queue,
 };
@@ -17,9 +18,23 @@ pub(crate) struct Run {
     pub(crate) expected: u64,
     /// Jobs in it.
     pub(crate) size: usize,
+    /// Lanes that it has.
+    lanes: usize,
     kind: Kind,
-    /// Began while all other threads were busy.
+    /// Its place among all that ever began.
+    number: u64,
+    /// Memory that it leaves behind, in KiB.
+    keeps: u64,
+    /// Began while all other threads were busy, in memory that was there.
     loaded: bool,
+}
+
+impl Run {
+    /// Nanoseconds that it is expected to take from now on.
+    fn left(&self, now: Instant) -> u64 {
+        let gone = now.saturating_duration_since(self.since).as_nanos();
+        self.expected.saturating_sub(u64::try_from(gone).unwrap_or(u64::MAX))
+    }
 }
 
 /// Whose turn it is, as far as memory goes.
@@ -39,8 +54,8 @@ pub(crate) struct Books {
     /// What is to be measured when nothing waits.
     pub(crate) plan: Option<Plan>,
     running: Vec<Option<Run>>,
-    /// Memory of each thread, in KiB.
-    pub(crate) held: Vec<u64>,
+    /// Memory of each thread.
+    pub(crate) held: Vec<Holding>,
     /// When each thread last had work.
     pub(crate) worked: Vec<Instant>,
     /// Threads without work that nobody has called.
@@ -51,6 +66,12 @@ pub(crate) struct Books {
     pub(crate) done: u64,
     pub(crate) batches: u64,
     pub(crate) withdrawn: u64,
+    /// Threads that died and were put back to work.
+    pub(crate) faults: u64,
+    /// How many batches and trials began.
+    begun: u64,
+    /// The job that was the last to lack memory when its turn came, and how many batches had begun by then.
+    lacking: Option<(u64, u64)>,
     /// Most memory of all threads, in KiB.
     ceiling: u64,
 }
@@ -63,7 +84,7 @@ impl Books {
             costs: Costs::new(),
             plan: None,
             running: vec![None; threads],
-            held: vec![0; threads],
+            held: (0..threads).map(|_| Holding::default()).collect(),
             worked: vec![now; threads],
             asleep: Vec::new(),
             starved: Vec::new(),
@@ -71,6 +92,9 @@ impl Books {
             done: 0,
             batches: 0,
             withdrawn: 0,
+            faults: 0,
+            begun: 0,
+            lacking: None,
             ceiling,
         }
     }
@@ -80,9 +104,70 @@ impl Books {
         self.running.iter().flatten().filter(|run| run.size > 0)
     }
 
-    /// True when a newcomer finds a thread without work.
-    pub(crate) fn has_idle_thread(&self) -> bool {
-        self.running().count() + self.queue.len() < self.running.len()
+    /// Memory of all threads, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        self.held.iter().map(|held| held.kib).sum()
+    }
+
+    fn free(&self) -> u64 {
+        self.ceiling.saturating_sub(self.memory())
+    }
+
+    /// Memory of the threads that run jobs, in KiB: the others give theirs up when asked.
+    fn memory_at_work(&self) -> u64 {
+        let working = self.running.iter().zip(&self.held).filter(|(run, _)| run.is_some_and(|run| run.size > 0));
+        working.map(|(_, held)| held.kib).sum()
+    }
+
+    /// True when a newcomer of this kind finds a thread without work, and memory.
+    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+        let waiting = self.queue.kinds().map(|(kind, count)| kind.memory().saturating_mul(count as u64));
+        let needed = waiting.fold(self.memory_at_work() + kind.memory(), u64::saturating_add);
+        self.running().count() + self.queue.len() < self.running.len() && needed <= self.ceiling
+    }
+
+    /// Nanoseconds from now until each thread could take a job of this kind if nothing waited. What does not fit into
+    /// memory beside the jobs that run finds no thread while these last, idle or not: they count as many times as their
+    /// like cannot run beside them.
+    fn busy(&self, kind: Kind, now: Instant) -> Vec<u64> {
+        let lacks = self.memory_at_work() + kind.memory() > self.ceiling;
+        let mut runs: Vec<_> = self.running().map(|run| (self.side_by_side(run.kind), run.left(now))).collect();
+        // Who takes most of the memory first: when the others end is of no use to one who lacks it.
+        runs.sort_unstable();
+        let threads = self.running.len();
+        let takes = |beside: usize| if lacks { threads.div_ceil(beside) } else { 1 };
+        let mut busy: Vec<_> =
+            runs.iter().flat_map(|&(beside, left)| std::iter::repeat_n(left, takes(beside))).collect();
+        busy.resize(threads, 0);
+        busy
+    }
+
+    /// Nanoseconds after which a newcomer of this kind would begin if all that waits went before it: until what waits
+    /// has filled the threads up to then.
+    pub(crate) fn wait(&self, kind: Kind, now: Instant) -> u64 {
+        if self.has_room(kind) {
+            return 0;
+        }
+        let mut busy = self.busy(kind, now);
+        busy.sort_unstable();
+        // What is done with the first so many threads alone is no sooner than with all that are free by then.
+        let mut sum = self.waiting_cost();
+        let done = (1..).zip(busy).map(|(threads, busy)| {
+            sum = sum.saturating_add(busy);
+            sum / threads
+        });
+        done.min().unwrap_or(0)
+    }
+
+    /// By how many nanoseconds of thread time too much waits for a newcomer of this kind to begin within `most`; zero
+    /// when it would.
+    pub(crate) fn excess(&self, kind: Kind, most: u64, now: Instant) -> u64 {
+        if self.has_room(kind) {
+            return 0;
+        }
+        let left = self.busy(kind, now).into_iter().map(|busy| most.saturating_sub(busy));
+        let room = left.fold(0, u64::saturating_add);
+        (self.waiting_cost() + 1).saturating_sub(room)
     }
 
     /// The thread to call for a new job. The last that had work comes first: its memory and caches are warm, and the
@@ -105,51 +190,113 @@ impl Books {
         self.costs.best(kind, self.fit(kind))
     }
 
+    /// How many threads can run a job of this kind at the same time, one each.
+    fn side_by_side(&self, kind: Kind) -> usize {
+        let fit =
+            self.ceiling.checked_div(kind.memory()).map_or(usize::MAX, |fit| fit.try_into().unwrap_or(usize::MAX));
+        fit.clamp(1, self.running.len())
+    }
+
+    /// Thread time that is gone when jobs of this kind have had `nanos` of it, with that of the threads that cannot run
+    /// their like meanwhile for lack of memory.
+    fn taken(&self, kind: Kind, nanos: u64) -> u64 {
+        nanos.saturating_mul(self.running.len() as u64) / self.side_by_side(kind) as u64
+    }
+
     /// Expected nanoseconds of thread time that a newcomer of this kind costs.
     pub(crate) fn share(&self, kind: Kind) -> u64 {
-        self.costs.share(kind, self.fit(kind))
+        self.taken(kind, self.costs.share(kind, self.fit(kind)))
     }
 
     /// Expected nanoseconds of thread time of all that waits.
-    pub(crate) fn waiting_cost(&self) -> u64 {
-        let costs = self.queue.kinds().map(|(kind, count)| self.costs.queue(kind, count, self.fit(kind)));
-        costs.fold(0, u64::saturating_add)
+    fn waiting_cost(&self) -> u64 {
+        let cost = |(kind, count)| self.taken(kind, self.costs.queue(kind, count, self.fit(kind)));
+        self.queue.kinds().map(cost).fold(0, u64::saturating_add)
     }
 
-    /// What thread number `thread` does about the next job, which is of this kind.
-    pub(crate) fn turn(&self, thread: usize, kind: Kind) -> Turn {
-        let held = self.held[thread];
-        let free = self.ceiling.saturating_sub(self.held.iter().sum());
-        let fits = |size: &usize| kind.holds(*size, held) <= held + free;
-        match (1..=self.wanted(kind)).rev().find(fits) {
+    /// What thread number `thread` does about the jobs that wait; nothing when there are none. When the next one lacks
+    /// memory, others may pass it: see [`Books::passing`].
+    pub(crate) fn turn(&mut self, thread: usize) -> Option<Turn> {
+        let (id, next) = self.queue.first()?;
+        let held = self.held[thread].kib;
+        let others = self.idle().saturating_sub(self.starved.len());
+        let most = held + self.free();
+        let fits = self.sizes(next, others).find(|size| next.holds(*size, held) <= most);
+        let found = match fits {
+            Some(size) => Some((next, size)),
+            None => self.passing(thread, (id, next)),
+        };
+        Some(match found {
+            // What this thread does not need, others do.
+            Some((kind, size)) if !self.starved.is_empty() && kind.holds(size, 0) < held => Turn::Release,
+            Some((kind, size)) => Turn::Run(kind, size),
             None if held > 0 => Turn::Release,
             None => Turn::Starve,
-            // What this thread does not need, others do.
-            Some(size) if !self.starved.is_empty() && kind.holds(size, 0) < held => Turn::Release,
-            Some(size) => Turn::Run(kind, size),
+        })
+    }
+
+    /// Other jobs that this thread may run while the one whose turn it is lacks memory: as long as the batches that ran
+    /// when its turn came hold what it lacks, and if the others take no longer than these, or leave it a thread and its
+    /// memory. So it loses at most the time of one such batch, however many pass.
+    fn passing(&mut self, thread: usize, (id, next): (u64, Kind)) -> Option<(Kind, usize)> {
+        let since = self.lacking.filter(|(of, _)| *of == id).map_or(self.begun, |(_, since)| since);
+        self.lacking = Some((id, since));
+        let (mut longest, mut before, mut after) = (0, 0, 0);
+        for (run, held) in self.running.iter().zip(&self.held).filter_map(|(run, held)| Some((run.as_ref()?, held.kib)))
+        {
+            match run.number < since {
+                true => (longest, before) = (run.expected.max(longest), before + held),
+                false => after += held,
+            }
         }
+        if before + next.memory() <= self.ceiling {
+            return None;
+        }
+        let (held, idle) = (self.held[thread].kib, self.idle());
+        let most = held + self.free();
+        let may = |kind: Kind, size: usize| {
+            let holds = kind.holds(size, held);
+            let beside = idle > 1 && holds + after + next.memory() <= self.ceiling;
+            holds <= most && (beside || self.costs.batch(kind, size) <= longest)
+        };
+        let size = |kind| self.sizes(kind, idle).find(|size| may(kind, *size));
+        let kind = self.queue.next_of(|kind| kind != next && size(kind).is_some())?;
+        Some((kind, size(kind)?))
     }
 
-    /// How many jobs of this kind one thread should take: enough that no other thread is left without, and no more than
-    /// pay. While there are as many idle threads as jobs each takes one, which is the fastest for it.
-    fn wanted(&self, kind: Kind) -> usize {
-        let idle = self.running.iter().filter(|run| run.is_none()).count().saturating_sub(self.starved.len());
+    /// Threads that run nothing.
+    fn idle(&self) -> usize {
+        self.running.iter().filter(|run| run.is_none()).count()
+    }
+
+    /// How many jobs of this kind one of so many idle threads may take, the best first: enough that no other thread is
+    /// left without, and no more than pay. While there are as many idle threads as jobs each takes one, which is the
+    /// fastest for it.
+    fn sizes(&self, kind: Kind, idle: usize) -> impl Iterator<Item = usize> {
         let share = self.queue.alike(kind).div_ceil(idle.max(1));
-        share.clamp(1, self.costs.next(kind, self.fit(kind)))
+        (1..=share.clamp(1, self.costs.next(kind, self.fit(kind)))).rev()
     }
 
-    /// Takes the next job, which is of this kind, and others with it, for thread number `thread`.
-    pub(crate) fn start(&mut self, thread: usize, kind: Kind, size: usize, now: Instant) -> Vec<Job> {
-        let jobs = self.queue.take(size);
-        self.begin(thread, kind, jobs.len(), now);
+    /// Takes jobs of this kind in the order of their turns, for thread number `thread`.
+    pub(crate) fn start(&mut self, thread: usize, (kind, size): (Kind, usize), now: Instant) -> Vec<Job> {
+        let jobs = self.queue.take(kind, size);
+        self.begin(thread, kind, (jobs.len(), jobs.len()), now);
         jobs
     }
 
-    fn begin(&mut self, thread: usize, kind: Kind, size: usize, now: Instant) {
-        let loaded = self.others_run(thread);
-        let expected = self.costs.batch(kind, size.max(1));
-        self.running[thread] = Some(Run { since: now, expected, size, kind, loaded });
-        self.held[thread] = kind.holds(size, self.held[thread]);
+    /// Begins a batch of `size`, or a trial with so many `lanes` and size 0.
+    fn begin(&mut self, thread: usize, kind: Kind, (size, lanes): (usize, usize), now: Instant) {
+        let held = &mut self.held[thread].kib;
+        // The others allocate beside what is kept.
+        let keeps = if matches!(kind, Kind::Argon2(_)) { kind.holds(lanes, 0) } else { 0 };
+        // Mapping memory takes time that says nothing about the lanes.
+        let warm = kind.holds(lanes, *held) == *held;
+        *held = kind.holds(lanes, *held);
+        let loaded = warm && self.others_run(thread);
+        let expected = self.costs.batch(kind, lanes);
+        let number = self.begun;
+        self.begun += 1;
+        self.running[thread] = Some(Run { since: now, expected, size, lanes, kind, number, keeps, loaded });
     }
 
     fn others_run(&self, thread: usize) -> bool {
@@ -159,9 +306,7 @@ impl Books {
     /// Thread number `thread` is done with its batch.
     pub(crate) fn finish(&mut self, thread: usize, elapsed: Option<Duration>, held: u64, now: Instant) {
         let loaded = self.others_run(thread);
-        self.held[thread] = held;
-        self.worked[thread] = now;
-        let Some(run) = self.running[thread].take() else { return };
+        let Some(run) = self.end(thread, held, now) else { return };
         self.batches += 1;
         self.done += run.size as u64;
         if let Some(elapsed) = elapsed {
@@ -169,30 +314,55 @@ impl Books {
         }
     }
 
+    /// What thread number `thread` ran is over, and it keeps `held` KiB.
+    fn end(&mut self, thread: usize, held: u64, now: Instant) -> Option<Run> {
+        let run = self.running[thread].take()?;
+        self.held[thread].kib = held;
+        self.held[thread].used(run.keeps.min(held), now);
+        self.worked[thread] = now;
+        Some(run)
+    }
+
+    /// Thread number `thread` has died, with its memory, and comes back without. What it ran is lost.
+    pub(crate) fn died(&mut self, thread: usize) {
+        self.faults += 1;
+        self.running[thread] = None;
+        self.held[thread].gone();
+        self.asleep.retain(|other| *other != thread);
+        self.starved.retain(|other| *other != thread);
+    }
+
     /// What thread number `thread` measures next, if there is a plan and memory for it. A trial for which there is none
     /// ends its course: then it is true that the others have something else to do now.
     pub(crate) fn trial(&mut self, thread: usize, now: Instant) -> (Option<Trial>, bool) {
-        let held = self.held[thread];
-        let most = held + self.ceiling.saturating_sub(self.held.iter().sum());
+        let held = self.held[thread].kib;
+        let most = held + self.free();
         let Some(plan) = &mut self.plan else { return (None, false) };
         let (mut trial, mut moved) = (plan.trial(thread), false);
         while trial.is_some_and(|trial| trial.kind.holds(trial.size, held) > most) {
-            moved |= plan.tried(thread, None);
+            moved |= trial.is_some_and(|trial| plan.tried(thread, trial, None, now));
             trial = plan.trial(thread);
         }
         if let Some(Trial { kind, size }) = trial {
-            self.begin(thread, kind, 0, now);
-            self.held[thread] = kind.holds(size, held);
+            self.begin(thread, kind, (0, size), now);
         }
         (trial, moved)
     }
 
     /// Thread number `thread` has measured. True when the others have something else to do now.
     pub(crate) fn tried(&mut self, thread: usize, elapsed: Option<Duration>, held: u64, now: Instant) -> bool {
-        self.held[thread] = held;
-        self.worked[thread] = now;
-        self.running[thread] = None;
-        self.plan.as_mut().is_some_and(|plan| plan.tried(thread, elapsed))
+        let Some(run) = self.end(thread, held, now) else { return false };
+        let trial = Trial { kind: run.kind, size: run.lanes };
+        self.plan.as_mut().is_some_and(|plan| plan.tried(thread, trial, elapsed, now))
+    }
+
+    /// Ends what is to be measured where work has taught it, or has left no moment for it. True when the threads have
+    /// something else to do now.
+    pub(crate) fn taught(&mut self, now: Instant) -> bool {
+        let Some(mut plan) = self.plan.take() else { return false };
+        let moved = plan.skip(now, |kind| self.knows(kind));
+        self.plan = Some(plan);
+        moved
     }
 
     /// True when nothing about the lanes of this kind has to be measured.
@@ -209,69 +379,4 @@ impl Books {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{FairKey, argon2::Cost, job::Input};
-    use tokio::sync::oneshot;
-
-    /// Books with so many threads and so much memory for each, and jobs of one KiB that wait; three lanes are best.
-    fn books(threads: usize, memory: u64, waiting: usize) -> (Books, Kind) {
-        let mut books = Books::new(threads, memory * threads as u64, Instant::now());
-        let kind = Kind::of_policy(Cost::new(10, 1, 1).unwrap());
-        books.know([(kind.into(), &[4.0, 3.0, 2.0, 5.0, 5.0].map(Some)[..])].into_iter());
-        let key = FairKey::new("main", [192, 0, 2, 1].into());
-        for _ in 0..waiting {
-            let input = Input::Serial { password: Default::default(), salt: Vec::new() };
-            books.queue.push(&key, 1, Job { kind, input, reply: oneshot::channel().0 });
-        }
-        (books, kind)
-    }
-
-    /// What the threads take, one after the other.
-    fn taken(threads: usize, memory: u64, waiting: usize) -> Vec<usize> {
-        let (mut books, kind) = books(threads, memory, waiting);
-        let mut take = |thread| match books.queue.next().map(|kind| books.turn(thread, kind)) {
-            Some(Turn::Run(_, size)) => books.start(thread, kind, size, Instant::now()).len(),
-            _ => 0,
-        };
-        (0..threads).map(&mut take).collect()
-    }
-
-    #[test]
-    fn idle_threads_share_what_waits() {
-        assert_eq!(taken(2, 1000, 1), [1, 0]);
-        assert_eq!(taken(2, 1000, 2), [1, 1], "rather than two on one thread");
-        assert_eq!(taken(2, 1000, 3), [2, 1]);
-        assert_eq!(taken(2, 1000, 4), [2, 2]);
-        assert_eq!(taken(2, 1000, 9), [3, 3], "more lanes do not pay");
-        assert_eq!(taken(4, 1000, 6), [2, 2, 1, 1]);
-    }
-
-    #[test]
-    fn the_last_that_had_work_is_called_first() {
-        let (mut books, _) = books(3, 1000, 0);
-        let start = books.worked[0];
-        books.worked = vec![start, start + Duration::from_secs(2), start + Duration::from_secs(1)];
-        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            books.asleep = order.to_vec();
-            assert_eq!([(); 4].map(|()| books.rouse()), [Some(1), Some(2), Some(0), None], "fell asleep as {order:?}");
-        }
-    }
-
-    #[test]
-    fn lanes_fit_into_the_memory() {
-        assert_eq!(taken(2, 29, 9), [2, 2]);
-        assert_eq!(taken(2, 10, 9), [1, 1]);
-        assert_eq!(taken(2, 7, 9), [1, 0], "one after the other");
-    }
-
-    #[test]
-    fn a_thread_that_holds_more_than_it_needs_gives_it_back_to_one_that_starves() {
-        let (mut books, kind) = books(2, 10, 9);
-        books.held = vec![15, 0];
-        assert!(matches!(books.turn(1, kind), Turn::Starve));
-        assert!(matches!(books.turn(0, kind), Turn::Run(_, 1)));
-        books.starved.push(1);
-        assert!(matches!(books.turn(0, kind), Turn::Release));
-    }
-}
+mod tests;

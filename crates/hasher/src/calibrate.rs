@@ -5,7 +5,11 @@
 //! parameters are measured on a smaller hash: beyond the caches and a second pass, more of both only takes longer.
 //! Real jobs go first at every step.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    time::{Duration, Instant},
+};
 
 use crate::{
     argon2::{Algorithm, Cost, Params},
@@ -15,6 +19,8 @@ use crate::{
 
 /// Time for all that is to be measured, about.
 const BUDGET: Duration = Duration::from_millis(300);
+/// How long what is left to measure waits for a moment without work.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the best and its neighbours are looked at again, at most.
 const ROUNDS: u32 = 3;
 /// Most lanes that are tried ahead of load. Where even more pay, running jobs will show it.
@@ -143,11 +149,13 @@ pub(crate) struct Plan {
     /// The longest time of it so far.
     longest: Duration,
     spent: Duration,
+    /// When the last step was done.
+    moved: Instant,
 }
 
 /// One kind with 1, 2, … lanes.
 struct Course {
-    family: Family,
+    whole: Kind,
     /// What is measured in its place.
     kind: Kind,
     step: Step,
@@ -158,6 +166,8 @@ struct Course {
 /// What the threads do now.
 #[derive(Clone, Copy)]
 enum Step {
+    /// One lane, to see how long it takes to map its memory; not counted.
+    Feel,
     /// One batch of the largest size, which maps the memory and is not counted.
     Warm,
     /// This size for the first time.
@@ -169,22 +179,27 @@ enum Step {
 
 impl Plan {
     /// To measure each of `kinds`, given with the most lanes for which it has memory, on so many threads.
-    pub(crate) fn new(threads: usize, kinds: impl IntoIterator<Item = (Kind, usize)>) -> Self {
+    pub(crate) fn new(threads: usize, kinds: impl IntoIterator<Item = (Kind, usize)>, now: Instant) -> Self {
         let courses = kinds.into_iter().map(|(kind, most)| Course::new(kind, most)).collect();
-        Plan { courses, course: 0, made: vec![false; threads], longest: Duration::ZERO, spent: Duration::ZERO }
+        let (longest, spent) = (Duration::ZERO, Duration::ZERO);
+        Plan { courses, course: 0, made: vec![false; threads], longest, spent, moved: now }
     }
 
     /// What the thread measures next; nothing while others are behind, and when all is done.
     pub(crate) fn trial(&self, thread: usize) -> Option<Trial> {
-        let course = self.courses.get(self.course)?;
-        if self.made[thread] { None } else { course.trial() }
+        if self.made[thread] { None } else { self.courses.get(self.course)?.trial() }
     }
 
     /// The thread's trial took this long; `None` if it failed, and the course with it. True when all threads have
     /// something else to do now.
-    pub(crate) fn tried(&mut self, thread: usize, elapsed: Option<Duration>) -> bool {
-        let left = BUDGET.saturating_sub(self.spent) / (self.courses.len() - self.course).max(1) as u32;
-        let Some(course) = self.courses.get_mut(self.course) else { return false };
+    pub(crate) fn tried(&mut self, thread: usize, trial: Trial, elapsed: Option<Duration>, now: Instant) -> bool {
+        // Each course has of what is left what the later ones, which are dearer, can spare.
+        let later = self.courses.len() - self.course;
+        let left = BUDGET.saturating_sub(self.spent) / (later * later).max(1) as u32;
+        // One of a course that has ended meanwhile says nothing about the next.
+        let Some(course) = self.courses.get_mut(self.course).filter(|course| course.trial() == Some(trial)) else {
+            return false;
+        };
         match elapsed {
             None => course.step = Step::Done,
             Some(elapsed) => {
@@ -198,10 +213,28 @@ impl Plan {
                 course.go_on(left.saturating_sub(self.longest), self.longest);
             }
         }
-        self.course += usize::from(matches!(course.step, Step::Done));
+        self.go_on(now);
+        true
+    }
+
+    /// Ends the courses of kinds that are `known` by now, and all when there was no moment for the next step in a while.
+    /// True when all threads have something else to do now.
+    pub(crate) fn skip(&mut self, now: Instant, known: impl Fn(Kind) -> bool) -> bool {
+        let late = now.saturating_duration_since(self.moved) >= PATIENCE;
+        let left = self.courses.iter_mut().skip(self.course);
+        left.filter(|course| late || known(course.whole)).for_each(|course| course.step = Step::Done);
+        let over = self.courses.get(self.course).is_some_and(Course::is_done);
+        if over {
+            self.go_on(now);
+        }
+        over
+    }
+
+    fn go_on(&mut self, now: Instant) {
+        self.course += self.courses.iter().skip(self.course).take_while(|course| course.is_done()).count();
         self.made.fill(false);
         self.longest = Duration::ZERO;
-        true
+        self.moved = now;
     }
 
     /// True when every thread has done its part.
@@ -212,18 +245,23 @@ impl Plan {
     /// What was found: for each kind, the median paces with 1, 2, … lanes.
     pub(crate) fn found(self) -> Vec<(Family, Vec<Option<f64>>)> {
         let paces = |course: &Course| course.samples.iter().map(|samples| median(samples)).collect();
-        self.courses.iter().map(|course| (course.family, paces(course))).collect()
+        self.courses.iter().map(|course| (course.whole.into(), paces(course))).collect()
     }
 }
 
 impl Course {
     fn new(kind: Kind, most: usize) -> Self {
         let most = most.min(MOST).min(kind.most_together());
-        Course { family: kind.into(), kind: reduced(kind), step: Step::Warm, samples: vec![Vec::new(); most] }
+        Course { whole: kind, kind: reduced(kind), step: Step::Feel, samples: vec![Vec::new(); most] }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.step, Step::Done)
     }
 
     fn trial(&self) -> Option<Trial> {
         let size = match self.step {
+            Step::Feel => 1,
             Step::Warm => self.samples.len(),
             Step::Climb(size) | Step::Again(_, size) => size,
             Step::Done => return None,
@@ -242,6 +280,7 @@ impl Course {
     fn go_on(&mut self, left: Duration, last: Duration) {
         let best = self.best();
         self.step = match self.step {
+            Step::Feel => self.warm(left, last),
             Step::Warm => Step::Climb(1),
             // Two steps in a row that did not pay are enough, as under load.
             Step::Climb(size) if size < self.samples.len() && size < best + 2 => match size {
@@ -255,6 +294,14 @@ impl Course {
             Step::Again(round, _) if round < ROUNDS => self.again(round + 1, best.saturating_sub(1), left),
             Step::Again(..) | Step::Done => Step::Done,
         };
+    }
+
+    /// Maps memory for as many lanes as a third of the time that is `left` suffices for, when one takes `one`; at least
+    /// for two, which are measured whatever it takes.
+    fn warm(&mut self, left: Duration, one: Duration) -> Step {
+        let most = (left / 3).as_nanos() / one.as_nanos().max(1);
+        self.samples.truncate(usize::try_from(most).unwrap_or(usize::MAX).max(2));
+        if self.samples.len() > 1 { Step::Warm } else { Step::Climb(1) }
     }
 
     /// That size again, if there is time for it.
@@ -298,126 +345,4 @@ fn median(samples: &[f64]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::argon2::{Params, Version};
-
-    fn kind(memory: u32, passes: u32) -> Kind {
-        let cost = Cost::new(memory, passes, 1).unwrap();
-        Kind::Argon2(Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 })
-    }
-
-    #[test]
-    fn a_text_comes_back_as_it_was() {
-        let families =
-            vec![(Family::Bcrypt, vec![Some(40_000.0), None, Some(15_000.5)]), (kind(64, 2).into(), vec![Some(101.5)])];
-        let calibration = Calibration::new("A CPU, 2 threads".to_owned(), families);
-        let text = calibration.to_text();
-        assert_eq!(
-            text,
-            "lanes 1\nmachine A CPU, 2 threads\nargon2id m=64 t=2 p=1: 101.500\nbcrypt: 40000.000 - 15000.500\n"
-        );
-        assert_eq!(Calibration::from_text(&text), Ok(calibration));
-    }
-
-    #[test]
-    fn any_other_text_is_refused() {
-        let good = "lanes 1\nmachine A\nbcrypt: 40000.0 15000.5\n";
-        assert!(Calibration::from_text(good).is_ok());
-        for (from, to) in [
-            ("lanes 1", "lanes 2"),
-            ("machine ", ""),
-            ("bcrypt", "bcrypt m=1"),
-            ("bcrypt", "argon2id m=64 t=2"),
-            ("bcrypt", "argon2id m=64 t=0 p=1"),
-            ("bcrypt", "argon2id m=64 t=1 p=1 x=1"),
-            ("40000.0", "NaN"),
-            ("40000.0", "-1"),
-            ("40000.0", "0"),
-            ("40000.0", "inf"),
-            ("40000.0", ""),
-            ("15000.5", "1 1 1 1 1 1 1 1"),
-            (": ", " "),
-            ("15000.5", "15000.5\r"),
-        ] {
-            assert_eq!(Calibration::from_text(&good.replace(from, to)), Err(BadCalibration), "{from:?} to {to:?}");
-        }
-        assert_eq!(Calibration::from_text(""), Err(BadCalibration));
-    }
-
-    /// Makes all trials on all threads in turn, each taking what `nanos` says of a unit with so many lanes: the sizes
-    /// that each thread tried, course by course.
-    fn make(plan: &mut Plan, threads: usize, nanos: impl Fn(usize) -> u64) -> Vec<Vec<usize>> {
-        let mut sizes = vec![Vec::new(); plan.courses.len()];
-        while !plan.is_done() {
-            let course = plan.course;
-            for thread in 0..threads {
-                let trial = plan.trial(thread).unwrap();
-                sizes[course].push(trial.size);
-                let units = trial.size as u64 * trial.kind.work() as u64;
-                let moved = plan.tried(thread, Some(Duration::from_nanos(nanos(trial.size) * units)));
-                assert_eq!(moved, thread == threads - 1, "all go on together");
-                assert!(moved || plan.trial(thread).is_none());
-            }
-        }
-        sizes
-    }
-
-    fn pairs(sizes: &[usize]) -> Vec<usize> {
-        sizes.iter().flat_map(|&size| [size, size]).collect()
-    }
-
-    #[test]
-    fn lanes_go_up_while_that_pays_and_the_best_is_looked_at_again() {
-        let mut plan = Plan::new(2, [(kind(64, 1), MOST), (Kind::Bcrypt { cost: 10 }, 2)]);
-        let sizes = make(&mut plan, 2, |size| [400, 300, 200, 250, 260, 270][size - 1]);
-        assert_eq!(sizes[0], pairs(&[6, 1, 2, 3, 4, 5, 2, 3, 4, 2, 3, 4, 2, 3, 4]));
-        assert_eq!(sizes[1], pairs(&[2, 1, 2, 1, 2, 1, 2, 1, 2]));
-        let found = plan.found();
-        assert_eq!(
-            found[0],
-            (kind(64, 1).into(), vec![Some(400.0), Some(300.0), Some(200.0), Some(250.0), Some(260.0), None])
-        );
-        assert_eq!(found[1], (Family::Bcrypt, vec![Some(400.0), Some(300.0)]));
-    }
-
-    #[test]
-    fn one_lane_may_be_best_and_so_may_the_most() {
-        let mut plan = Plan::new(1, [(kind(64, 1), MOST)]);
-        assert_eq!(make(&mut plan, 1, |size| 100 + size as u64)[0], [6, 1, 2, 3, 1, 2, 1, 2, 1, 2]);
-        let mut plan = Plan::new(1, [(kind(64, 1), 4)]);
-        assert_eq!(make(&mut plan, 1, |size| 100 - 10 * size as u64)[0], [4, 1, 2, 3, 4, 3, 4, 3, 4, 3, 4]);
-        let mut plan = Plan::new(1, [(kind(64, 1), 1)]);
-        assert_eq!(make(&mut plan, 1, |_| 100)[0], [1, 1, 1, 1, 1]);
-    }
-
-    #[test]
-    fn dear_parameters_are_measured_on_less_and_within_the_budget() {
-        for (memory, passes) in [(19_456, 2), (47_104, 1), (65_536, 3), (7_168, 5), (1 << 20, 64)] {
-            let mut plan = Plan::new(1, [(Kind::Bcrypt { cost: 5 }, MOST), (kind(memory, passes), MOST)]);
-            // A slow machine, on which every lane pays.
-            let mut longest = Duration::ZERO;
-            while let Some(trial) = plan.trial(0) {
-                let nanos =
-                    if matches!(trial.kind, Kind::Bcrypt { .. }) { 50_000.0 } else { 300.0 } * trial.kind.work();
-                let elapsed = Duration::from_nanos((nanos * (2 + trial.size) as f64) as u64);
-                longest = longest.max(elapsed);
-                plan.tried(0, Some(elapsed));
-            }
-            assert!(plan.spent <= BUDGET + longest, "{memory}/{passes}: {:?}", plan.spent);
-            assert!(plan.found().iter().all(|(_, paces)| paces[0].is_some() && paces[1].is_some()));
-        }
-    }
-
-    #[test]
-    fn a_trial_that_fails_ends_its_course_and_not_the_plan() {
-        let mut plan = Plan::new(2, [(kind(64, 1), 3), (kind(128, 1), 2)]);
-        assert!(!plan.tried(0, Some(Duration::from_millis(1))));
-        assert!(plan.tried(1, None));
-        assert_eq!(plan.trial(0).map(|trial| trial.kind), Some(kind(128, 1)));
-        assert_eq!(plan.trial(1), plan.trial(0));
-        assert!(plan.tried(0, None));
-        assert!(plan.is_done());
-        assert_eq!(plan.found()[0].1, [None, None, None]);
-    }
-}
+mod tests;

@@ -220,14 +220,18 @@ impl Costs {
         }
     }
 
-    /// Takes over what was measured elsewhere or before: nanoseconds a unit with 1, 2, … lanes.
+    /// Takes over what was measured elsewhere or before: nanoseconds a unit with 1, 2, … lanes. What work has taught
+    /// stands: it is of the whole hash, and of today.
     pub(crate) fn settle(&mut self, family: Family, measured: &[Option<f64>]) {
-        let mut paces = Paces::default();
-        for (pace, nanos) in paces.with.iter_mut().zip(measured) {
-            *pace = nanos.map_or(Pace::default(), |nanos| Pace { nanos, samples: CALIBRATED, loaded: true });
+        let new = self.families.len() < MAX_FAMILIES || self.families.contains_key(&family);
+        if !new || measured.iter().all(Option::is_none) {
+            return;
         }
-        if self.families.len() < MAX_FAMILIES || self.families.contains_key(&family) {
-            self.families.insert(family, paces);
+        let paces = self.families.entry(family).or_default();
+        for (pace, nanos) in paces.with.iter_mut().zip(measured).filter(|(pace, _)| !pace.is_settled()) {
+            if let Some(nanos) = *nanos {
+                *pace = Pace { nanos, samples: CALIBRATED, loaded: true };
+            }
         }
     }
 
@@ -328,6 +332,27 @@ mod tests {
         learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(4));
         learn(&mut costs, 1500, |size| 20 + 2 * (size as u64).abs_diff(2));
         assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 2);
+    }
+
+    #[test]
+    fn a_calibration_adds_to_what_work_has_taught() {
+        let mut costs = Costs::new();
+        let family = Family::from(kind(1000, 1));
+        for _ in 0..SETTLED {
+            costs.record(kind(1000, 1), 1, Duration::from_millis(4), true);
+        }
+        costs.record(kind(1000, 1), 2, Duration::from_millis(6), true);
+        let before = costs.settled();
+        costs.settle(family, &[None; 6]);
+        assert_eq!(costs.settled(), before, "a calibration that failed");
+        costs.settle(kind(2000, 1).into(), &[None; 6]);
+        assert_eq!(costs.families.len(), 1, "nor is a family known by one");
+        costs.settle(family, &[Some(9000.0), Some(2500.0), None]);
+        assert_eq!([1, 2, 3].map(|size| costs.batch(kind(1000, 1), size) / 1_000_000), [4, 5, 7]);
+        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 2);
+        costs.record(kind(1000, 1), 3, Duration::from_millis(6), true);
+        costs.settle(family, &[None, None, None, Some(1500.0)]);
+        assert_eq!(costs.batch(kind(1000, 1), 3), 6_000_000, "what is not measured stays");
     }
 
     #[test]

@@ -195,10 +195,17 @@ impl<T> Fair<T> {
         id
     }
 
-    /// What [`Fair::pop`] would take.
-    pub(crate) fn peek(&self) -> Option<&T> {
+    /// What [`Fair::pop`] would take, with the number that names it.
+    pub(crate) fn peek(&self) -> Option<(u64, &T)> {
         let addresses = self.tenants.inner(self.tenants.next()?)?;
-        addresses.inner(addresses.next()?)?.entries.front().map(|entry| &entry.item)
+        addresses.inner(addresses.next()?)?.entries.front().map(|entry| (entry.id, &entry.item))
+    }
+
+    /// What [`Fair::pop_alike`] would take first, but for its cost.
+    pub(crate) fn peek_alike(&self, alike: impl Fn(&T) -> bool) -> Option<&T> {
+        let mut looks = Self::LOOKS;
+        let (tenant, address, at) = self.find(&mut looks, &alike)?;
+        Some(&self.tenants.inner(&tenant)?.inner(&address)?.entries.get(at)?.item)
     }
 
     /// Takes who is next.
@@ -219,8 +226,9 @@ impl<T> Fair<T> {
         out
     }
 
-    /// Bounds the time that the queue is locked for a batch, to some microseconds.
-    const LOOKS: usize = 512;
+    /// Jobs that one search looks at. Threads of low priority search while those that admit jobs wait for the queue:
+    /// this bounds it to some microseconds.
+    const LOOKS: usize = 64;
 
     fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Arc<str>, u128, usize)> {
         for (tenant, addresses) in self.tenants.in_turn() {

@@ -1,10 +1,15 @@
 //! Admission: who may wait, for how long, and in how much memory the jobs run.
 //!
 //! The budget is time. The gate adds up the measured cost of all that waits and runs, side by side as the threads run
-//! it; divided by the threads it is the time after which a newcomer would begin. Past `max_wait` a newcomer is refused
+//! it and as far as memory lets them, and says when a newcomer would begin. Past `max_wait` a newcomer is refused
 //! at once, unless a queue longer than its own can give room: then the last to come of that queue is refused instead.
 //! So what waits never exceeds the budget by more than one job, nobody admitted waits much longer than `max_wait`, and
 //! a flood fills only its share.
+//!
+//! One lock guards the books. Hashing threads, which are of low priority, hold it too; a thread that lost its core
+//! meanwhile would keep those who admit jobs waiting. So what is done under it is bounded: steps for each thread and each
+//! kind that waits, one search of the queue for a batch and one for those who may pass (64 looks each). Passwords are wiped
+//! and answers sent when it is open again.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -18,6 +23,7 @@ use crate::{
     calibrate::{Plan, Trial},
     cost::Family,
     fair::FairKey,
+    holding::Holding,
     job::{Input, Job, Kind, Tag},
     settings::Limits,
 };
@@ -33,8 +39,8 @@ pub(crate) enum Next {
     Run(Kind, Vec<Job>),
     /// Measure a batch and tell [`Gate::tried`].
     Try(Trial),
-    /// Give the memory back and tell [`Gate::released`].
-    Release,
+    /// Give memory back until no more than so many KiB are left, about, and tell [`Gate::kept`].
+    Keep(u64),
     /// End.
     Stop,
 }
@@ -66,9 +72,9 @@ impl Gate {
             return Err(Refusal::Stopped);
         }
         let cost = books.share(kind);
-        let pushed_out = self.room(&mut books, key, cost)?;
+        let pushed_out = self.room(&mut books, key, (kind, cost))?;
         let id = books.queue.push(key, cost, Job { kind, input, reply });
-        let retry_after = self.wait(&books);
+        let retry_after = if pushed_out.is_empty() { Duration::ZERO } else { self.wait(&books, kind) };
         if let Some(thread) = books.rouse() {
             self.bells[thread].notify_one();
         }
@@ -80,44 +86,35 @@ impl Gate {
         Ok(Ticket { gate: self.clone(), key: key.clone(), id, answer: Some(answer) })
     }
 
-    /// Finds room within the budget: those who have to give theirs up, often none.
-    fn room(&self, books: &mut Books, key: &FairKey, cost: u64) -> Result<Vec<Job>, Refusal> {
-        let budget = nanos(self.limits.max_wait).saturating_mul(self.limits.threads as u64);
-        let ahead = self.ahead(books);
-        if books.has_idle_thread() || ahead < budget {
+    /// Finds room within the budget for a newcomer of this kind and cost: those who have to give theirs up, often none.
+    fn room(&self, books: &mut Books, key: &FairKey, (kind, cost): (Kind, u64)) -> Result<Vec<Job>, Refusal> {
+        let excess = books.excess(kind, nanos(self.limits.max_wait), (self.clock)());
+        if excess == 0 {
             return Ok(Vec::new());
         }
-        let pushed_out = books.queue.make_room(key, cost, ahead - budget + 1);
+        let pushed_out = books.queue.make_room(key, cost, excess);
         books.refused += pushed_out.as_ref().map_or(1, Vec::len) as u64;
-        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books) })
+        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, kind) })
     }
 
-    /// Nanoseconds of work that waits or is left of what runs. What runs counts for no more than `max_wait`, so that
-    /// one long job does not close the door to work for the other threads.
-    fn ahead(&self, books: &Books) -> u64 {
-        let cap = nanos(self.limits.max_wait);
-        let now = (self.clock)();
-        let left = books.running().map(|run| run.expected.saturating_sub(nanos(now - run.since)).min(cap));
-        books.waiting_cost().saturating_add(left.sum())
-    }
-
-    fn wait(&self, books: &Books) -> Duration {
-        if books.has_idle_thread() {
-            return Duration::ZERO;
-        }
-        Duration::from_nanos(self.ahead(books) / self.limits.threads as u64)
+    fn wait(&self, books: &Books, kind: Kind) -> Duration {
+        Duration::from_nanos(books.wait(kind, (self.clock)()))
     }
 
     /// What thread number `thread` does next; waits for something to do.
     pub(crate) fn next(&self, thread: usize) -> Next {
         let mut books = self.books();
-        let mut called = false;
         loop {
-            let turn = match books.queue.next() {
-                Some(kind) => books.turn(thread, kind),
+            let now = (self.clock)();
+            // Of one that is never idle, too: what a large job left behind is not to stay.
+            if let Some(keep) = books.held[thread].surplus(now, self.limits.idle) {
+                return Next::Keep(keep);
+            }
+            let turn = match books.turn(thread) {
+                Some(turn) => turn,
                 None if !books.open => return Next::Stop,
                 None => match self.idle(&mut books, thread) {
-                    Ok(next) => return next,
+                    Ok(trial) => return Next::Try(trial),
                     Err(patience) => {
                         books = self.sleep(books, thread, patience);
                         continue;
@@ -127,16 +124,14 @@ impl Gate {
             match turn {
                 Turn::Run(kind, size) => {
                     self.wake_starved(&books);
-                    let jobs = books.start(thread, kind, size, (self.clock)());
+                    let jobs = books.start(thread, (kind, size), now);
                     return Next::Run(kind, jobs);
                 }
-                Turn::Release => return Next::Release,
+                Turn::Release => return Next::Keep(0),
                 Turn::Starve => {
-                    // Others hold what is missing: those who idle give it up when they look, those who run when done.
-                    if !called {
-                        self.wake_all(&mut books);
-                        called = true;
-                    }
+                    // Others hold what is missing. Those who run give it up when done, or run on; those who sleep do
+                    // one or the other when they look, so nobody is called twice for what he no longer holds.
+                    self.wake_holders(&mut books);
                     books.starved.push(thread);
                     books = self.bells[thread].wait(books).unwrap_or_else(PoisonError::into_inner);
                     books.starved.retain(|other| *other != thread);
@@ -145,25 +140,19 @@ impl Gate {
         }
     }
 
-    /// What a thread does while nothing waits, or for how long it sleeps.
-    fn idle(&self, books: &mut Books, thread: usize) -> Result<Next, Option<Duration>> {
-        let (trial, moved) = books.trial(thread, (self.clock)());
+    /// What a thread measures while nothing waits, or for how long it sleeps.
+    fn idle(&self, books: &mut Books, thread: usize) -> Result<Trial, Option<Duration>> {
+        let now = (self.clock)();
+        let (trial, moved) = books.trial(thread, now);
         if moved {
             self.wake_all(books);
         }
         if let Some(trial) = trial {
-            return Ok(Next::Try(trial));
+            return Ok(trial);
         }
         self.settle(books);
-        if books.held[thread] == 0 {
-            return Err(None);
-        }
-        // From when it last had work, not from when it was last woken for nothing.
-        let idle = (self.clock)() - books.worked[thread];
-        match self.limits.idle.checked_sub(idle).filter(|left| !left.is_zero()) {
-            Some(left) => Err(Some(left)),
-            None => Ok(Next::Release),
-        }
+        // From when its memory was last needed, not from when it was last woken for nothing.
+        Err(books.held[thread].patience(now, self.limits.idle))
     }
 
     /// Waits for the thread's bell, for at most `patience`.
@@ -183,17 +172,29 @@ impl Gate {
         books
     }
 
-    /// Thread number `thread` has given its memory back.
-    pub(crate) fn released(&self, thread: usize) {
+    /// Thread number `thread` has given memory back, and keeps `held` KiB.
+    pub(crate) fn kept(&self, thread: usize, held: u64) {
         let mut books = self.books();
-        books.held[thread] = 0;
+        books.held[thread].kib = held;
         self.wake_starved(&books);
+    }
+
+    /// Thread number `thread` has died, and is about to begin anew.
+    pub(crate) fn died(&self, thread: usize) {
+        let mut books = self.books();
+        books.died(thread);
+        self.wake_all(&mut books);
     }
 
     /// Thread number `thread` is done with its batch and keeps `held` KiB; `elapsed` is `None` if it failed.
     pub(crate) fn finished(&self, thread: usize, elapsed: Option<Duration>, held: u64) {
         let mut books = self.books();
-        books.finish(thread, elapsed, held, (self.clock)());
+        let now = (self.clock)();
+        books.finish(thread, elapsed, held, now);
+        if books.taught(now) {
+            self.wake_all(&mut books);
+        }
+        self.settle(&mut books);
         self.wake_starved(&books);
     }
 
@@ -212,7 +213,7 @@ impl Gate {
         let unknown: Vec<_> = kinds.iter().copied().filter(|kind| !books.knows(*kind)).collect();
         if books.open && books.plan.is_none() && !unknown.is_empty() {
             let courses: Vec<_> = unknown.into_iter().map(|kind| (kind, books.fit(kind))).collect();
-            books.plan = Some(Plan::new(self.limits.threads, courses));
+            books.plan = Some(Plan::new(self.limits.threads, courses, (self.clock)()));
             self.measuring.send_replace(true);
             self.wake_all(&mut books);
         }
@@ -226,9 +227,7 @@ impl Gate {
         }
         let found = books.plan.take().map(Plan::found).unwrap_or_default();
         books.know(found.iter().map(|(family, paces)| (*family, &paces[..])));
-        let now = (self.clock)();
-        let past = now.checked_sub(self.limits.idle).unwrap_or(now);
-        books.worked.iter_mut().for_each(|worked| *worked = past);
+        books.held.iter_mut().for_each(Holding::unused);
         self.measuring.send_replace(false);
         self.wake_all(books);
     }
@@ -286,15 +285,16 @@ impl Gate {
         State {
             waiting: books.queue.len(),
             running: books.running().map(|run| run.size).sum(),
-            expected_wait: self.wait(&books),
+            expected_wait: self.wait(&books, kind),
             refused_total: books.refused,
             done_total: books.done,
             batches_total: books.batches,
             withdrawn_total: books.withdrawn,
             threads: self.limits.threads,
+            faults_total: books.faults,
             mean_cost: Duration::from_nanos(books.costs.batch(kind, 1)),
             lanes: books.lanes(kind),
-            memory: books.held.iter().sum::<u64>() * 1024,
+            memory: books.memory() * 1024,
         }
     }
 
@@ -309,6 +309,14 @@ impl Gate {
     /// Memory came back, or another job is, or will be, next: threads that lack memory may have enough now.
     fn wake_starved(&self, books: &Books) {
         for &thread in &books.starved {
+            self.bells[thread].notify_one();
+        }
+    }
+
+    /// Lets those look who sleep and hold memory.
+    fn wake_holders(&self, books: &mut Books) {
+        let held = &books.held;
+        for thread in books.asleep.extract_if(.., |thread| held[*thread].kib > 0) {
             self.bells[thread].notify_one();
         }
     }

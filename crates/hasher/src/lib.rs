@@ -70,6 +70,7 @@ mod fair;
 mod formats;
 mod gate;
 mod hasher;
+mod holding;
 mod job;
 mod machine;
 mod native;
@@ -94,3 +95,8 @@ pub use pepper::{Key, KeyCheck, KeyId, Keys, KeysError, Role};
 pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
 pub use settings::{Settings, StartError};
 pub use state::{KindState, Refusal, State};
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

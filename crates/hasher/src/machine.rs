@@ -1,15 +1,44 @@
 //! What this machine has: memory, a processor with a name, and a way to step behind others.
 
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
 use crate::cpu::Level;
 
 /// Bytes of memory taken for granted where the machine does not tell.
 const UNKNOWN: u64 = 2 << 30;
 
-/// Memory that this process may count on, in bytes: the machine's, or its container's limit where that is lower.
+/// Memory that this process may count on, in bytes: the machine's, or the limit of its container or service where that
+/// is lower.
 pub(crate) fn memory() -> u64 {
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     let machine = installed().unwrap_or(UNKNOWN);
-    limit.map_or(machine, |limit: u64| limit.min(machine))
+    limit(Path::new("/")).map_or(machine, |limit| limit.min(machine))
+}
+
+/// The least limit that a control group of this process sets, or one that it lies in, below the file system's `root`. A
+/// container that sees only its own groups finds its limit at their root, whatever path it is told.
+fn limit(root: &Path) -> Option<u64> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    groups.lines().filter_map(|line| limit_of(&root.join("sys/fs/cgroup"), line)).min()
+}
+
+/// The least limit above one line of `/proc/self/cgroup`, which is `number:controllers:path` (cgroups(7)).
+fn limit_of(mounts: &Path, line: &str) -> Option<u64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, Path::new(fields.next()?));
+    // Version 2 is alone there, or beside version 1.
+    let (homes, files): (&[&str], &[&str]) = match controllers {
+        "" => (&["", "unified"], &["memory.max", "memory.high"]),
+        _ if controllers.split(',').any(|name| name == "memory") => (&["memory"], &["memory.limit_in_bytes"]),
+        _ => return None,
+    };
+    // Past memory.high the system slows a process down; neither says a number where there is no limit.
+    let read = |file: PathBuf| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+    let inside: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    let groups = homes.iter().flat_map(|home| inside.ancestors().map(move |group| mounts.join(home).join(group)));
+    groups.flat_map(|group| files.iter().map(move |file| group.join(file))).filter_map(read).min()
 }
 
 #[cfg(target_os = "linux")]
@@ -36,7 +65,7 @@ pub(crate) fn fingerprint(threads: usize, level: Level) -> String {
 fn processor() -> String {
     const FIELDS: [&str; 8] =
         ["model name", "cpu family", "model", "stepping", "CPU implementer", "CPU variant", "CPU part", "CPU revision"];
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     // The first processor stands for all.
     let first = info.split("\n\n").next().unwrap_or_default();
     let fields = first.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()));
@@ -62,6 +91,55 @@ mod tests {
     #[test]
     fn memory_is_known() {
         assert!(memory() >= 64 << 20, "{}", memory());
+    }
+
+    /// The limit in a file system with these files.
+    fn limit_with(name: &str, files: &[(&str, &str)]) -> Option<u64> {
+        let root = std::env::temp_dir().join(format!("hasher-cgroup-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let found = limit(&root);
+        fs::remove_dir_all(&root).unwrap();
+        found
+    }
+
+    #[test]
+    fn the_least_limit_of_all_groups_around_counts() {
+        const GROUPS: &str = "sys/fs/cgroup";
+        let two = |files: &[(&str, &str)]| {
+            let paths: Vec<_> = files.iter().map(|(path, _)| format!("{GROUPS}/{path}")).collect();
+            let mut all = vec![("proc/self/cgroup", "0::/system.slice/portiere.service\n")];
+            all.extend(paths.iter().zip(files).map(|(path, (_, text))| (path.as_str(), *text)));
+            limit_with("two", &all)
+        };
+        let service = "system.slice/portiere.service";
+        let of = |group: &str, file: &str| format!("{group}/{file}");
+        assert_eq!(two(&[(&of(service, "memory.max"), "1000\n"), (&of(service, "memory.high"), "max\n")]), Some(1000));
+        assert_eq!(two(&[(&of(service, "memory.max"), "max\n"), (&of(service, "memory.high"), "700\n")]), Some(700));
+        assert_eq!(two(&[(&of(service, "memory.max"), "900"), ("system.slice/memory.max", "800")]), Some(800));
+        assert_eq!(two(&[(&of(service, "memory.max"), "600"), ("system.slice/memory.high", "800")]), Some(600));
+        assert_eq!(two(&[("memory.max", "500")]), Some(500), "a container that sees only its own");
+        assert_eq!(two(&[("system.slice/other/memory.max", "5"), ("unified/memory.max", "400")]), Some(400));
+        assert_eq!(two(&[(&of(service, "memory.max"), "max"), ("system.slice/memory.max", "nonsense")]), None);
+    }
+
+    #[test]
+    fn version_1_has_limits_too() {
+        let one = |line: &str, path: &str| {
+            let lines = format!("9:name=systemd:/\n{line}\n0::/\n");
+            let file = format!("sys/fs/cgroup/memory/{path}memory.limit_in_bytes");
+            limit_with("one", &[("proc/self/cgroup", &lines), (&file, "300\n")])
+        };
+        assert_eq!(one("4:memory:/docker/abc", "docker/abc/"), Some(300));
+        assert_eq!(one("4:memory:/docker/abc", "docker/"), Some(300));
+        assert_eq!(one("4:memory:/docker/abc", ""), Some(300), "a container that sees only its own");
+        assert_eq!(one("4:cpu,memory:/../abc", "abc/"), Some(300));
+        assert_eq!(one("4:memory:/docker/abc", "docker/other/"), None);
+        assert_eq!(one("4:memoryless:/docker/abc", "docker/abc/"), None);
+        assert_eq!(limit_with("none", &[("sys/fs/cgroup/memory.max", "5")]), None);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Key {
     pub fn binding(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
         Key::new(Role::Binding, id, &*key)
     }
-    /// A secret of another system, of any length: Firebase's signer key (decoded), Devise's pepper (as it is written).
+    /// A secret of another system, of any length, as that system shows it: Firebase's signer key in base64, Devise's pepper.
     pub fn import(id: KeyId, key: Zeroizing<Vec<u8>>) -> Self {
         Key { role: Role::Import, id, bytes: Arc::new(key) }
     }

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ pub(crate) fn start<K: Kernel>(
         thread::Builder::new().name(format!("hasher-{number}")).spawn(move || {
             let _living = living;
             machine::step_back(nice);
-            work(&gate, number, kernel());
+            survive(&gate, number, kernel);
         })?;
     }
     Ok(seen)
@@ -59,14 +59,27 @@ impl Drop for Living {
     }
 }
 
+/// How long a thread that died stays away: should it die again and again, it leaves the core to others.
+const REST: Duration = Duration::from_millis(100);
+
+/// Works until the gate closes, whatever happens outside of the jobs: a thread that died there would leave what it ran
+/// and held in the books for ever. Its memory goes with its kernel, those whose jobs it had are answered with an error,
+/// and it begins anew.
+fn survive<K: Kernel>(gate: &Gate, number: usize, kernel: impl Fn() -> K) {
+    while catch_unwind(AssertUnwindSafe(|| work(gate, number, kernel()))).is_err() {
+        gate.died(number);
+        thread::sleep(REST);
+    }
+}
+
 fn work<K: Kernel>(gate: &Gate, number: usize, mut kernel: K) {
     loop {
         match gate.next(number) {
             Next::Run(kind, jobs) => run(gate, number, &mut kernel, (kind, jobs)),
             Next::Try(trial) => measure(gate, number, &mut kernel, trial),
-            Next::Release => {
-                kernel.release();
-                gate.released(number);
+            Next::Keep(kib) => {
+                kernel.keep(kib);
+                gate.kept(number, kernel.held());
             }
             Next::Stop => return,
         }
@@ -106,7 +119,7 @@ fn compute<K: Kernel>(kernel: &mut K, kind: Kind, inputs: &[Input]) -> Result<Ve
     let tags = catch_unwind(AssertUnwindSafe(|| kernel.tags(kind, inputs))).unwrap_or(Err(Fault));
     let tags = tags.and_then(|tags| if tags.len() == inputs.len() { Ok(tags) } else { Err(Fault) });
     if tags.is_err() {
-        kernel.release();
+        kernel.keep(0);
     }
     tags
 }

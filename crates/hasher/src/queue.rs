@@ -29,9 +29,15 @@ impl Queue {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> {
         self.kinds.iter().map(|(kind, count)| (*kind, *count))
     }
-    /// The kind of the job whose turn it is.
-    pub(crate) fn next(&self) -> Option<Kind> {
-        self.fair.peek().map(|job| job.kind)
+    /// The number and the kind of the job whose turn it is.
+    pub(crate) fn first(&self) -> Option<(u64, Kind)> {
+        self.fair.peek().map(|(id, job)| (id, job.kind))
+    }
+    /// The kind of the job among those that `may` go whose turn comes next.
+    pub(crate) fn next_of(&self, may: impl Fn(Kind) -> bool) -> Option<Kind> {
+        // Where there is none at all, nobody has to search the queue for it.
+        self.kinds.keys().find(|kind| may(**kind))?;
+        self.fair.peek_alike(|job| may(job.kind)).map(|job| job.kind)
     }
 
     /// Puts a job that will take `cost` nanoseconds behind those of its key; the answer names it for [`Queue::remove`].
@@ -40,12 +46,10 @@ impl Queue {
         self.fair.push(key, cost, job)
     }
 
-    /// Takes the job whose turn it is, and with it those of the same kind whose turn comes next, up to `most` in all.
-    pub(crate) fn take(&mut self, most: usize) -> Vec<Job> {
-        let Some(first) = self.fair.pop() else { return Vec::new() };
-        let kind = first.kind;
-        let mut jobs = vec![first];
-        jobs.extend(self.fair.pop_alike(most - 1, |job| job.kind == kind));
+    /// Takes the jobs of this kind whose turn comes next, up to `most`.
+    pub(crate) fn take(&mut self, kind: Kind, most: usize) -> Vec<Job> {
+        // Never searches on for more than there are.
+        let jobs = self.fair.pop_alike(most.min(self.alike(kind)), |job| job.kind == kind);
         jobs.iter().for_each(|job| self.forget(job));
         jobs
     }

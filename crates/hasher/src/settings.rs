@@ -16,7 +16,7 @@ pub struct Settings {
     ///
     /// [`Refusal::Busy`]: crate::Refusal::Busy
     pub max_wait: Duration,
-    /// After how long without work a thread gives its memory back.
+    /// After how long a thread gives memory back that it did not need meanwhile.
     pub idle: Duration,
     /// Steps of niceness (0 to 19) by which the threads stand behind the rest of the process. Linux only.
     pub nice: u8,

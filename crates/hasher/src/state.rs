@@ -55,6 +55,9 @@ pub struct State {
     pub withdrawn_total: u64,
     /// Threads that hash.
     pub threads: usize,
+    /// How often one of them died outside of a job, which no password causes, and was put back to work. What it ran was
+    /// answered with [`Refusal::Failed`].
+    pub faults_total: u64,
     /// Expected time of one hash of today's policy that has a thread to itself.
     pub mean_cost: Duration,
     /// How many hashes of today's policy a thread runs side by side under load.

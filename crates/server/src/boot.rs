@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back down.
 
-use crate::config::{Config, PublicUrl, Synchronous, TryIt};
+use crate::config::{Config, PublicUrl, TryIt};
+use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
@@ -13,13 +14,11 @@ use hasher::Hasher;
 use rules::Span;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
-use std::fs;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::engine::Engine;
-use store::sqlite::{OpenError, Options, Sqlite};
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
@@ -65,41 +64,47 @@ pub struct Instance {
     /// The use cases.
     pub app: App,
     /// The database.
-    pub sqlite: Arc<Sqlite>,
+    pub database: Database,
+    /// Let go of last.
+    _node: File,
 }
 
 impl Instance {
     /// Opens the data folder: makes it, its master key and its database where they are missing.
     pub async fn open(config: &Config, issuer: &PublicUrl) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
-        let keyring = Keyring::new(&*master_key(config)?)?;
-        let mut options = Options::at(config.database());
-        if let Some(readers) = config.store.readers {
-            options.readers = u32::try_from(readers).unwrap_or(u32::MAX);
-        }
-        options.synchronous = match config.store.synchronous {
-            Synchronous::Full => store::sqlite::Synchronous::Full,
-            Synchronous::Normal => store::sqlite::Synchronous::Normal,
-        };
-        let sqlite = match Sqlite::open(options, store::migrations::MIGRATIONS) {
-            Ok(sqlite) => Arc::new(sqlite),
-            Err(OpenError::InUse(_)) => return Err(BootError::InUse),
-            Err(error) => return Err(BootError::Other(error.to_string())),
-        };
-        sqlite.migrate().await.map_err(|error| BootError::Other(error.0))?;
+        let node = take(&config.server.data)?;
         let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
+        // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
+        let (database, master) = match config.database() {
+            Some(file) => {
+                let master = master_key(config, file.exists())?;
+                (Database::open(config).await?, master)
+            }
+            None => {
+                let database = Database::open(config).await?;
+                let master = master_key(config, has_keys(&database, &realm).await?)?;
+                (database, master)
+            }
+        };
+        let keyring = Keyring::new(&*master)?;
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
-        let engine: Arc<dyn Engine> = sqlite.clone();
-        let app = App::new(realm, engine, hasher, keyring, Clock::system());
+        let app = App::new(realm, database.engine(), hasher, keyring, Clock::system())?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
-        Ok(Instance { app, sqlite })
+        Ok(Instance { app, database, _node: node })
     }
 
     /// Commits what waits and lets go of the data folder.
     pub async fn close(self) {
         self.app.hasher.stop().await;
-        self.sqlite.close();
+        self.database.close();
     }
+}
+
+/// Whether there is anything that a master key sealed.
+async fn has_keys(database: &Database, realm: &Realm) -> Result<bool, BootError> {
+    let asked = store::tables::ask(&*database.engine(), &realm.id, store::tables::keys::All).await;
+    Ok(!asked.map_err(|error| BootError::Other(error.0))?.is_empty())
 }
 
 fn explain(fault: Fault, config: &Config) -> BootError {
@@ -124,9 +129,21 @@ fn make_folder(folder: &Path) -> Result<(), BootError> {
     Ok(())
 }
 
-/// The master key: from the environment, or from its file, which the first start makes. Once there is a database, a
+/// The data folder for this process alone, whichever database it names, until the file is dropped.
+fn take(folder: &Path) -> Result<File, BootError> {
+    let name = folder.join("node.lock");
+    let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&name).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BootError::InUse),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
 /// missing key is never replaced: everything that it sealed would be lost.
-fn master_key(config: &Config) -> Result<private::Key, BootError> {
+fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
     if let Some(key) = config.master_key() {
         return Ok(key);
     }
@@ -134,7 +151,7 @@ fn master_key(config: &Config) -> Result<private::Key, BootError> {
     let failed = |what: String| BootError::Other(format!("the master key {}: {what}", file.display()));
     match private::read_key(&file) {
         Ok(key) => Ok(key),
-        Err(Unread::Missing) if !config.database().exists() => {
+        Err(Unread::Missing) if !begun => {
             let key = private::Key::new(app::entropy::bytes()?);
             // Another one that starts at the same time may have been faster, and its key is not overwritten.
             private::create(&file, &*key).map_err(|error| failed(error.to_string()))?;
@@ -213,6 +230,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     if let Some(file) = announced {
         drop(fs::remove_file(file));
     }
+    instance.app.retire().await;
     instance.close().await;
     tracing::info!("stopped");
     Ok(())
@@ -279,7 +297,7 @@ mod tests {
                 let starters = [(); 4].map(|()| {
                     scope.spawn(|| {
                         start.wait();
-                        master_key(&config).ok()
+                        master_key(&config, false).ok()
                     })
                 });
                 starters.into_iter().filter_map(|starter| starter.join().unwrap()).collect()

@@ -1,7 +1,7 @@
 //! How the hasher is set up from the configuration, and what it learns of the machine, which is kept in the data folder.
 
 use crate::boot::BootError;
-use crate::config::Config;
+use crate::config::{Config, KeyFile};
 use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, Policy};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// What was learnt of the machine, in the data folder.
 const LEARNT: &str = "hashing";
 
-/// The settings, with the peppers and with what was learnt before.
+/// The settings, with the secrets and with what was learnt before.
 pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     let argon2 = &config.argon2;
     let policy = Policy::new(argon2.memory_kib, argon2.passes, argon2.lanes);
@@ -20,7 +20,7 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
         memory: config.hash.memory.map(|size| size.0),
         max_wait: config.hash.max_wait,
         policy: policy.map_err(|error| BootError::Other(format!("hash.argon2: {error}")))?,
-        keys: peppers(config)?,
+        keys: keys(config)?,
         calibration: fs::read_to_string(file(config)).ok().and_then(|text| Calibration::from_text(&text).ok()),
         ..hasher::Settings::default()
     })
@@ -30,18 +30,29 @@ fn file(config: &Config) -> PathBuf {
     config.server.data.join(LEARNT)
 }
 
-fn peppers(config: &Config) -> Result<Keys, BootError> {
+/// The secrets that stored hashes name. Ids of peppers and of import keys are different names.
+fn keys(config: &Config) -> Result<Keys, BootError> {
     let mut keys = Vec::new();
     for pepper in &config.hash.peppers {
-        let failed = |why: String| BootError::Other(format!("hash.peppers: {}: {why}", pepper.file.display()));
-        let id = KeyId::new(pepper.name.as_bytes()).ok_or_else(|| failed("has no name".into()))?;
+        let (id, failed) = named("hash.peppers", pepper)?;
         let key = private::read_key(&pepper.file).map_err(|why| match why {
             Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash pepper")),
             why => failed(why.to_string()),
         })?;
         keys.push(Key::pepper(id, key));
     }
-    Keys::new(keys).map_err(|error| BootError::Other(format!("hash.peppers: {error}")))
+    for import in &config.hash.import_keys {
+        let (id, failed) = named("hash.import_keys", import)?;
+        keys.push(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?));
+    }
+    Keys::new(keys).map_err(|error| BootError::Other(format!("hash.peppers and hash.import_keys: {error}")))
+}
+
+/// The id of a secret, and how to say that something is wrong with its file.
+fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String) -> BootError + 'a), BootError> {
+    let failed = move |why: String| BootError::Other(format!("{option}: {}: {why}", key.file.display()));
+    let id = KeyId::new(key.name.as_bytes()).ok_or_else(|| failed("has no name".into()))?;
+    Ok((id, failed))
 }
 
 /// Measures how many passwords at a time suit this machine, unless that is known, and keeps the answer. Takes all cores

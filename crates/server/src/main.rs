@@ -4,6 +4,7 @@ mod boot;
 mod cli;
 mod config;
 mod control;
+mod database;
 mod hashing;
 #[cfg(test)]
 mod house;

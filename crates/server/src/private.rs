@@ -24,6 +24,8 @@ pub enum Unread {
     Open(u32),
     /// It is shorter or longer than 32 bytes.
     Length,
+    /// It is empty, or longer than [`LONGEST`].
+    Size,
     /// Anything else.
     Failed(io::Error),
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Unread {
                 )
             }
             Unread::Length => f.write_str("is not 32 bytes"),
+            Unread::Size => write!(f, "is empty or longer than {LONGEST} bytes"),
             Unread::Failed(error) => error.fmt(f),
         }
     }
@@ -54,13 +57,29 @@ impl From<io::Error> for Unread {
     }
 }
 
+/// Opens a file that is its owner's alone.
+fn open(file: &Path) -> Result<File, Unread> {
+    let open = File::open(file)?;
+    let mode = open.metadata()?.permissions().mode() & 0o777;
+    if mode & TOO_OPEN == 0 { Ok(open) } else { Err(Unread::Open(mode)) }
+}
+
+/// The longest text of a secret, in bytes.
+const LONGEST: usize = 1024;
+
+/// Reads the text of a secret, without the end of the line that editors add.
+pub fn read_text(file: &Path) -> Result<Zeroizing<Vec<u8>>, Unread> {
+    // Of its final size at once: what grows leaves copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST + 3));
+    open(file)?.take(LONGEST as u64 + 3).read_to_end(&mut text)?;
+    let bare = text.strip_suffix(b"\n").map_or(text.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
+    text.truncate(bare);
+    if (1..=LONGEST).contains(&text.len()) { Ok(text) } else { Err(Unread::Size) }
+}
+
 /// Reads a secret of 32 bytes, and not a byte more than it takes to see that there are others.
 pub fn read_key(file: &Path) -> Result<Key, Unread> {
-    let mut open = File::open(file)?;
-    let mode = open.metadata()?.permissions().mode() & 0o777;
-    if mode & TOO_OPEN != 0 {
-        return Err(Unread::Open(mode));
-    }
+    let mut open = open(file)?;
     let mut key = Key::default();
     open.read_exact(&mut *key)?;
     match open.read_exact(&mut [0]) {
@@ -141,6 +160,34 @@ mod tests {
         assert!(matches!(read_key(&folder.path().join("none")), Err(Unread::Missing)));
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(matches!(read_key(folder.path()), Err(Unread::Failed(_))), "a folder");
+    }
+
+    #[test]
+    fn a_text_is_read_without_the_end_of_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("text");
+        let long = [b'x'; LONGEST + 1];
+        for (kept, text) in [
+            (&b"secret"[..], Some(&b"secret"[..])),
+            (b"secret\n", Some(b"secret")),
+            (b"secret\r\n", Some(b"secret")),
+            (b"secret\n\n", Some(b"secret\n")),
+            (b" secret ", Some(b" secret ")),
+            (b"", None),
+            (b"\n", None),
+            (&long[1..], Some(&long[1..])),
+            (&[&long[1..], b"\r\n"].concat(), Some(&long[1..])),
+            (&[&long[1..], b"\r\n\n"].concat(), None),
+            (&long, None),
+        ] {
+            put(&file, kept, 0o600);
+            assert_eq!(read_text(&file).ok().as_ref().map(|text| text.as_slice()), text, "{} bytes", kept.len());
+        }
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        assert!(matches!(read_text(&file), Err(Unread::Size)));
+        put(&file, b"secret", 0o604);
+        assert!(matches!(read_text(&file), Err(Unread::Open(0o604))));
+        assert!(matches!(read_text(&folder.path().join("none")), Err(Unread::Missing)));
     }
 
     #[test]

@@ -66,7 +66,11 @@ impl Row {
         );
         let single = self.single.as_secs_f64();
         let beside = self.single_pooled.map_or(String::new(), |other| {
-            format!(", argon2-rust {:.2} ms, x {:.2}", other.as_secs_f64() * 1e3, single / other.as_secs_f64())
+            format!(
+                ", argon2-rust {:.2} ms, {:.2} times as fast",
+                other.as_secs_f64() * 1e3,
+                other.as_secs_f64() / single
+            )
         });
         let [half, most, worst] = self.light.map(|late| late.as_secs_f64() * 1e3);
         println!("    one alone: {:.2} ms{beside}; calibrated in {:.0?}", single * 1e3, self.calibrated);

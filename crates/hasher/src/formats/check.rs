@@ -11,10 +11,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::bound::finish;
-use crate::{
-    job::{Input, Kind},
-    pepper::Key,
-};
+use crate::job::{Input, Kind};
 
 /// A verification of which only the slow part is missing.
 pub(crate) struct Prepared {
@@ -30,7 +27,7 @@ pub(crate) enum Check {
     /// The tag begins with these bytes, and the lowest bits of its next byte are these.
     Drupal { bytes: Vec<u8>, last: u8 },
     /// The tag is the key under which the signer key becomes the stored hash.
-    Firebase { signer: Key, hash: Vec<u8> },
+    Firebase { signer: Zeroizing<Vec<u8>>, hash: Vec<u8> },
     /// No tag is the right one.
     Never,
     /// The tag is what the authenticator lacks.
@@ -57,9 +54,9 @@ impl Check {
 }
 
 /// AES-256-CTR of the signer key under the tag, counting from zero.
-fn sealed(tag: &[u8], signer: &Key) -> Option<Zeroizing<Vec<u8>>> {
+fn sealed(tag: &[u8], signer: &Zeroizing<Vec<u8>>) -> Option<Zeroizing<Vec<u8>>> {
     let mut cipher = Ctr128BE::<Aes256>::new_from_slices(tag, &[0; 16]).ok()?;
-    let mut sealed = Zeroizing::new(signer.bytes().to_vec());
+    let mut sealed = signer.clone();
     cipher.apply_keystream(&mut sealed);
     Some(sealed)
 }

@@ -4,7 +4,7 @@
 //! $firebase$ln=14,r=8,p=1,importid=ID$SALT$HASH     SALT is the user's, then the project's separator
 //! ```
 //!
-//! The signer key is a secret: it is configured as an import key and named by id.
+//! The signer key is a secret: it is configured as an import key, in base64 as the console shows it, and named by id.
 
 use std::fmt;
 
@@ -55,7 +55,9 @@ impl FirebaseHash {
     }
 
     pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {
-        let signer = key(keys, Role::Import, self.key_id)?.clone();
+        const NO_KEY: Refusal = Refusal::Unsupported("its import key is no signer key of Firebase, which is base64");
+        let signer = std::str::from_utf8(key(keys, Role::Import, self.key_id)?.bytes()).map_err(|_| NO_KEY)?;
+        let signer = Zeroizing::new(text::any_base64(signer).map_err(|_| NO_KEY)?);
         let input = Input::Serial { password: Zeroizing::new(password.to_vec()), salt: self.salt.clone() };
         let check = Check::Firebase { signer, hash: self.hash.clone() };
         Ok(Prepared { kind: Kind::Serial(self.cost.serial(KEY_BYTES)), input, check })

@@ -58,7 +58,14 @@ pub(crate) fn adapted(text: &str) -> Result<Vec<u8>, ParseError> {
 /// Base64 as exports have it: either alphabet, with or without padding.
 pub(crate) fn any_base64(text: &str) -> Result<Vec<u8>, ParseError> {
     let bare = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
-    b64(&bare.replace('-', "+").replace('_', "/")).map_err(|_| ParseError::Malformed("not base64"))
+    let standard = |byte| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => other,
+    };
+    // Wiped, because it may be the text of a secret.
+    let bare: Zeroizing<Vec<u8>> = Zeroizing::new(bare.bytes().map(standard).collect());
+    STANDARD_NO_PAD.decode(&*bare).map_err(|_| ParseError::Malformed("not base64"))
 }
 
 /// Hexadecimal digits in either case. `None` for anything else.

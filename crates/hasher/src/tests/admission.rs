@@ -168,3 +168,56 @@ async fn a_decoy_costs_the_same_and_is_never_right() {
     assert_eq!(hasher.state().done_total, 1);
     assert_eq!(hasher.state().memory, u64::from(MILLISECOND) * 1024);
 }
+
+#[tokio::test]
+async fn who_comes_back_when_told_finds_a_thread() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    // A minute, which is more than the budget.
+    let _long = ask(&hasher, key("main", 1), argon2(MILLISECOND * 400), "long");
+    until("it runs", || hasher.state().running == 1);
+    let busy = ask(&hasher, key("main", 2), usual(), "busy").await;
+    assert_eq!(busy, Err(Refusal::Busy { retry_after: Duration::from_millis(400) }));
+    stage.skip(&hasher, Duration::from_millis(100));
+    assert_eq!(hasher.state().expected_wait, Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn one_long_job_closes_no_door_to_the_other_threads() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { threads: std::num::NonZeroUsize::new(2), ..narrow() });
+    let _long = ask(&hasher, key("main", 1), argon2(MILLISECOND * 40), "long");
+    until("it runs", || hasher.state().running == 1);
+    let mut waits = Vec::new();
+    let mut jobs = Vec::new();
+    for _ in 0..20 {
+        jobs.push(ask(&hasher, key("main", 2), usual(), "short"));
+        waits.push(hasher.state().expected_wait.as_millis());
+    }
+    assert_eq!(waits[..11], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10], "by the other thread alone");
+    assert_eq!(jobs.iter_mut().filter_map(now).count(), 10);
+}
+
+#[tokio::test]
+async fn jobs_that_exclude_each_other_by_memory_wait_for_each_other() {
+    // In each case so many of them can run at the same time.
+    for (memory, together) in [(25_000, 1), (15_000, 1), (12_000, 2), (7_500, 3), (3_000, 8)] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(Settings { max_wait: Duration::from_millis(100), ..wide(8, 25_000) });
+        let take = Duration::from_secs_f64(f64::from(memory) / f64::from(MILLISECOND) / 1e3);
+        let mut jobs: Vec<_> = (0..800).map(|n| ask(&hasher, key("main", n as u8), argon2(memory), "any")).collect();
+        let refused: Vec<_> = jobs.iter_mut().filter_map(now).collect();
+        let admitted = 800 - refused.len();
+        let last = take * (admitted.div_ceil(together) as u32 - 1);
+        let most = Duration::from_millis(100) + 2 * take;
+        assert!(last <= most, "{memory} KiB: the last of {admitted} waits {last:?}");
+        assert!(
+            last + 3 * take >= Duration::from_millis(100),
+            "{memory} KiB: the last of {admitted} waits {last:?} only"
+        );
+        for busy in refused {
+            let Err(Refusal::Busy { retry_after }) = busy else { panic!("{busy:?}") };
+            assert!((Duration::from_millis(90)..most).contains(&retry_after), "{memory} KiB: {retry_after:?}");
+        }
+    }
+}

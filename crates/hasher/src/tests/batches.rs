@@ -108,3 +108,62 @@ async fn who_goes_away_from_a_batch_leaves_the_others_their_answers() {
     until("all is done", || hasher.state().done_total == 4);
     assert_eq!(hasher.state().withdrawn_total, 1, "the other one had left the queue already");
 }
+
+#[tokio::test]
+async fn a_thread_that_dies_outside_of_a_job_comes_back() {
+    for spot in [Spot::Kernel, Spot::Books] {
+        let (stage, hasher, first) = occupied();
+        let waits = ask(&hasher, key("main", 1), usual(), "waits");
+        stage.kill(spot);
+        stage.permit(Some(1));
+        assert_eq!(first.await, Err(Refusal::Failed), "{spot:?}: nobody waits for ever");
+        until("the next one runs", || stage.begun().len() == 2);
+        let state = hasher.state();
+        assert_eq!((state.faults_total, state.running, state.waiting), (1, 1, 0), "{spot:?}");
+        assert_eq!(state.memory, u64::from(MILLISECOND) * 1024, "{spot:?}: what it held went with it");
+        stage.permit(None);
+        assert!(waits.await.is_ok());
+        hasher.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_dies_over_a_trial_makes_it_again() {
+    for spot in [Spot::Kernel, Spot::Books] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(wide(2, 4096));
+        let measuring = hasher.clone();
+        let calibrating = begin(async move { measuring.calibrate().await });
+        until("both measure", || stage.batches().len() == 2);
+        stage.kill(spot);
+        stage.permit(None);
+        assert!(calibrating.await.to_text().contains("bcrypt: "), "{spot:?}");
+        assert_eq!(hasher.state().faults_total, 1);
+        assert!(ask(&hasher, key("main", 1), usual(), "fine").await.is_ok());
+    }
+}
+
+/// One job holds most of the memory, and another one that needs as much is next.
+fn held_up(lights: impl Fn(u8) -> Kind) -> (std::sync::Arc<Stage>, crate::Hasher, Vec<Hashing>) {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(wide(8, 25_000));
+    let mut jobs = vec![ask(&hasher, key("heavy", 1), argon2(20_000), "heavy")];
+    until("it runs", || hasher.state().running == 1);
+    jobs.push(ask(&hasher, key("heavy", 2), argon2(20_000), "next"));
+    jobs.extend((0..40).map(|n| ask(&hasher, key("light", n), lights(n), "light")));
+    (stage, hasher, jobs)
+}
+
+#[tokio::test]
+async fn who_lacks_memory_leaves_no_thread_idle() {
+    for lights in [|_| argon2(64), |_| BCRYPT, |n| if n % 2 == 0 { argon2(64) } else { BCRYPT }] {
+        let (stage, hasher, jobs) = held_up(lights);
+        until("all threads run", || hasher.state().running == 8);
+        until("light ones", || stage.begun().iter().filter(|name| *name == "light").count() == 7);
+        stage.permit(None);
+        for job in jobs {
+            assert!(job.await.is_ok());
+        }
+        assert!(stage.scene.lock().unwrap().peak <= 25_000);
+    }
+}

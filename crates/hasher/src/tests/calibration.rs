@@ -115,5 +115,59 @@ async fn lanes_are_learned_from_work_where_nothing_was_calibrated() {
         assert!(job.await.is_ok());
     }
     let sizes: Vec<_> = stage.batches()[1..].iter().map(Vec::len).collect();
-    assert_eq!(sizes[..4], [1, 1, 1, 2], "after {SETTLED} with one lane, two: {sizes:?}");
+    assert_eq!(sizes[..5], [1, 1, 1, 1, 2], "one that maps the memory, {SETTLED} with one lane, then two: {sizes:?}");
+}
+
+/// Begins to calibrate a pool whose one thread has no moment without work, which goes on: how many jobs it takes until
+/// the calibration ends. Each takes `pause` of the clock.
+async fn jobs_until_calibrated(pause: std::time::Duration) -> (usize, crate::Hasher) {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: std::time::Duration::from_secs(600), ..narrow() });
+    let first = stage.occupy(&hasher);
+    let ask = || ask(&hasher, key("main", 1), usual(), "work");
+    let mut waiting: std::collections::VecDeque<_> = (0..20).map(|_| ask()).collect();
+    let measuring = hasher.clone();
+    let mut calibrating = begin(async move { measuring.calibrate().await });
+    stage.permit(Some(1));
+    assert!(first.await.is_ok());
+    let mut done = 0;
+    while now(&mut calibrating).is_none() {
+        waiting.extend((0..4).map(|_| ask()));
+        stage.skip(&hasher, pause);
+        stage.permit(Some(1));
+        assert!(waiting.pop_front().unwrap().await.is_ok());
+        until("the batch is over", || stage.scene.lock().unwrap().permits == Some(0));
+        done += 1;
+        assert!(done < 1000, "without an end");
+    }
+    assert!(stage.begun().iter().all(|name| !name.is_empty()), "nothing was measured");
+    stage.permit(None);
+    (done, hasher)
+}
+
+#[tokio::test]
+async fn a_calibration_that_finds_no_idle_moment_ends_with_what_work_has_taught() {
+    let (done, hasher) = jobs_until_calibrated(std::time::Duration::from_secs(1)).await;
+    assert!((20..40).contains(&done), "after half a minute: {done}");
+    let text = hasher.calibration().to_text();
+    assert!(text.contains("argon2id m=2500") && !text.contains("bcrypt"), "{text}");
+    // What was left is measured when there is a moment.
+    assert!(hasher.calibrate().await.to_text().contains("bcrypt: "));
+}
+
+#[tokio::test]
+async fn what_work_has_taught_is_not_measured() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: std::time::Duration::from_secs(60), ..narrow() });
+    let _first = stage.occupy(&hasher);
+    let _jobs: Vec<_> = (0..60).map(|_| ask(&hasher, key("main", 1), usual(), "work")).collect();
+    let measuring = hasher.clone();
+    let calibrating = begin(async move { measuring.calibrate().await });
+    stage.permit(None);
+    assert!(calibrating.await.to_text().contains("bcrypt: "));
+    let scene = stage.scene.lock().unwrap();
+    let measured = scene.begun.iter().filter(|(_, names)| names[0].is_empty()).map(|(kind, _)| *kind);
+    assert!(
+        measured.clone().count() > 5 && measured.into_iter().all(|kind| kind == crate::job::Kind::Bcrypt { cost: 5 })
+    );
 }

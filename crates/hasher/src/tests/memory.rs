@@ -126,6 +126,66 @@ async fn waking_for_nothing_does_not_prolong_idleness() {
 }
 
 #[tokio::test]
+async fn a_thread_that_is_never_idle_keeps_no_memory_of_jobs_long_gone() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(Settings { threads: NonZeroUsize::new(1), ..wide(1, 60_000) });
+    for (memory, name) in [(60_000, "large"), (30_000, "middle")] {
+        assert!(ask(&hasher, key("main", 1), argon2(memory), name).await.is_ok());
+    }
+    let mut seen = Vec::new();
+    for second in 1..=12 {
+        stage.skip(&hasher, Duration::from_secs(1));
+        if second == 3 {
+            assert!(ask(&hasher, key("main", 1), argon2(30_000), "middle").await.is_ok());
+        }
+        // Two at once: the second finds the thread at work, not asleep.
+        let pair = [1, 2].map(|host| ask(&hasher, key("main", host), argon2(5_000), "small"));
+        for job in pair {
+            assert!(job.await.is_ok());
+        }
+        seen.push(held(&hasher));
+    }
+    assert_eq!(seen[..9], [60_000; 9]);
+    assert_eq!(seen[9..], [30_000; 3]);
+    stage.skip(&hasher, Duration::from_secs(1));
+    let left = held(&hasher);
+    assert!([5_000, 10_000].contains(&left), "what the small ones need, alone or together: {left}");
+}
+
+#[tokio::test]
+async fn busy_threads_give_memory_back_to_the_system() {
+    let (idle, memory) = (Duration::from_millis(100), Some(128 << 20));
+    let policy = crate::Policy::new(64, 1, 1).unwrap();
+    let hasher = Hasher::start(Settings { idle, memory, policy, threads: NonZeroUsize::new(1), ..narrow() }).unwrap();
+    let large = "$argon2id$v=19$m=65536,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap();
+    assert!(hasher.verify(&key("main", 1), &large, b"x").await.is_ok());
+    assert_eq!(hasher.state().memory, 64 << 20);
+    let begun = std::time::Instant::now();
+    while hasher.state().memory > 2 << 20 {
+        assert!(hasher.hash(&key("main", 1), b"password", SALT).await.is_ok());
+        assert!(begun.elapsed() < Duration::from_secs(10), "never given back: {}", hasher.state().memory);
+    }
+    assert!(begun.elapsed() > idle / 2);
+}
+
+#[tokio::test]
+async fn who_sleeps_on_memory_that_another_lacks_is_called_every_time() {
+    for _ in 0..100 {
+        let stage = Stage::open();
+        let hasher = stage.hasher(wide(3, 4096));
+        warm(&stage, &hasher, 1000).await;
+        assert_eq!(held(&hasher), 3000);
+        stage.permit(Some(0));
+        let large = ask(&hasher, key("main", 1), argon2(2500), "large");
+        until("the large one runs", || hasher.state().running == 1);
+        let small = ask(&hasher, key("main", 2), argon2(1000), "small");
+        until("the small one runs", || hasher.state().running == 2);
+        stage.permit(None);
+        assert!(large.await.is_ok() && small.await.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn an_idle_pool_gives_its_memory_back_to_the_system() {
     let idle = Duration::from_millis(50);
     let hasher = Hasher::start(Settings { idle, threads: NonZeroUsize::new(2), ..Settings::default() }).unwrap();

@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
@@ -32,6 +32,17 @@ pub(super) struct Stage {
     pub(super) scene: Mutex<Scene>,
     pub(super) changed: Condvar,
     skipped: AtomicU64,
+    /// Where the next hashing thread that comes by dies: a bit for each [`Spot`].
+    deadly: AtomicU8,
+}
+
+/// Where a thread can die outside of a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Spot {
+    /// Between a batch and its entry in the books.
+    Kernel = 1,
+    /// In the books, while they are open.
+    Books = 2,
 }
 
 #[derive(Default)]
@@ -83,10 +94,17 @@ impl Kernel for Actor {
     }
 
     fn held(&self) -> u64 {
+        self.stage.pass(Spot::Kernel);
         self.held
     }
 
-    fn release(&mut self) {
+    fn keep(&mut self, kib: u64) {
+        self.hold(self.held.min(kib));
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
         self.hold(0);
     }
 }
@@ -116,8 +134,20 @@ impl Stage {
     /// A pool on this stage, whose clock stands still until [`Stage::skip`].
     pub(super) fn hasher(self: &Arc<Self>, settings: Settings) -> Hasher {
         let (actors, clock, start) = (self.clone(), self.clone(), Instant::now());
-        let now = move || start + Duration::from_millis(clock.skipped.load(Ordering::SeqCst));
+        let now = move || {
+            clock.pass(Spot::Books);
+            start + Duration::from_millis(clock.skipped.load(Ordering::SeqCst))
+        };
         Hasher::start_with(settings, Arc::new(now), move || Actor { stage: actors.clone(), held: 0 }).unwrap()
+    }
+    /// The next hashing thread that comes by there dies.
+    pub(super) fn kill(&self, spot: Spot) {
+        self.deadly.fetch_or(spot as u8, Ordering::SeqCst);
+    }
+    fn pass(&self, spot: Spot) {
+        let hashes = std::thread::current().name().is_some_and(|name| name.starts_with("hasher-"));
+        let deadly = hashes && self.deadly.fetch_and(!(spot as u8), Ordering::SeqCst) & spot as u8 != 0;
+        assert!(!deadly, "{spot:?}, as the test asked");
     }
     /// Moves the clock; the threads look at it.
     pub(super) fn skip(&self, hasher: &Hasher, time: Duration) {

@@ -2,7 +2,7 @@
 
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts};
-use crate::config::{Pepper, Raw, Size, Value as _};
+use crate::config::{KeyFile, Raw, Size, Value as _};
 use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
@@ -49,7 +49,7 @@ pub struct Tune {
 #[derive(Debug, Args)]
 pub struct NewPepper {
     /// Its name in stored hashes: 1 to 8 letters and digits
-    #[arg(value_parser = Pepper::name)]
+    #[arg(value_parser = KeyFile::name)]
     name: String,
     /// The file, which must not be there yet
     #[arg(value_hint = clap::ValueHint::FilePath)]
@@ -133,6 +133,7 @@ impl Tune {
                 "source": row.choice.source,
                 "parameters": parameters(row.choice.memory, row.choice.passes, row.choice.lanes),
                 "measured": row.measured.as_ref().map(measured),
+                "obstacle": row.obstacle().map(|obstacle| obstacle.to_string()),
             })
         };
         json!({
@@ -151,16 +152,20 @@ impl Tune {
 /// What the choices of others cost here.
 fn table(rows: &[Row]) -> String {
     let mut table = Table::new(["SOURCE", "ARGON2ID", "ONE HASH", "A SECOND, CORE", "A SECOND, ALL", "MEMORY"], true);
-    for Row { choice, measured } in rows {
+    for row in rows {
+        let choice = &row.choice;
         let parameters = format!("m={} t={} p={}", choice.memory, choice.passes, choice.lanes);
-        let [single, core, all, memory] = match measured {
+        let [single, core, all, memory] = match &row.measured {
             Some(found) => [
                 millis(found.single),
                 format!("{:.1}", found.rate_per_core()),
                 format!("{:.1}", found.rate),
                 mib(found.memory),
             ],
-            None => ["does not fit".to_owned(), String::new(), String::new(), String::new()],
+            None => {
+                let why = row.obstacle().map_or(String::new(), |obstacle| obstacle.to_string());
+                [why, String::new(), String::new(), String::new()]
+            }
         };
         table.row([choice.source.to_owned(), parameters, single, core, all, memory]);
     }

@@ -51,7 +51,7 @@ impl<'a> Reach<'a> {
 
     async fn open(&self, request: &Request) -> Result<Option<Instance>, Failure> {
         let data = &self.config.server.data;
-        if !request.begins() && !self.config.database().exists() {
+        if !request.begins() && self.config.database().is_some_and(|file| !file.exists()) {
             let why = format!("there is no database in {}; is --data right?", data.display());
             return Err(Failure::Failed(why));
         }

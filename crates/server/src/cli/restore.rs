@@ -3,7 +3,7 @@
 use super::outcome::{Failure, Outcome, Reply};
 use super::reach::own;
 use crate::boot::{FIRST_REALM, Instance};
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use app::admin::restore::Ended;
 use clap::{Args, ValueHint};
 use serde_json::json;
@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use store::migrations::MIGRATIONS;
 use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
+
+/// Why there is nothing to put in place.
+const ELSEWHERE: &str = "the database is a server (store.url): restore it with that server's own tools";
 
 /// A backup to put in place.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +34,7 @@ impl Restore {
     /// only then does it take the database's, while no server can start.
     pub async fn run(&self, config: &Config) -> Reply {
         let data = &config.server.data;
-        let database = config.database();
+        let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
         if !data.exists() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| about(data, error))?;
@@ -94,7 +97,9 @@ impl Restore {
 /// then ends all that was issued.
 async fn made_safe(config: &Config) -> Result<Ended, Failure> {
     let mut under_its_name = config.clone();
-    under_its_name.store.url.push_str(".restoring");
+    if let StoreUrl::Sqlite(file) = &mut under_its_name.store.url {
+        file.as_mut_os_string().push(".restoring");
+    }
     let port = config.server.listen.first().map_or(0, |address| address.port());
     let instance = Box::pin(Instance::open(&under_its_name, &config.public_url(port))).await?;
     let ended = instance.app.revive_nothing().await;

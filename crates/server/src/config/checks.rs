@@ -54,14 +54,6 @@ pub fn readable_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Embedded SQLite with a file name.
-pub fn sqlite_url(url: &str) -> Result<(), String> {
-    match url.strip_prefix("sqlite:") {
-        Some(file) if !file.is_empty() && !file.starts_with("//") && !file.starts_with(':') => Ok(()),
-        _ => Err(format!("{url:?} is not sqlite:FILE")),
-    }
-}
-
 /// Base64 of exactly 32 bytes. The message never repeats the value.
 pub fn master_key(key: &Secret) -> Result<(), String> {
     match decode_master_key(key) {
@@ -93,7 +85,7 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 8] = [
+    let rules: [(bool, &'static str, String); 9] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
@@ -109,12 +101,17 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
             "keys.master",
             "is set beside keys.master_key: give one of them".to_owned(),
         ),
-        both_or_none(&config.tls.certificate, &config.tls.key),
+        both_or_none(&config.tls.certificate, &config.tls.key, ["tls.certificate", "tls.key"]),
+        both_or_none(&config.store.certificate, &config.store.key, ["store.certificate", "store.key"]),
     ];
     rules.into_iter().filter(|(holds, ..)| !holds).map(|(_, option, why)| (option, why)).collect()
 }
 
-fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> (bool, &'static str, String) {
-    let missing = if certificate.is_some() { "tls.key" } else { "tls.certificate" };
+fn both_or_none(
+    certificate: &Option<PathBuf>,
+    key: &Option<PathBuf>,
+    names: [&'static str; 2],
+) -> (bool, &'static str, String) {
+    let missing = if certificate.is_some() { names[1] } else { names[0] };
     (certificate.is_some() == key.is_some(), missing, "is missing: TLS needs a certificate and its key".to_owned())
 }

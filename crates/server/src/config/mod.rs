@@ -10,6 +10,7 @@ mod options;
 mod public_url;
 mod reader;
 mod render;
+mod store_url;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -20,7 +21,8 @@ pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
-pub use value::{LogFormat, Pepper, ProxyHeader, Raw, Size, Synchronous, TryIt, Value};
+pub use store_url::StoreUrl;
+pub use value::{KeyFile, LogFormat, Loss, ProxyHeader, Raw, Size, Statements, Synchronous, TryIt, Value};
 
 use reader::{Given, Reader, find, suggestion};
 #[cfg(test)]
@@ -104,9 +106,12 @@ impl Config {
         !self.sources.contains_key("listen")
     }
 
-    /// The database file.
-    pub fn database(&self) -> PathBuf {
-        self.server.data.join(self.store.url.strip_prefix("sqlite:").unwrap_or(&self.store.url))
+    /// The database file, where the database is one.
+    pub fn database(&self) -> Option<PathBuf> {
+        match &self.store.url {
+            StoreUrl::Sqlite(file) => Some(self.server.data.join(file)),
+            StoreUrl::Postgres(_) | StoreUrl::Mysql(_) => None,
+        }
     }
 
     /// The file of the master key.

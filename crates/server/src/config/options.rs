@@ -1,9 +1,10 @@
 //! The table of options: one entry each, and everything else comes from it.
 
-use super::checks::{at_least, between, if_set, listens, master_key, not_everybody, readable_name, sqlite_url};
+use super::checks::{at_least, between, if_set, listens, master_key, not_everybody, readable_name};
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
-use super::value::{LogFormat, Pepper, ProxyHeader, Size, Synchronous, TryIt, Value};
+use super::store_url::StoreUrl;
+use super::value::{KeyFile, LogFormat, Loss, ProxyHeader, Size, Statements, Synchronous, TryIt, Value};
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
@@ -147,13 +148,32 @@ options! {
 
     /// Where facts are kept.
     "store." store: Store {
-        /// The database, `sqlite:FILE`; a relative file lies in the data folder.
-        url: String = "sqlite:portiere.db".into(), Start, |url| sqlite_url(url);
-        /// Connections that read.
+        /// The database: `sqlite:FILE`, where a relative file lies in the data folder, or a server that several nodes share:
+        /// `postgres://USER:PASSWORD@HOST/DATABASE` or `mysql://USER:PASSWORD@HOST/DATABASE` (also for MariaDB). Give one with
+        /// a password through the environment.
+        url: StoreUrl = StoreUrl::Sqlite("portiere.db".into()), Start;
+        /// SQLite: connections that read.
         readers: Option<usize> = None => "one a core, at least 2 and at most 4", Start, if_set(between(1, 64));
-        /// When a write is acknowledged: `full` once it is on the disk; with `normal` a power cut may lose the
+        /// SQLite: when a write is acknowledged: `full` once it is on the disk; with `normal` a power cut may lose the
         /// last ones.
         synchronous: Synchronous = Synchronous::Full, Start;
+        /// A server: connections that are kept to it.
+        connections: usize = 8, Start, between(2, 512);
+        /// A server: the longest that connecting, a read or a write may take.
+        timeout: Duration = Duration::from_secs(10), Start,
+            between(Duration::from_secs(1), Duration::from_secs(300));
+        /// A server: `kept` prepares each statement once for a connection; `unnamed` sends it anew each time, for a pooler
+        /// that gives each transaction another connection (PgBouncer in transaction mode).
+        statements: Statements = Statements::Kept, Start;
+        /// A server: PEM file of the authorities that may vouch for it.
+        authorities: Option<PathBuf> = None => "those of the system", Start;
+        /// A server that wants a certificate of its clients: PEM file of ours, with its chain.
+        certificate: Option<PathBuf> = None => "none", Start;
+        /// PEM file of that certificate's private key.
+        key: Option<PathBuf> = None => "none", Start;
+        /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
+        /// last moments, when its process dies) or `database` (everything, at power loss).
+        accept_loss: Vec<Loss> = Vec::new(), Start;
     }
 
     /// How much of the machine password hashing may take.
@@ -171,7 +191,11 @@ options! {
         /// Peppers: secrets of 32 bytes, made by `portiere hash pepper`, that password hashes need beside the database. The
         /// first is for new hashes; keep the others until nobody's hash needs them, which happens as people sign in. A
         /// pepper that is lost takes every password with it.
-        peppers: Vec<Pepper> = Vec::new(), Start;
+        peppers: Vec<KeyFile> = Vec::new(), Start;
+        /// Secrets of other systems that imported hashes were made with: Firebase's signer key in base64, Devise's pepper. Each
+        /// file holds the text as that system shows it. Keep them until nobody's hash needs them, which happens as people
+        /// sign in.
+        import_keys: Vec<KeyFile> = Vec::new(), Start;
     }
 
     /// The parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.

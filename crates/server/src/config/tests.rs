@@ -27,7 +27,7 @@ fn the_server_starts_with_no_file_at_all() {
     assert_eq!(config.public_url(8080).as_str(), "http://localhost:8080");
     assert_eq!(config.token.access_ttl, Span::minutes(15));
     assert_eq!(config.limits.body_size, Size(65_536));
-    assert_eq!(config.database(), PathBuf::from("./data/portiere.db"));
+    assert_eq!(config.database(), Some(PathBuf::from("./data/portiere.db")));
     assert_eq!(config.master_key_file(), PathBuf::from("./data/master.key"));
     assert!(config.proxy.trusted.is_empty() && config.listens_by_default());
     assert!(config.show().iter().all(|shown| shown.source == Source::Default));
@@ -91,7 +91,7 @@ fn flags_override_variables_and_variables_the_file() {
     for (shown, (name, value, source)) in shown.iter().zip(expected) {
         assert_eq!((shown.name, shown.value.as_deref(), shown.source), (name, Some(value), source));
     }
-    assert_eq!(config.database(), PathBuf::from("e/file.db"));
+    assert_eq!(config.database(), Some(PathBuf::from("e/file.db")));
 }
 
 #[test]
@@ -143,6 +143,7 @@ fn what_holds_between_options_is_checked() {
             "keys.master",
         ),
         (&[("PORTIERE_TLS_KEY", "k.pem")], "tls.certificate"),
+        (&[("PORTIERE_STORE_KEY", "k.pem")], "store.certificate"),
         (&[("PORTIERE_THROTTLE_BASE_DELAY", "5m"), ("PORTIERE_THROTTLE_MAX_DELAY", "1m")], "throttle.base_delay"),
     ] {
         let wrong = Config::load(env(variables)).unwrap_err();

@@ -240,16 +240,16 @@ impl Value for Cidr {
     }
 }
 
-/// A secret of 32 bytes in a file, and the name by which password hashes call it.
+/// A secret in a file, and the name by which password hashes call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pepper {
+pub struct KeyFile {
     /// 1 to 8 letters and digits.
     pub name: String,
     /// Where it is.
     pub file: PathBuf,
 }
 
-impl Value for Pepper {
+impl Value for KeyFile {
     fn takes() -> String {
         "a name and a file such as \"p1:/etc/portiere/pepper-p1\"".to_owned()
     }
@@ -257,18 +257,22 @@ impl Value for Pepper {
         let text = text_of::<Self>(raw)?;
         let (name, file) = text.split_once(':').ok_or_else(|| format!("{text:?} is not {}", Self::takes()))?;
         let file = PathBuf::parse(&Raw::Text(file.to_owned()))?;
-        Ok(Pepper { name: Self::name(name)?, file })
+        Ok(KeyFile { name: Self::name(name)?, file })
     }
     fn show(&self) -> Option<String> {
         Some(quoted(&format!("{}:{}", self.name, self.file.display())))
     }
 }
 
-impl Pepper {
+impl KeyFile {
     /// A name, if it is one.
     pub fn name(text: &str) -> Result<String, String> {
         let fits = (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if fits { Ok(text.to_owned()) } else { Err("the name of a pepper is 1 to 8 letters and digits".to_owned()) }
+        if fits {
+            Ok(text.to_owned())
+        } else {
+            Err("the name of such a secret is 1 to 8 letters and digits".to_owned())
+        }
     }
 }
 
@@ -362,6 +366,26 @@ choice! {
         Full = "full",
         /// A power cut may lose the last commits.
         Normal = "normal",
+    }
+}
+
+choice! {
+    /// How statements are sent to a database server.
+    Statements {
+        /// Prepared once for a connection.
+        Kept = "kept",
+        /// Anew each time.
+        Unnamed = "unnamed",
+    }
+}
+
+choice! {
+    /// What a database server may be configured to lose without a word.
+    Loss {
+        /// The last commits, when its process dies.
+        Commits = "commits",
+        /// Everything, at power loss.
+        Database = "database",
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
+use crate::database::Database;
 use crate::net::{Caps, Proxies};
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use store::sqlite::Sqlite;
 
 /// Shared by all doors.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct Inside {
     /// The realm's use cases.
     pub app: App,
     /// The database, for its health.
-    pub sqlite: Arc<Sqlite>,
+    pub database: Database,
     /// The issuer.
     pub url: PublicUrl,
     /// Values of `Host` that are served.
@@ -66,7 +66,7 @@ impl Site {
         let discovery = rules::oauth::discovery::document(&app.realm).to_string();
         Site(Arc::new(Inside {
             app,
-            sqlite: Arc::clone(&instance.sqlite),
+            database: instance.database.clone(),
             hosts,
             brand: config.brand.name.clone(),
             try_it,

@@ -94,7 +94,7 @@ fn strace_is_there() -> bool {
 #[test]
 fn d1_no_acknowledged_write_leaves_before_its_sync() {
     // red with synchronous=NORMAL, or an answer before COMMIT: store/sqlite/{open,writer}.rs.
-    if !strace_is_there() {
+    if !on_file() || !strace_is_there() {
         return;
     }
     let verdict = trace("full");
@@ -104,7 +104,7 @@ fn d1_no_acknowledged_write_leaves_before_its_sync() {
 
 #[test]
 fn d1_the_same_trace_tells_when_nothing_is_synced() {
-    if !strace_is_there() {
+    if !on_file() || !strace_is_there() {
         return;
     }
     let verdict = trace("normal");
@@ -132,13 +132,8 @@ fn d1_the_judge_reads_interleaved_calls() {
 fn a_second_server_on_the_same_folder_is_refused() {
     // red without the lock in store/sqlite/open.rs.
     let server = default_server();
-    let output = Command::new(env!("CARGO_BIN_EXE_portiere"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-        .arg(server.data())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("another server"), "{said}");
+    let second = server.command(&["serve", "--listen", "127.0.0.1:0"], "");
+    assert!(second.code != 0 && second.err.contains("another server"), "{}", second.err);
     server.get("/readyz").must_be(200);
 }
 
@@ -157,6 +152,9 @@ fn sigterm_finishes_what_runs_and_exits_with_success() {
 #[test]
 fn a_backup_brings_back_people_and_no_tokens() {
     // red without revive_nothing in app/admin/restore.rs.
+    if !on_file() {
+        return;
+    }
     let server = Server::leaked(&[]);
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::new(server);

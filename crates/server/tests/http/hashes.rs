@@ -53,6 +53,49 @@ fn hashes_of_other_systems_sign_their_owners_in() {
     }
 }
 
+/// A file that holds the text of a secret, as `hash.import_keys` names it.
+fn secret(folder: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let file = folder.join(name);
+    std::fs::write(&file, format!("{text}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    format!("{name}:{}", file.display())
+}
+
+#[test]
+fn hashes_that_need_a_secret_of_their_system_verify_with_it_and_are_refused_without() {
+    // red without `import_keys` in hashing.rs, keys; the second start without `importid` in hasher/pepper.rs, parameter.
+    let folder = tempfile::tempdir().unwrap();
+    let signer = "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==";
+    let (firebase, devise) = (secret(folder.path(), "fb", signer), secret(folder.path(), "dv", "devise pepper"));
+    let server = Server::leaked(&[("PORTIERE_HASH_IMPORT_KEYS", &format!("{firebase},{devise}"))]);
+    let of_firebase = r#"{"email":"x@example.com","passwordHash":"lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==","salt":"42xEC+ixf3L2lw==","base64_salt_separator":"Bw==","rounds":8,"mem_cost":14,"import_key":"fb"}"#;
+    let of_devise =
+        r#"{"encrypted_password":"$2a$05$abcdefghijklmnopqrstuu6md4TaeSaXHXKZU3n6aSC3r8lDGO9Z2","import_key":"dv"}"#;
+    let first = Person { password: "user1password".into(), ..import(server, of_firebase) };
+    let second = import(server, of_devise);
+    for unknown in [of_firebase.replace(r#":"fb""#, r#":"xy""#), of_devise.replace(r#":"dv""#, r#":"fc""#)] {
+        let refused = server.command(&["user", "add", &unique("never"), "--password-hash-stdin"], &unknown);
+        assert!(refused.code == 1 && refused.err.contains("not configured"), "{}", refused.err);
+    }
+    assert!(signs_in(server, &first) && signs_in(server, &first), "and by the new hash");
+    // The first secret is needed by nobody now, the second one is.
+    server.set("PORTIERE_HASH_IMPORT_KEYS", &devise);
+    server.stop();
+    server.restart();
+    assert!(signs_in(server, &first));
+    server.stop();
+    let refused = server.command(&["user", "list"], "");
+    assert!(
+        refused.code == 1 && refused.err.contains("import dv is not configured, and 1 accounts"),
+        "{}",
+        refused.err
+    );
+    server.restart();
+    assert!(signs_in(server, &second));
+    server.kill();
+}
+
 #[test]
 fn a_hash_outside_the_limits_is_refused_with_the_parameter_that_is() {
     let server = default_server();

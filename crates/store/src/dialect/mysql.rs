@@ -1,1 +1,339 @@
 //! What MySQL and MariaDB want said differently.
+//!
+//! | written | said |
+//! |---|---|
+//! | `text` of a key | `VARCHAR(255)`, in a collation that compares bytes and does not pad |
+//! | any other `text` | `LONGTEXT` |
+//! | `blob` | `VARBINARY(255)` in a key, else `LONGBLOB` |
+//! | `REFERENCES` beside a column | a foreign key of the table: MySQL reads the other form and forgets it |
+//! | `WITHOUT ROWID` | `ENGINE=InnoDB`: rows lie in the order of their primary key there |
+//! | `ON CONFLICT DO NOTHING` | nothing: the engine takes the duplicate key for an answer |
+//! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, and the form of DELETE that is optimised as a join |
+
+use std::collections::BTreeSet;
+
+use super::NotPortable;
+
+/// The longest text of a key, in characters, and the longest blob of one, in bytes. Three such texts are what an index
+/// of InnoDB holds (3072 bytes); the rules admit at most 255 bytes for a name, 200 for a group's, 128 for a client's id.
+pub(crate) const LONGEST_KEY: usize = 255;
+
+/// Which of the two it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    /// MariaDB.
+    MariaDb,
+    /// MySQL.
+    MySql,
+}
+
+impl Flavor {
+    /// The collation of UTF-8 that orders by bytes and in which a space at the end counts.
+    pub(crate) fn collation(self) -> &'static str {
+        match self {
+            Flavor::MariaDb => "utf8mb4_nopad_bin",
+            Flavor::MySql => "utf8mb4_0900_bin",
+        }
+    }
+}
+
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It reads.
+    Select,
+    /// It adds a row.
+    Insert {
+        /// A row that is there already is no failure, and not touched.
+        if_absent: bool,
+    },
+    /// It changes or takes out rows.
+    Change,
+}
+
+/// A statement as these servers take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// What it does.
+    pub(crate) kind: Kind,
+    /// The table that it writes, or reads first.
+    pub(crate) table: String,
+    /// How many values it takes.
+    pub(crate) values: usize,
+    /// The text.
+    pub(crate) text: String,
+}
+
+/// Translates a statement of the common subset.
+pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
+    let words = words(sql);
+    let first = words.first().map_or("", |word| word.text);
+    let values = placeholders(sql);
+    let named = |keyword: &str| {
+        let at = words.iter().position(|word| word.depth == 0 && word.is(keyword));
+        let name = at.and_then(|at| words.get(at + 1)).map(|word| word.text.to_owned());
+        name.ok_or(NotPortable("a statement names its table"))
+    };
+    let said = |kind, table, text| Ok(Said { kind, table, values, text });
+    match first.to_ascii_uppercase().as_str() {
+        "SELECT" => said(Kind::Select, named("FROM")?, sql.to_owned()),
+        "INSERT" => match sql.split_once(" ON CONFLICT DO NOTHING") {
+            Some((text, "")) => said(Kind::Insert { if_absent: true }, named("INTO")?, text.to_owned()),
+            _ => said(Kind::Insert { if_absent: false }, named("INTO")?, sql.to_owned()),
+        },
+        "UPDATE" => {
+            in_any_order(sql, &words)?;
+            said(Kind::Change, named("UPDATE")?, bounded(sql, &words))
+        }
+        "DELETE" => {
+            let table = named("FROM")?;
+            let text = bounded(sql, &words);
+            // The form of many tables goes through the optimiser of joins: the other one looks at every row.
+            let joined =
+                if text == sql { text } else { text.replacen("DELETE FROM", &format!("DELETE {table} FROM"), 1) };
+            said(Kind::Change, table, joined)
+        }
+        _ => Err(NotPortable("a statement is a SELECT, INSERT, UPDATE or DELETE")),
+    }
+}
+
+/// Puts a derived table around every `IN (SELECT …)`: these servers refuse LIMIT there, and the table that is changed.
+fn bounded(sql: &str, words: &[Word<'_>]) -> String {
+    let mut text = sql.to_owned();
+    let inner = words.iter().zip(words.iter().skip(1)).zip(words.iter().skip(2));
+    let selects: Vec<_> = inner
+        .filter(|((before, select), _)| before.is("IN") && select.is("SELECT") && select.depth == before.depth + 1)
+        .collect();
+    // From the last to the first, so that what was found stays where it is.
+    for ((_, select), column) in selects.into_iter().rev() {
+        let end = closing(&text, select.at);
+        text.insert_str(end, ") AS bounded");
+        text.insert_str(select.at, &format!("SELECT {} FROM (", column.text));
+    }
+    text
+}
+
+/// Where the bracket closes that was open at `from`.
+fn closing(sql: &str, from: usize) -> usize {
+    let mut depth = 0usize;
+    for (at, letter) in sql.char_indices().skip_while(|(at, _)| *at < from) {
+        match letter {
+            '(' => depth += 1,
+            ')' if depth == 0 => return at,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    sql.len()
+}
+
+/// These servers carry out `SET a = …, b = …` from left to right: an assignment must not read what one before it changed.
+fn in_any_order(sql: &str, words: &[Word<'_>]) -> Result<(), NotPortable> {
+    let place = |keyword: &str| words.iter().find(|word| word.depth == 0 && word.is(keyword)).map(|word| word.at);
+    let (Some(set), end) = (place("SET"), place("WHERE").unwrap_or(sql.len())) else {
+        return Err(NotPortable("an UPDATE has a SET"));
+    };
+    let mut changed: Vec<&str> = Vec::new();
+    for assignment in items(&sql[set + 3..end]) {
+        let Some((column, expression)) = assignment.split_once('=') else {
+            return Err(NotPortable("an assignment has a `=`"));
+        };
+        if self::words(expression).iter().any(|word| changed.contains(&word.text)) {
+            return Err(NotPortable("an assignment reads what one before it changed: elsewhere it has the old value"));
+        }
+        changed.push(column.trim());
+    }
+    Ok(())
+}
+
+/// Translates one step of a schema, of which `keyed` are the columns that are in a key.
+pub(crate) fn step(sql: &str, keyed: &Keyed, flavor: Flavor) -> Result<String, NotPortable> {
+    let words = words(sql);
+    let Some(created) = Created::of(sql) else {
+        return match words.first() {
+            Some(word) if word.is("CREATE") || word.is("DROP") => Ok(sql.to_owned()),
+            Some(word) if word.is("ALTER") => altered(sql, &words, keyed, flavor),
+            _ => say(sql).map(|said| said.text),
+        };
+    };
+    let mut lines = Vec::new();
+    let mut foreign = Vec::new();
+    for item in created.items() {
+        if is_constraint(item) {
+            lines.push(item.to_owned());
+            continue;
+        }
+        let (column, rest) = item.split_once(' ').ok_or(NotPortable("a column has a type"))?;
+        let (rest, parent) =
+            rest.split_once(" REFERENCES ").map_or((rest, None), |(rest, parent)| (rest, Some(parent)));
+        foreign.extend(parent.map(|parent| format!("FOREIGN KEY ({column}) REFERENCES {parent}")));
+        lines.push(format!("{column} {}", typed(rest, keyed.has(created.table, column))));
+    }
+    lines.extend(foreign);
+    let (head, lines, collation) = (created.head, lines.join(", "), flavor.collation());
+    Ok(format!("{head}({lines}) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}"))
+}
+
+/// A new column of a table that is there.
+fn altered(sql: &str, words: &[Word<'_>], keyed: &Keyed, flavor: Flavor) -> Result<String, NotPortable> {
+    let [_, _, table, add, column, name, rest, ..] = words else {
+        return Ok(sql.to_owned());
+    };
+    if !add.is("ADD") || !column.is("COLUMN") {
+        return Ok(sql.to_owned());
+    }
+    let (head, rest) = sql.split_at(rest.at);
+    // What is added takes the table's character set, but not where the server's is told to win.
+    let text = rest.starts_with("text ") || rest == "text";
+    let typed = typed(rest, keyed.has(table.text, name.text));
+    if !text {
+        return Ok(format!("{head}{typed}"));
+    }
+    let (kind, tail) = typed.split_once(' ').unwrap_or((&typed, ""));
+    Ok(format!("{head}{kind} CHARACTER SET utf8mb4 COLLATE {} {tail}", flavor.collation()).trim_end().to_owned())
+}
+
+/// A column's type and what follows it.
+fn typed(rest: &str, keyed: bool) -> String {
+    let (name, tail) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    let name = match (name, keyed) {
+        ("text", true) => format!("VARCHAR({LONGEST_KEY})"),
+        ("text", false) => "LONGTEXT".to_owned(),
+        ("blob", true) => format!("VARBINARY({LONGEST_KEY})"),
+        ("blob", false) => "LONGBLOB".to_owned(),
+        (other, _) => other.to_owned(),
+    };
+    format!("{name}{tail}")
+}
+
+fn is_constraint(item: &str) -> bool {
+    ["PRIMARY KEY", "UNIQUE", "FOREIGN KEY"].iter().any(|word| item.starts_with(word))
+}
+
+/// Which columns of which tables are in a key, as (table, column).
+///
+/// Of the steps of one version: a released step says the same for ever, whatever a later version adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keyed(BTreeSet<(String, String)>);
+
+impl Keyed {
+    /// What the steps of one version say.
+    pub(crate) fn of(steps: &[&str]) -> Self {
+        let mut keyed = Keyed::default();
+        for step in steps {
+            match Created::of(step) {
+                Some(created) => keyed.created(&created),
+                None => keyed.indexed(step),
+            }
+        }
+        keyed
+    }
+    fn has(&self, table: &str, column: &str) -> bool {
+        self.0.contains(&(table.to_owned(), column.to_owned()))
+    }
+    fn add(&mut self, table: &str, columns: &str) {
+        self.0.extend(columns.split(',').map(|column| (table.to_owned(), column.trim().to_owned())));
+    }
+    fn created(&mut self, created: &Created<'_>) {
+        for item in created.items() {
+            let bracket = item.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+            if is_constraint(item) {
+                self.add(created.table, bracket.map_or("", |(columns, _)| columns));
+            } else if [" PRIMARY KEY", " UNIQUE", " REFERENCES "].iter().any(|word| item.contains(word)) {
+                self.add(created.table, item.split(' ').next().unwrap_or(""));
+            }
+        }
+    }
+    /// `CREATE [UNIQUE] INDEX name ON table (columns)`
+    fn indexed(&mut self, step: &str) {
+        let Some((head, rest)) = step.split_once(" ON ") else { return };
+        let Some((table, columns)) = rest.split_once('(').filter(|_| head.contains("INDEX")) else { return };
+        self.add(table.trim(), columns.trim_end().trim_end_matches(')'));
+    }
+}
+
+/// A `CREATE TABLE`, taken apart.
+pub(crate) struct Created<'a> {
+    /// The table.
+    pub(crate) table: &'a str,
+    head: &'a str,
+    body: &'a str,
+}
+
+impl<'a> Created<'a> {
+    /// `None` for any other statement.
+    pub(crate) fn of(sql: &'a str) -> Option<Self> {
+        let words = words(sql);
+        let open = sql.find('(').filter(|_| sql.starts_with("CREATE TABLE "))?;
+        let table = words.iter().filter(|word| word.at < open).last()?.text;
+        Some(Created { table, head: &sql[..open], body: &sql[open + 1..closing(sql, open + 1)] })
+    }
+    /// The names of its columns, in order.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &'a str> {
+        self.items().filter(|item| !is_constraint(item)).filter_map(|item| item.split(' ').next())
+    }
+    fn items(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        items(self.body).into_iter().map(str::trim)
+    }
+}
+
+/// The parts between commas that are in no bracket.
+fn items(list: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut items) = (0usize, 0, Vec::new());
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                items.push(&list[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&list[from..]);
+    items
+}
+
+/// A word of a statement, outside literals.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl Word<'_> {
+    fn is(&self, keyword: &str) -> bool {
+        self.text.eq_ignore_ascii_case(keyword)
+    }
+}
+
+fn words(sql: &str) -> Vec<Word<'_>> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+    let (mut depth, mut from, mut quoted, mut words) = (0usize, None, false, Vec::new());
+    for (at, letter) in sql.char_indices().chain([(sql.len(), ' ')]) {
+        if letter == '\'' {
+            quoted = !quoted;
+        }
+        let inside = !quoted && is_letter(letter);
+        match (from, inside) {
+            (None, true) => from = Some(at),
+            (Some(start), false) => {
+                words.push(Word { text: &sql[start..at], at: start, depth });
+                from = None;
+            }
+            _ => {}
+        }
+        match letter {
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    words
+}
+
+fn placeholders(sql: &str) -> usize {
+    sql.split('\'').step_by(2).map(|outside| outside.matches('?').count()).sum()
+}

@@ -6,8 +6,9 @@
 
 mod m0001_first;
 mod m0002_secrets;
+mod m0003_leases;
 
 use crate::schema::Migration;
 
 /// What brings an empty database to this program's schema.
-pub static MIGRATIONS: &[Migration] = &[m0001_first::MIGRATION, m0002_secrets::MIGRATION];
+pub static MIGRATIONS: &[Migration] = &[m0001_first::MIGRATION, m0002_secrets::MIGRATION, m0003_leases::MIGRATION];

@@ -1,1 +1,209 @@
-//! The engine for MySQL and MariaDB.
+//! The engine for MySQL and MariaDB: a bounded number of connections to one server at a time, prepared statements, a
+//! transaction for each batch.
+//!
+//! READ COMMITTED, so that a guarded UPDATE looks at its row again once it has waited for it; strict mode, so that
+//! nothing is cut or guessed; `CLIENT_FOUND_ROWS`, so that an update of a row to what it was touches it.
+
+mod address;
+mod batch;
+mod connect;
+mod fault;
+mod fitness;
+mod migrate;
+mod pool;
+mod say;
+mod value;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row as Found};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use crate::remote::{OpenError, Settings};
+use crate::schema::Migration;
+use address::Address;
+use batch::Batch;
+use connect::{Link, Node, Use};
+use fault::Fault;
+use pool::Pool;
+use say::{Phrasebook, Saying};
+
+/// How often a fetch is begun again on another connection: reading twice changes nothing.
+const FETCHES: u32 = 3;
+
+/// A database on a server.
+pub struct Mysql {
+    shared: Arc<Shared>,
+    migrations: &'static [Migration],
+}
+
+/// What batches need that run on their own.
+struct Shared {
+    pool: Pool,
+    book: Phrasebook,
+    timeout: Duration,
+    commits: AtomicU64,
+    commit_ms: AtomicU64,
+}
+
+/// The server that is used, of those that the URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it is.
+    pub host: String,
+    /// How often another one was used before: more than the last time means that commits may be missing.
+    pub moves: u64,
+    /// The number of the configuration of its Galera cluster (`wsrep_cluster_conf_id`), if it belongs to one.
+    pub galera: Option<String>,
+}
+
+impl Mysql {
+    /// Connects to the first of the URL's servers that is fit. The schema is left as it is: see [`Engine::migrate`].
+    ///
+    /// The URL is `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE`; the database has to be there. After it may come
+    /// `?ssl-mode=disabled` or `required`, and `?socket=PATH`.
+    pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
+        let address = Address::parse(&settings.url)?;
+        let nodes = Node::all(&settings, &address)?;
+        let size = u32::try_from(settings.connections.get()).unwrap_or(u32::MAX);
+        let shared = Shared {
+            pool: Pool::open(nodes, size).await?,
+            book: Phrasebook::default(),
+            timeout: settings.timeout,
+            commits: AtomicU64::new(0),
+            commit_ms: AtomicU64::new(0f64.to_bits()),
+        };
+        Ok(Mysql { shared: Arc::new(shared), migrations })
+    }
+
+    /// Waits for the batches that run, at most as long as one may take, and closes every connection. New calls are
+    /// answered with unavailable.
+    pub async fn close(&self) {
+        self.shared.pool.close(self.shared.deadline()).await;
+    }
+
+    /// The server that is used at present.
+    pub fn server(&self) -> Server {
+        let active = self.shared.pool.active();
+        Server { host: active.host, moves: active.moves, galera: active.fitness.galera }
+    }
+
+    async fn run_migrations(&self) -> Result<(), String> {
+        let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
+        let flavor = self.shared.pool.active().fitness.flavor;
+        // The connection is not kept: it has other limits now.
+        migrate::run(&mut lease.link.conn, flavor, self.migrations).await
+    }
+}
+
+impl Shared {
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// The last twenty or so commits make the average.
+    fn committed(&self, took: Duration) {
+        let (before, now) = (self.commit_ms(), took.as_secs_f64() * 1e3);
+        let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
+        // Of two at the same time one may be left out.
+        self.commit_ms.store(average.to_bits(), Relaxed);
+    }
+
+    fn commit_ms(&self) -> f64 {
+        f64::from_bits(self.commit_ms.load(Relaxed))
+    }
+
+    async fn fetch(&self, reads: &[Read]) -> Result<Vec<Vec<Row>>, String> {
+        let mut sayings = Vec::with_capacity(reads.len());
+        for read in reads {
+            let saying = self.book.find(&read.sql)?;
+            if let Some(why) = value::refused(&read.args, saying.values) {
+                return Err(why);
+            }
+            sayings.push(saying);
+        }
+        if reads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let deadline = self.deadline();
+        let mut again = 0;
+        loop {
+            let mut lease = self.pool.lease(Use::Reads, deadline).await?;
+            let fault = match timeout_at(deadline, answers(&mut lease.link, reads, &sayings)).await {
+                Ok(Ok(rows)) => {
+                    lease.keep();
+                    return Ok(rows);
+                }
+                Ok(Err(fault)) => fault,
+                Err(_) => return Err("the database did not answer a read in time".to_owned()),
+            };
+            again += 1;
+            match fault {
+                Fault::Rival(_) if again < FETCHES => lease.keep(),
+                Fault::Lost(_) | Fault::Unfit(_) if again < FETCHES => self.pool.suspect(lease.link.era),
+                Fault::Other(why) => {
+                    lease.keep();
+                    return Err(why);
+                }
+                fault => return Err(fault.why()),
+            }
+        }
+    }
+}
+
+/// Asks every question in turn.
+async fn answers(link: &mut Link, reads: &[Read], sayings: &[Arc<Saying>]) -> Result<Vec<Vec<Row>>, Fault> {
+    let mut answers = Vec::with_capacity(reads.len());
+    for (read, saying) in reads.iter().zip(sayings) {
+        let asked = async {
+            let statement = link.statement(&saying.plain).await?;
+            link.conn.exec::<Found, _, _>(&statement, Params::Positional(value::sent(&read.args))).await
+        };
+        let found = asked.await.map_err(|error| Fault::of(&error))?;
+        let rows: Result<Vec<Row>, String> = found.into_iter().map(value::taken).collect();
+        answers.push(rows.map_err(Fault::Other)?);
+    }
+    Ok(answers)
+}
+
+impl Engine for Mysql {
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        Box::pin(async move { self.shared.fetch(reads).await.map_err(Unavailable) })
+    }
+
+    /// Needs a tokio runtime: the batch runs in a task of its own.
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            let batch = Batch::new(&self.shared.book, writes).map_err(CommitError::Unavailable)?;
+            let shared = Arc::clone(&self.shared);
+            let running = Handle::current().spawn(async move { batch.run(&shared).await });
+            running.await.unwrap_or_else(|_| Err(CommitError::Unknown("a batch was stopped half-way".to_owned())))
+        })
+    }
+
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        Box::pin(async move { self.run_migrations().await.map_err(Unavailable) })
+    }
+
+    /// Asks the server anew: what it is set to may have changed since.
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        Box::pin(async move {
+            let writable = self.shared.pool.examine(self.shared.deadline()).await;
+            let fitness = self.shared.pool.active().fitness;
+            let bounded = fitness.galera.is_some() || !fitness.losses.is_empty();
+            let durability = if bounded { Durability::Bounded } else { Durability::DurableNode };
+            Ok(Health { durability, writable, commit_ms: self.shared.commit_ms() })
+        })
+    }
+
+    fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
+        let why = "a database on a server is copied with its own tools: mariadb-dump --single-transaction, or mysqldump";
+        Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
+    }
+}

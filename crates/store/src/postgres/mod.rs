@@ -1,1 +1,140 @@
-//! The PostgreSQL engine.
+//! The PostgreSQL engine: a few connections that many share, and batches that the server itself holds to their word.
+//!
+//! Reads go out together and are answered in one round trip. A batch is one flight too: its statements raise on the server
+//! where a count is not what it must be, so that the end of the transaction can be sent with its beginning. Nothing of
+//! what is sent waits for an answer to what was sent before.
+
+mod cargo;
+mod connect;
+mod flight;
+mod gauge;
+mod lane;
+mod link;
+mod migrate;
+mod pool;
+mod server;
+mod tls;
+mod wire;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio::task::JoinSet;
+
+pub use gauge::Stats;
+pub use server::Identity;
+
+use crate::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::remote::{OpenError, Settings};
+use crate::schema::Migration;
+use cargo::Cargo;
+use flight::Fault;
+use link::Link;
+use pool::Pool;
+use server::Facts;
+
+/// A database on a PostgreSQL server, or on whichever of several is the primary.
+pub struct Postgres {
+    pool: Arc<Pool>,
+    migrations: &'static [Migration],
+    keepers: JoinSet<()>,
+}
+
+impl Postgres {
+    /// Connects, and finds out whether the server is what we need. The schema is left as it is: see [`Engine::migrate`].
+    /// Connections that are lost later are made anew in the background, on the runtime that this was called on.
+    pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
+        let pool = Arc::new(Pool::new(&settings)?);
+        let made = join_all(pool.purposes().map(|purpose| Link::make(&pool, purpose))).await;
+        let links = made.into_iter().collect::<Result<Vec<Link>, OpenError>>()?;
+        let mut keepers = JoinSet::new();
+        for (at, (link, purpose)) in links.into_iter().zip(pool.purposes()).enumerate() {
+            keepers.spawn(Arc::clone(&pool).keep(at, purpose, link));
+        }
+        Ok(Postgres { pool, migrations, keepers })
+    }
+
+    /// Which database cluster answered last; `None` where we may not know.
+    pub fn identity(&self) -> Option<Identity> {
+        self.pool.identity()
+    }
+
+    /// What was done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.pool.tally.stats()
+    }
+
+    /// Asks the server what it is.
+    async fn facts(&self) -> Result<Facts, Fault> {
+        let cargo = Cargo::reads(&self.pool.book, &[server::facts()]).map_err(Fault::Refused)?;
+        let rows = self.pool.send(Arc::new(cargo)).await?.rows;
+        let facts = rows.first().and_then(|rows| Facts::of(rows));
+        facts.ok_or_else(|| Fault::Refused("the server does not answer as PostgreSQL does".to_owned()))
+    }
+}
+
+impl Engine for Postgres {
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        Box::pin(async move {
+            if reads.is_empty() {
+                return Ok(Vec::new());
+            }
+            let cargo = Cargo::reads(&self.pool.book, reads).map_err(Unavailable)?;
+            match self.pool.send(Arc::new(cargo)).await {
+                Ok(done) => Ok(done.rows),
+                Err(fault) => Err(Unavailable(fault.sentence())),
+            }
+        })
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            if writes.is_empty() {
+                return Ok(Vec::new());
+            }
+            let prelude = self.pool.prelude();
+            let cargo =
+                Cargo::batch(&self.pool.book, prelude.as_deref(), &writes).map_err(CommitError::Unavailable)?;
+            drop(writes);
+            match self.pool.send(Arc::new(cargo)).await {
+                Ok(done) => Ok(done.counts),
+                Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
+                Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
+                Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
+            }
+        })
+    }
+
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        Box::pin(migrate::run(&self.pool, self.migrations))
+    }
+
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        Box::pin(async move {
+            let writable = match self.facts().await {
+                Ok(facts) => {
+                    self.pool.learn(&facts, None);
+                    facts.fit(&self.pool.accepted).map_err(|error| error.to_string())
+                }
+                Err(fault) => Err(fault.sentence()),
+            };
+            let commit_ms = self.pool.tally.stats().commit_ms;
+            Ok(Health { durability: self.pool.durability(), writable, commit_ms })
+        })
+    }
+
+    /// Copies are made with the server's own tools.
+    fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
+        let why = "a database of PostgreSQL is copied with pg_dump, or with pg_basebackup and an archive of its log";
+        Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
+    }
+}
+
+impl Drop for Postgres {
+    /// What was handed over comes to its end.
+    fn drop(&mut self) {
+        self.pool.close();
+        self.keepers.detach_all();
+    }
+}

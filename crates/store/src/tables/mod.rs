@@ -10,6 +10,7 @@ pub mod events;
 pub mod families;
 pub mod groups;
 pub mod keys;
+pub mod leases;
 pub mod realms;
 pub mod restore;
 pub mod row;

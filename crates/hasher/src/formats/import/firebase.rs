@@ -19,7 +19,7 @@ pub struct Firebase {
 
 impl Firebase {
     /// What the console shows: `base64_salt_separator`, `rounds` and `mem_cost`; `signer` names the import key that
-    /// holds the decoded `base64_signer_key`.
+    /// holds `base64_signer_key`.
     ///
     /// # Errors
     /// [`ParseError`] when the separator is not base64 or the cost is outside the limits.
@@ -39,7 +39,7 @@ impl Firebase {
 
 /// One account of `firebase auth:export` as JSON, `passwordHash` and `salt`, and beside them the project's
 /// `base64_salt_separator`, `rounds` and `mem_cost` as the console shows them. `import_key` names the import key that holds
-/// the decoded `base64_signer_key`.
+/// `base64_signer_key`.
 ///
 /// # Errors
 /// As [`Firebase::new`] and [`Firebase::user`], and when the JSON is something else or has the signer key in it.

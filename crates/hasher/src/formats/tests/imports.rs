@@ -133,6 +133,12 @@ fn firebase() {
     assert!(!text.contains("jxspr8Ki"), "the signer key is not in the text");
     let refused = verify_as(&stored, b"user1password", ALICE, &Keys::default());
     assert!(matches!(refused, Err(Refusal::Unsupported(why)) if why.contains("imported")));
+    // red without the check of the key: every password would be wrong.
+    for wrong in [&b"not base64"[..], &[0xff; 64]] {
+        let keys = Keys::new([crate::Key::import(id(b"fb"), wrong.to_vec().into())]).unwrap();
+        let refused = verify_as(&stored, b"user1password", ALICE, &keys);
+        assert!(matches!(refused, Err(Refusal::Unsupported(why)) if why.contains("base64")));
+    }
     assert!(Firebase::new(id(b"fb"), "Bw==", 8, 19).is_err(), "512 MiB");
     assert!(Firebase::new(id(b"fb"), "?", 8, 14).is_err());
     assert!(project.user("", "42xEC+ixf3L2lw==").is_err() && project.user(hash, "42xEC+ixf3L2lw==?").is_err());
@@ -215,4 +221,51 @@ fn the_old_digest_is_no_password() {
     let Ok(Imported::Fast(fast)) = import::text("{SHA}a00BjQNcdgZNRkWzVRsIhEWxARQ=") else { panic!() };
     let stored = wrap(&fast, &keys());
     assert!(!verify(&stored, fast.value()) && !verify(&stored, b"a00BjQNcdgZNRkWzVRsIhEWxARQ="));
+}
+
+/// As it is exported, beside the project's parameters. The signer key stays out of it.
+#[test]
+fn firebase_as_json() {
+    let user = r#"{"localId":"x","email":"a@example.com","passwordHash":"lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==","salt":"42xEC+ixf3L2lw==","base64_salt_separator":"Bw==","rounds":8,"mem_cost":14,"import_key":"fb"}"#;
+    let stored = import::firebase(user).unwrap();
+    assert!(verify(&stored, b"user1password") && !verify(&stored, b"user2password"));
+    assert_eq!(import::any(user), Ok(Imported::Stored(stored)));
+    for (from, to) in [
+        (r#""import_key":"fb""#, r#""import_key":"ninebytes""#),
+        (r#""import_key":"fb""#, r#""import_key":"""#),
+        (r#","import_key":"fb""#, ""),
+        (r#""mem_cost":14"#, r#""mem_cost":19"#),
+        (r#""rounds":8"#, r#""rounds":0"#),
+        (r#""rounds":8"#, r#""rounds":8,"base64_signer_key":"AAAA""#),
+        ("Bw==", "?"),
+        (r#""salt":"42xEC+ixf3L2lw==","#, ""),
+    ] {
+        assert!(user.contains(from) && import::firebase(&user.replacen(from, to, 1)).is_err(), "{from} {to}");
+    }
+}
+
+#[test]
+fn devise_as_json() {
+    let peppered = super::vectors::devise();
+    let core = &peppered[peppered.find("$2a$").unwrap()..];
+    let user = |rest: &str| import::any(&format!(r#"{{"id":7,"encrypted_password":"{core}"{rest}}}"#));
+    let Ok(Imported::Stored(stored)) = user(r#","import_key":"dv""#) else { panic!() };
+    assert_eq!(stored.to_string(), peppered);
+    holds(&stored);
+    assert_eq!(user(""), import::text(core), "where there is no pepper");
+    assert!(user(r#","import_key":"ninebytes""#).is_err() && user(r#","import_key":7"#).is_err());
+}
+
+/// Nothing is parsed before its length is known.
+#[test]
+fn a_long_text_is_refused_before_it_is_read() {
+    let padded = |bytes: usize| {
+        let user = r#"{"encryptionScheme":"bcrypt","factor":5,"salt":"abcdefghijklmnopqrstuu","password":"zxGOZEy/WPRLMjjU2/y65oP0ZJGIbym"}"#;
+        format!("{user}{}", " ".repeat(bytes - user.len()))
+    };
+    assert!(import::any(&padded(4096)).is_ok());
+    for text in [padded(4097), padded(1 << 20), "[".repeat(1 << 20), "x".repeat(5000), String::new()] {
+        assert_eq!(import::any(&text), Err(ParseError::Limit(crate::formats::limits::JSON)), "{}", text.len());
+    }
+    assert!(matches!(import::any(&"x".repeat(2000)), Err(ParseError::Limit(limit)) if limit.most == 1024));
 }

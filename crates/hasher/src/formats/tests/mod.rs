@@ -8,7 +8,6 @@ mod refusals;
 mod texts;
 mod vectors;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
 use super::{Prepared, Stored, Subject};
@@ -38,7 +37,7 @@ fn binding() -> Key {
 /// Every key that a vector names.
 fn keys() -> Keys {
     let signer = "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==";
-    let signer = Key::import(id(b"fb"), Zeroizing::new(STANDARD.decode(signer).unwrap()));
+    let signer = Key::import(id(b"fb"), Zeroizing::new(signer.as_bytes().to_vec()));
     let devise = Key::import(id(b"dv"), Zeroizing::new(b"devise pepper".to_vec()));
     Keys::new([pepper(), binding(), signer, devise]).unwrap()
 }

@@ -6,9 +6,8 @@ use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use store::engine::{Durability, Engine};
-use store::sqlite::Check;
 
 /// `GET /healthz`: alive.
 pub async fn alive() -> Response {
@@ -20,27 +19,25 @@ pub async fn ready(State(site): State<Site>) -> Response {
     let mut problems = Vec::new();
     let mut warnings = Vec::new();
     let mut durability = "unknown";
-    match site.sqlite.health().await {
+    match site.app.engine.health().await {
         Err(error) => problems.push(error.0),
         Ok(health) => {
-            durability = match health.durability {
-                Durability::ZeroLoss => "nothing acknowledged is lost over failover",
-                Durability::DurableNode => "nothing acknowledged is lost while the disk survives",
-                Durability::Bounded => "power loss may undo the last writes (store.synchronous = normal)",
-            };
+            durability = site.database.promise(health.durability);
             problems.extend(health.writable.err());
         }
     }
     if let Err(fault) = site.app.jwks().await {
         problems.push(fault.to_string());
     }
-    if let Check::Damaged(what) = site.sqlite.check() {
+    if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
     if site.forgotten_proxy.load(Ordering::Relaxed) {
         warnings.push("forwarded headers come from a local address that proxy.trusted does not list: they are ignored");
     }
     let hashing = site.app.hasher.state();
+    let side_by_side: BTreeMap<_, _> =
+        site.app.hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
     let body = json!({
         "status": if problems.is_empty() { "ready" } else { "not ready" },
         "problems": problems,
@@ -51,6 +48,9 @@ pub async fn ready(State(site): State<Site>) -> Response {
             "waiting": hashing.waiting,
             "running": hashing.running,
             "expected_wait_ms": u64::try_from(hashing.expected_wait.as_millis()).unwrap_or(u64::MAX),
+            "refused": hashing.refused_total,
+            "memory_mib": hashing.memory >> 20,
+            "side_by_side": side_by_side,
         },
     });
     let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -102,6 +102,9 @@ fn full_scenario(server: &'static Server) -> Vec<(&'static str, String)> {
 #[test]
 fn sr_01_nothing_that_was_issued_lies_anywhere_in_clear() {
     // red if store/tables kept a secret instead of its Handle (try tables/families.rs or codes.rs), or if a door logged one.
+    if !on_file() {
+        return;
+    }
     let server = Server::leaked(&[("PORTIERE_LOG_LEVEL", "debug")]);
     let secrets = full_scenario(server);
     assert!(secrets.len() > 30);

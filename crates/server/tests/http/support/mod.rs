@@ -2,14 +2,17 @@
 
 mod app;
 mod browser;
+mod facts;
 mod issued;
 mod jwt;
+mod node;
 mod screens;
 mod server;
 mod wire;
 
 pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
+pub use facts::on_file;
 pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};
 pub use screens::{Line, Screens};

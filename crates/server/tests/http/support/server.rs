@@ -1,10 +1,12 @@
 //! The binary, running.
 
+use super::facts::{self, Settings};
 use super::wire::{Answer, Call};
-use std::io::{BufRead, BufReader, Read, Write};
+use super::node::Node;
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,15 +17,16 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_portiere");
 const ROOMY: [(&str, &str); 2] =
     [("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "1000000"), ("PORTIERE_LOG_FORMAT", "json")];
 
-/// A server with a data folder of its own. The folder goes and the process ends with the test binary, however it ends.
+/// A server with a data folder of its own; where facts are in a database server, with as many nodes on it as
+/// `PORTIERE_TEST_NODES` says, which requests reach in turn.
 pub struct Server {
     pub port: u16,
     pub issuer: String,
     pub folder: PathBuf,
-    settings: Mutex<Vec<(String, String)>>,
-    wrapper: Vec<String>,
-    child: Mutex<Child>,
-    guard: Mutex<Child>,
+    settings: Mutex<Settings>,
+    node: Node,
+    /// With their ports.
+    others: Vec<(Node, u16)>,
 }
 
 /// What a command came to.
@@ -67,7 +70,7 @@ impl Server {
 
     /// Starts a server under another public URL, which may name the port that it listens on.
     pub fn under(url: impl Fn(u16) -> String, settings: &[(&str, &str)]) -> Server {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let url = url(port);
         let settings: Vec<_> = [("PORTIERE_PUBLIC_URL", url.as_str())].iter().chain(settings).copied().collect();
         Server::on(port, &settings, &[])
@@ -80,19 +83,18 @@ impl Server {
 
     fn on(port: u16, settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
         let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
-        let settings: Vec<(String, String)> =
-            ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let given = ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into()));
+        let settings: Settings = facts::fresh().into_iter().chain(given).collect();
         let wrapper: Vec<String> = wrapper.iter().map(|part| (*part).to_owned()).collect();
-        let (child, issuer) = launch(&folder, &settings, &wrapper, port).expect("the server starts");
+        let (node, issuer) = Node::start(folder.clone(), &settings, wrapper, port);
         let port = match port {
             0 => issuer.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the issuer names the port"),
             port => port,
         };
-        let guard = Mutex::new(guard(&folder, child.id()));
-        let server =
-            Server { port, issuer, folder, settings: Mutex::new(settings), wrapper, child: Mutex::new(child), guard };
-        server.wait_until_ready();
-        server
+        wait_until_ready(&node, port);
+        let others: Vec<_> = (1..facts::nodes()).map(|_| beside(&folder, &settings, &issuer)).collect();
+        facts::register(port, others.iter().map(|(_, port)| *port));
+        Server { port, issuer, folder, settings: Mutex::new(settings), node, others }
     }
 
     pub fn data(&self) -> PathBuf {
@@ -101,11 +103,15 @@ impl Server {
 
     /// What the server wrote to standard error so far.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.all().map(Node::log).collect()
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.lock().unwrap().id()
+        self.node.pid()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Node> {
+        [&self.node].into_iter().chain(self.others.iter().map(|(node, _)| node))
     }
 
     #[track_caller]
@@ -128,9 +134,11 @@ impl Server {
         Box::leak(Box::new(Server::start(settings)))
     }
 
-    /// Runs a command on the data folder.
+    /// Runs a command on the data folder and its database.
     pub fn command(&self, arguments: &[&str], input: &str) -> Output {
-        run(&self.data(), arguments, input)
+        let settings = self.settings.lock().unwrap().clone();
+        let of_store = settings.into_iter().filter(|(name, _)| name.starts_with("PORTIERE_STORE_")).collect();
+        run_with(&self.data(), arguments, input, of_store)
     }
 
     /// Runs a command that has to succeed; what it printed.
@@ -143,19 +151,18 @@ impl Server {
 
     /// SIGKILL, at once; returns when the process is gone.
     pub fn kill(&self) {
-        let mut child = self.child.lock().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.all().for_each(Node::kill);
     }
 
     /// Starts again on the same folder and port, ready before it returns.
     pub fn restart(&self) {
         let settings = self.settings.lock().unwrap().clone();
-        let (child, issuer) = launch(&self.folder, &settings, &self.wrapper, self.port).expect("it starts again");
-        assert_eq!(issuer, self.issuer);
-        dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
-        *self.child.lock().unwrap() = child;
-        self.wait_until_ready();
+        assert_eq!(self.node.restart(&settings, self.port), self.issuer);
+        wait_until_ready(&self.node, self.port);
+        for (node, port) in &self.others {
+            node.restart(&named(&settings, &self.issuer), *port);
+            wait_until_ready(node, *port);
+        }
     }
 
     /// Another value of a setting from the next start on.
@@ -163,26 +170,49 @@ impl Server {
         self.settings.lock().unwrap().push((name.into(), value.into()));
     }
 
-    fn wait_until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Call::get("/readyz").try_send(self.port).is_none_or(|answer| answer.status != 200) {
-            assert!(Instant::now() < deadline, "not ready: {}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
     /// Ends it as an operator would; the exit code.
     pub fn stop(&self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.child.lock().unwrap().wait().unwrap().code()
+        self.all().map(Node::stop).reduce(|first, other| if other == Some(0) { first } else { other }).flatten()
+    }
+}
+
+/// One more node on the database of another, with a folder of its own.
+fn beside(first: &Path, settings: &Settings, issuer: &str) -> (Node, u16) {
+    let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
+    std::fs::create_dir(folder.join("data")).unwrap();
+    std::fs::copy(first.join("data/master.key"), folder.join("data/master.key")).unwrap();
+    let port = free_port();
+    let (node, _) = Node::start(folder, &named(settings, issuer), Vec::new(), port);
+    wait_until_ready(&node, port);
+    (node, port)
+}
+
+/// The settings of a node that listens elsewhere than the issuer says.
+fn named(settings: &Settings, issuer: &str) -> Settings {
+    settings.iter().cloned().chain([("PORTIERE_PUBLIC_URL".to_owned(), issuer.to_owned())]).collect()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn wait_until_ready(node: &Node, port: u16) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Call::get("/readyz").try_send_here(port).is_none_or(|answer| answer.status != 200) {
+        assert!(Instant::now() < deadline, "not ready: {}", node.log());
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// Runs a command on a data folder.
 pub fn run(data: &Path, arguments: &[&str], input: &str) -> Output {
+    run_with(data, arguments, input, Settings::new())
+}
+
+fn run_with(data: &Path, arguments: &[&str], input: &str, settings: Settings) -> Output {
     let mut child = Command::new(BINARY)
         .args(arguments)
+        .envs(settings)
         .arg("--data")
         .arg(data)
         .stdin(Stdio::piped())
@@ -195,65 +225,4 @@ pub fn run(data: &Path, arguments: &[&str], input: &str) -> Output {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Output { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
-}
-
-fn launch(
-    folder: &Path,
-    settings: &[(String, String)],
-    wrapper: &[String],
-    port: u16,
-) -> Result<(Child, String), String> {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
-    let mut line: Vec<String> = wrapper.to_vec();
-    line.push(BINARY.to_owned());
-    let mut child = Command::new(&line[0])
-        .args(&line[1..])
-        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
-        .arg(folder.join("data"))
-        .envs(settings.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    out.read_line(&mut first).unwrap();
-    let Some(issuer) = first.trim().strip_prefix("Portiere runs at ") else {
-        child.kill().ok();
-        child.wait().ok();
-        return Err(std::fs::read_to_string(folder.join("log")).unwrap_or_default());
-    };
-    // Whatever else it says is read, so that the pipe never fills.
-    std::thread::spawn(move || std::io::copy(&mut out.take(u64::MAX), &mut std::io::sink()));
-    Ok((child, issuer.to_owned()))
-}
-
-/// A shell that waits for the end of this process (its input closes) and then ends the server and takes the folder away.
-fn guard(folder: &Path, pid: u32) -> Child {
-    Command::new("sh")
-        .args(["-c", "read -r keep && exit 0; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\""])
-        .arg(pid.to_string())
-        .arg(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-fn dismiss(mut guard: Child) {
-    guard.stdin.take().unwrap().write_all(b"keep\n").unwrap();
-    guard.wait().unwrap();
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let mut child = self.child.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        child.kill().ok();
-        child.wait().ok();
-        let mut guard = self.guard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        drop(guard.stdin.take());
-        guard.wait().ok();
-    }
 }

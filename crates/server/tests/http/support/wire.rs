@@ -1,5 +1,6 @@
 //! HTTP/1.1 as a test speaks it: one request a connection, every byte as given.
 
+use super::facts;
 use load::wire::Jar;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
@@ -86,14 +87,24 @@ impl Call {
 
     /// Sends it and hangs up after `patience`, whatever the server does then.
     pub fn abandon(&self, port: u16, patience: Duration) {
-        let mut stream = self.connect(port).unwrap();
+        let mut stream = self.connect(facts::next_node(port)).unwrap();
         stream.write_all(&self.bytes(&format!("localhost:{port}"))).unwrap();
         std::thread::sleep(patience);
     }
 
-    /// Sends it; `None` when the connection breaks before a whole answer came.
+    /// Sends it to the server at this port, to one of its nodes in turn; `None` when the connection breaks before a whole
+    /// answer came.
     pub fn try_send(&self, port: u16) -> Option<Answer> {
-        let mut stream = self.connect(port).ok()?;
+        self.exchange(facts::next_node(port), port)
+    }
+
+    /// The same, to the node at this port alone.
+    pub fn try_send_here(&self, port: u16) -> Option<Answer> {
+        self.exchange(port, port)
+    }
+
+    fn exchange(&self, node: u16, port: u16) -> Option<Answer> {
+        let mut stream = self.connect(node).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         stream.set_nodelay(true).ok()?;
         // A server that refuses a long request may close before all of it was written.

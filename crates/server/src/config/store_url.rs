@@ -1,0 +1,106 @@
+//! Which database, as one URL.
+
+use super::value::{Raw, Value};
+use rules::Secret;
+use std::path::PathBuf;
+
+/// Which database. What is shown of it never has a password in it.
+#[derive(Clone, Debug)]
+pub enum StoreUrl {
+    /// Embedded SQLite: a file, in the data folder where its name is relative.
+    Sqlite(PathBuf),
+    /// PostgreSQL, by a URL that may have a password in it.
+    Postgres(Secret),
+    /// MySQL or MariaDB, likewise.
+    Mysql(Secret),
+}
+
+impl Value for StoreUrl {
+    fn takes() -> String {
+        "\"sqlite:FILE\", \"postgres://USER:PASSWORD@HOST/DATABASE\" or \"mysql://USER:PASSWORD@HOST/DATABASE\""
+            .to_owned()
+    }
+
+    // No message repeats the value: there may be a password in it.
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = String::parse(raw)?;
+        let wrong = || format!("is not {}", Self::takes());
+        let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
+        match scheme {
+            "sqlite" if !rest.is_empty() && !rest.starts_with("//") && !rest.starts_with(':') => {
+                Ok(StoreUrl::Sqlite(rest.into()))
+            }
+            "postgres" | "postgresql" if names_a_database(rest) => Ok(StoreUrl::Postgres(Secret::new(text))),
+            "mysql" | "mariadb" if names_a_database(rest) => Ok(StoreUrl::Mysql(Secret::new(format!("mysql:{rest}")))),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn show(&self) -> Option<String> {
+        match self {
+            StoreUrl::Sqlite(file) => format!("sqlite:{}", file.display()).show(),
+            StoreUrl::Postgres(url) | StoreUrl::Mysql(url) => without_password(url.reveal()).show(),
+        }
+    }
+}
+
+/// `//HOST/DATABASE`: without a name each driver would choose a database of its own.
+fn names_a_database(rest: &str) -> bool {
+    let path = rest.strip_prefix("//").and_then(|rest| rest.split_once('/'));
+    path.is_some_and(|(_, name)| !name.split('?').next().unwrap_or("").is_empty())
+}
+
+/// The URL as it may be shown: a password in it becomes `(hidden)`, one among its parameters too.
+fn without_password(url: &str) -> String {
+    let (url, query) = url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)));
+    let at = url.rfind('@').unwrap_or(0);
+    let (before, after) = url.split_at(at);
+    let user = before.match_indices(':').nth(1).map_or(before, |(colon, _)| &before[..colon]);
+    let hidden = if user.len() < before.len() { ":(hidden)" } else { "" };
+    let shown = query.map(|query| {
+        let parts = query.split('&').map(|part| if part.starts_with("password") { "password=(hidden)" } else { part });
+        format!("?{}", parts.collect::<Vec<_>>().join("&"))
+    });
+    format!("{user}{hidden}{after}{}", shown.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<StoreUrl, String> {
+        StoreUrl::parse(&Raw::Word(text.to_owned()))
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, shown) in [
+            ("sqlite:a/b.db", "\"sqlite:a/b.db\""),
+            ("postgres://u:pa:ss@h:1/d", "\"postgres://u:(hidden)@h:1/d\""),
+            ("postgresql://u@h,i/d?sslmode=require", "\"postgresql://u@h,i/d?sslmode=require\""),
+            ("postgres://h/d?user=u&password=x&port=1", "\"postgres://h/d?user=u&password=(hidden)&port=1\""),
+            ("mariadb://u:p@@h/d", "\"mysql://u:(hidden)@h/d\""),
+            ("postgres:///d?host=/run/postgresql", "\"postgres:///d?host=/run/postgresql\""),
+        ] {
+            assert_eq!(read(url).unwrap().show().as_deref(), Some(shown), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_database_is_refused_without_repeating_it() {
+        for url in [
+            "",
+            "sqlite:",
+            "sqlite:///x",
+            "sqlite::memory:",
+            "postgres://u:secret@h",
+            "postgres://u:secret@h/",
+            "mysql:u:secret@h/d",
+            "http://u:secret@h/d",
+            "secret",
+        ] {
+            let why = read(url).unwrap_err();
+            assert!(why.contains("sqlite:FILE") && !why.contains("secret"), "{url}: {why}");
+        }
+    }
+}

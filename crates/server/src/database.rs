@@ -1,0 +1,117 @@
+//! The database that the configuration names, behind whichever engine it takes.
+
+use crate::boot::BootError;
+use crate::config::{Config, Loss, Statements, StoreUrl, Synchronous};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::engine::{Durability, Engine};
+use store::migrations::MIGRATIONS;
+use store::mysql::Mysql;
+use store::postgres::Postgres;
+use store::remote::{self, Settings, Tls};
+use store::sqlite::{self, Check, Options, Sqlite};
+
+/// An open database.
+#[derive(Clone)]
+pub enum Database {
+    /// A file of ours.
+    Sqlite(Arc<Sqlite>),
+    /// A PostgreSQL server.
+    Postgres(Arc<Postgres>),
+    /// A MySQL or MariaDB server.
+    Mysql(Arc<Mysql>),
+}
+
+impl Database {
+    /// Opens it and brings its schema to this program's.
+    pub async fn open(config: &Config) -> Result<Self, BootError> {
+        let other = |error: remote::OpenError| BootError::Other(format!("store.url: {error}"));
+        let database = match &config.store.url {
+            StoreUrl::Sqlite(_) => match Sqlite::open(file_options(config), MIGRATIONS) {
+                Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
+                Err(sqlite::OpenError::InUse(_)) => return Err(BootError::InUse),
+                Err(error) => return Err(BootError::Other(error.to_string())),
+            },
+            StoreUrl::Postgres(url) => Database::Postgres(Arc::new(
+                Postgres::open(settings(config, url.reveal()), MIGRATIONS).await.map_err(other)?,
+            )),
+            StoreUrl::Mysql(url) => {
+                Database::Mysql(Arc::new(Mysql::open(settings(config, url.reveal()), MIGRATIONS).await.map_err(other)?))
+            }
+        };
+        database.engine().migrate().await.map_err(|error| BootError::Other(error.0))?;
+        Ok(database)
+    }
+
+    /// What the use cases work on.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        match self {
+            Database::Sqlite(sqlite) => sqlite.clone(),
+            Database::Postgres(postgres) => postgres.clone(),
+            Database::Mysql(mysql) => mysql.clone(),
+        }
+    }
+
+    /// What an acknowledged write is worth, in words for operators.
+    pub fn promise(&self, durability: Durability) -> &'static str {
+        match (durability, self) {
+            (Durability::ZeroLoss, _) => "nothing acknowledged is lost over failover",
+            (Durability::DurableNode, _) => "nothing acknowledged is lost while the disk survives",
+            (Durability::Bounded, Database::Sqlite(_)) => {
+                "power loss may undo the last writes (store.synchronous = normal)"
+            }
+            (Durability::Bounded, _) => "a failure of the database server may undo the last writes",
+        }
+    }
+
+    /// What is known to be damaged.
+    pub fn damage(&self) -> Option<String> {
+        match self {
+            Database::Sqlite(sqlite) => match sqlite.check() {
+                Check::Damaged(what) => Some(what),
+                _ => None,
+            },
+            // Their own servers watch over their files.
+            Database::Postgres(_) | Database::Mysql(_) => None,
+        }
+    }
+
+    /// Commits what waits and lets go.
+    pub fn close(&self) {
+        if let Database::Sqlite(sqlite) = self {
+            sqlite.close();
+        }
+    }
+}
+
+fn file_options(config: &Config) -> Options {
+    let mut options = Options::at(config.database().unwrap_or_else(PathBuf::new));
+    if let Some(readers) = config.store.readers {
+        options.readers = u32::try_from(readers).unwrap_or(u32::MAX);
+    }
+    options.synchronous = match config.store.synchronous {
+        Synchronous::Full => sqlite::Synchronous::Full,
+        Synchronous::Normal => sqlite::Synchronous::Normal,
+    };
+    options
+}
+
+fn settings(config: &Config, url: &str) -> Settings {
+    let store = &config.store;
+    let loss = |loss: &Loss| match loss {
+        Loss::Commits => remote::Loss::Commits,
+        Loss::Database => remote::Loss::Database,
+    };
+    Settings {
+        connections: NonZeroUsize::new(store.connections).unwrap_or(NonZeroUsize::MIN),
+        tls: Tls { authorities: store.authorities.clone(), identity: store.certificate.clone().zip(store.key.clone()) },
+        timeout: store.timeout,
+        statements: match store.statements {
+            Statements::Kept => remote::Statements::Kept,
+            Statements::Unnamed => remote::Statements::Unnamed,
+        },
+        accepted: store.accept_loss.iter().map(loss).collect(),
+        ..Settings::at(url)
+    }
+}

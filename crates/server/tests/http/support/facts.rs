@@ -1,0 +1,63 @@
+//! Where the servers under test keep their facts: each in a file of its own, or in a database of its own on the server that
+//! `PORTIERE_TEST_STORE` names (`postgres` or `mariadb`, a space, and the URL of a database there for administration).
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex};
+
+/// Settings of a server under test, by the names of their variables.
+pub type Settings = Vec<(String, String)>;
+
+static SERVER: LazyLock<Option<(String, String)>> = LazyLock::new(|| {
+    let named = std::env::var("PORTIERE_TEST_STORE").ok().filter(|named| !named.is_empty())?;
+    let (kind, url) = named.split_once(' ').expect("a kind and a URL");
+    Some((kind.to_owned(), url.to_owned()))
+});
+
+/// Whether facts are in a file of ours. What is about that file is no question to a database server.
+pub fn on_file() -> bool {
+    SERVER.is_none()
+}
+
+/// The settings of a server with nothing in its database yet.
+pub fn fresh() -> Settings {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let Some((_, admin)) = &*SERVER else { return Vec::new() };
+    let name = format!("http_{}_{}", std::process::id(), MADE.fetch_add(1, Relaxed));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/databases");
+    let made = Command::new(script).args(["create", admin, &name]).output().expect("scripts/databases runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let url = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    // Many servers at a time share one that has a limit.
+    [("PORTIERE_STORE_URL", url.as_str()), ("PORTIERE_STORE_CONNECTIONS", "4")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// How many nodes each server under test has: more than one only where a database server is between them.
+pub fn nodes() -> usize {
+    let named = std::env::var("PORTIERE_TEST_NODES").ok().and_then(|count| count.parse().ok());
+    if on_file() { 1 } else { named.unwrap_or(1) }
+}
+
+/// The ports of servers that have several nodes, and whose turn it is.
+static NODES: LazyLock<Mutex<HashMap<u16, (Vec<u16>, usize)>>> = LazyLock::new(Mutex::default);
+
+/// Other ports at which the server at `port` can be reached.
+pub fn register(port: u16, others: impl Iterator<Item = u16>) {
+    let ports: Vec<u16> = [port].into_iter().chain(others).collect();
+    NODES.lock().unwrap().insert(port, (ports, 0));
+}
+
+/// The port of one node of the server at `port`: each in turn.
+pub fn next_node(port: u16) -> u16 {
+    match NODES.lock().unwrap().get_mut(&port) {
+        Some((ports, turn)) => {
+            *turn += 1;
+            ports[*turn % ports.len()]
+        }
+        None => port,
+    }
+}

@@ -1,0 +1,117 @@
+//! One process of the program under test.
+
+use super::facts::Settings;
+use super::server::BINARY;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+/// A process with a folder of its own. The folder goes and the process ends with the test binary, however it ends.
+pub struct Node {
+    pub folder: PathBuf,
+    wrapper: Vec<String>,
+    child: Mutex<Child>,
+    guard: Mutex<Child>,
+}
+
+impl Node {
+    /// Starts one; the issuer that it names, too.
+    pub fn start(folder: PathBuf, settings: &Settings, wrapper: Vec<String>, port: u16) -> (Node, String) {
+        let (child, issuer) = launch(&folder, settings, &wrapper, port).expect("the server starts");
+        let guard = Mutex::new(guard(&folder, child.id()));
+        (Node { folder, wrapper, child: Mutex::new(child), guard }, issuer)
+    }
+
+    /// Starts it again on the same folder; the issuer that it names.
+    pub fn restart(&self, settings: &Settings, port: u16) -> String {
+        let (child, issuer) = launch(&self.folder, settings, &self.wrapper, port).expect("it starts again");
+        dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
+        *self.child.lock().unwrap() = child;
+        issuer
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.lock().unwrap().id()
+    }
+
+    /// SIGKILL, at once; returns when the process is gone.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Ends it as an operator would; the exit code.
+    pub fn stop(&self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.lock().unwrap().wait().unwrap().code()
+    }
+}
+
+fn launch(
+    folder: &Path,
+    settings: &Settings,
+    wrapper: &[String],
+    port: u16,
+) -> Result<(Child, String), String> {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+    let mut line: Vec<String> = wrapper.to_vec();
+    line.push(BINARY.to_owned());
+    let mut child = Command::new(&line[0])
+        .args(&line[1..])
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(folder.join("data"))
+        .envs(settings.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    let Some(issuer) = first.trim().strip_prefix("Portiere runs at ") else {
+        child.kill().ok();
+        child.wait().ok();
+        return Err(std::fs::read_to_string(folder.join("log")).unwrap_or_default());
+    };
+    // Whatever else it says is read, so that the pipe never fills.
+    std::thread::spawn(move || std::io::copy(&mut out.take(u64::MAX), &mut std::io::sink()));
+    Ok((child, issuer.to_owned()))
+}
+
+/// A shell that waits for the end of this process (its input closes) and then ends the server and takes the folder away.
+fn guard(folder: &Path, pid: u32) -> Child {
+    Command::new("sh")
+        .args(["-c", "read -r keep && exit 0; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\""])
+        .arg(pid.to_string())
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn dismiss(mut guard: Child) {
+    guard.stdin.take().unwrap().write_all(b"keep\n").unwrap();
+    guard.wait().unwrap();
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut child = self.child.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        child.kill().ok();
+        child.wait().ok();
+        let mut guard = self.guard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(guard.stdin.take());
+        guard.wait().ok();
+    }
+}

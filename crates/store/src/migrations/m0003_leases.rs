@@ -1,0 +1,10 @@
+//! Which node does what is done once for all of them.
+
+use crate::schema::Migration;
+
+pub(super) const MIGRATION: Migration = Migration {
+    version: 3,
+    name: "leases",
+    steps: &["CREATE TABLE leases (realm text NOT NULL, job text NOT NULL, node text NOT NULL, until bigint NOT NULL,
+            PRIMARY KEY (realm, job)) WITHOUT ROWID"],
+};

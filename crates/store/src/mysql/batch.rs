@@ -1,0 +1,189 @@
+//! One batch: a transaction of its own, begun again where a rival won.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::Shared;
+use super::connect::{Link, Use};
+use super::fault::{Fault, not_committed, sentence};
+use super::pool::Lease;
+use super::say::{Phrase, Phrasebook, Saying};
+use super::value;
+use crate::dialect::mysql::Kind;
+use crate::engine::{Broken, CommitError, Must, Write};
+
+/// How often a batch is begun that loses against others.
+const ATTEMPTS: u32 = 12;
+
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// A batch that can be sent: every statement is known, and takes the values that it is given.
+pub(super) struct Batch(Vec<Line>);
+
+struct Line {
+    saying: Arc<Saying>,
+    /// A read of a table that the batch changes further down.
+    exclusive: bool,
+    write: Write,
+}
+
+impl Line {
+    fn phrase(&self) -> &Phrase {
+        match self.saying.kind {
+            Kind::Select if self.exclusive => &self.saying.exclusive,
+            Kind::Select => &self.saying.shared,
+            _ => &self.saying.plain,
+        }
+    }
+}
+
+/// How an attempt ended that did not stand.
+enum Ended {
+    /// The statement at this place did not hold. The transaction is still there.
+    Conflict(usize, Broken),
+    /// It went wrong at this place, before COMMIT was sent.
+    Failed(usize, Fault),
+    /// COMMIT was sent, and nothing was committed.
+    Undone(String),
+    /// COMMIT was sent, and nobody knows.
+    Unknown(String),
+}
+
+impl Batch {
+    /// Otherwise why it cannot be sent.
+    pub(super) fn new(book: &Phrasebook, writes: Vec<Write>) -> Result<Self, String> {
+        let mut lines = Vec::with_capacity(writes.len());
+        for write in writes {
+            let saying = book.find(&write.sql)?;
+            if let Some(why) = value::refused(&write.args, saying.values) {
+                return Err(why);
+            }
+            lines.push(Line { saying, exclusive: false, write });
+        }
+        for at in 0..lines.len() {
+            let (reads, later) = lines[at..].split_at_mut(1);
+            let read = &mut reads[0];
+            read.exclusive = read.saying.kind == Kind::Select
+                && later.iter().any(|line| line.saying.kind == Kind::Change && line.saying.table == read.saying.table);
+        }
+        Ok(Batch(lines))
+    }
+
+    /// Runs it until it stands, does not hold, or cannot.
+    pub(super) async fn run(self, shared: &Shared) -> Result<Vec<u64>, CommitError> {
+        let deadline = Instant::now() + shared.timeout;
+        let mut again = 0;
+        loop {
+            let lease = shared.pool.lease(Use::Batches, deadline).await.map_err(CommitError::Unavailable)?;
+            let (era, used) = (lease.link.era, lease.link.used);
+            let why = match self.attempt(lease, shared, deadline).await {
+                Ok(counts) => return Ok(counts),
+                Err(Ended::Conflict(at, why)) => return Err(CommitError::Conflict { at, why }),
+                Err(Ended::Unknown(why)) => {
+                    shared.pool.suspect(era);
+                    return Err(CommitError::Unknown(why));
+                }
+                Err(Ended::Undone(why) | Ended::Failed(_, Fault::Rival(why))) => why,
+                Err(Ended::Failed(at, fault)) => {
+                    let first = again == 0 && at == 0;
+                    if matches!(fault, Fault::Lost(_) | Fault::Unfit(_)) {
+                        shared.pool.suspect(era);
+                    }
+                    // One that waited may have been forgotten by the server long ago, and one that only reads says so.
+                    match fault {
+                        Fault::Lost(why) if first && used => why,
+                        Fault::Unfit(why) if again == 0 => why,
+                        fault => return Err(CommitError::Unavailable(fault.why())),
+                    }
+                }
+            };
+            again += 1;
+            if again == ATTEMPTS {
+                return Err(CommitError::Unavailable(format!("others were faster {again} times: {why}")));
+            }
+            if timeout_at(deadline, sleep(pause(again))).await.is_err() {
+                return Err(CommitError::Unavailable(why));
+            }
+        }
+    }
+
+    /// Runs it once. The connection is kept only where it is known to have no transaction.
+    async fn attempt(&self, mut lease: Lease<'_>, shared: &Shared, deadline: Instant) -> Result<Vec<u64>, Ended> {
+        match timeout_at(deadline, self.statements(&mut lease.link)).await {
+            Ok(Ok(counts)) => commit(lease, shared).await.map(|()| counts),
+            Ok(Err(Ended::Failed(at, fault @ (Fault::Lost(_) | Fault::Unfit(_))))) => Err(Ended::Failed(at, fault)),
+            Ok(Err(ended)) => {
+                // Error 1205 leaves a transaction standing, and so does a key.
+                if let Ok(Ok(())) = timeout(shared.timeout, lease.link.conn.query_drop("ROLLBACK")).await {
+                    lease.keep();
+                }
+                Err(ended)
+            }
+            Err(_) => {
+                let why = "the database took too long over a batch: it was given up".to_owned();
+                Err(Ended::Failed(self.0.len(), Fault::Other(why)))
+            }
+        }
+    }
+
+    async fn statements(&self, link: &mut Link) -> Result<Vec<u64>, Ended> {
+        let mut counts = Vec::with_capacity(self.0.len());
+        for (at, line) in self.0.iter().enumerate() {
+            let count = match run(link, line).await {
+                Ok(count) => count,
+                // The row was there already: a failed statement leaves the transaction standing.
+                Err(Fault::Key(Broken::Unique)) if line.saying.kind == (Kind::Insert { if_absent: true }) => 0,
+                Err(Fault::Key(why)) => return Err(Ended::Conflict(at, why)),
+                Err(fault) => return Err(Ended::Failed(at, fault)),
+            };
+            match line.write.must {
+                Must::Touch(wanted) | Must::Find(wanted) if wanted != count => {
+                    return Err(Ended::Conflict(at, Broken::Guard));
+                }
+                _ => counts.push(count),
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Runs one statement; answers how many rows it touched or found.
+async fn run(link: &mut Link, line: &Line) -> Result<u64, Fault> {
+    let run = async {
+        let statement = link.statement(line.phrase()).await?;
+        let values = Params::Positional(value::sent(&line.write.args));
+        if line.saying.kind == Kind::Select {
+            return Ok(link.conn.exec::<Row, _, _>(&statement, values).await?.len() as u64);
+        }
+        link.conn.exec_drop(&statement, values).await?;
+        Ok(link.conn.affected_rows())
+    };
+    run.await.map_err(|error| Fault::of(&error))
+}
+
+/// Sends COMMIT. From here on only the server knows what is true.
+async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
+    let began = Instant::now();
+    match timeout(shared.timeout, lease.link.conn.query_drop("COMMIT")).await {
+        Ok(Ok(())) => {
+            shared.committed(began.elapsed());
+            lease.keep();
+            Ok(())
+        }
+        Ok(Err(error)) if not_committed(&error) => Err(Ended::Undone(sentence(&error))),
+        Ok(Err(error)) => Err(Ended::Unknown(sentence(&error))),
+        Err(_) => Err(Ended::Unknown("the database did not answer a COMMIT in time".to_owned())),
+    }
+}
+
+/// Longer after each attempt, and never the same for two that met.
+fn pause(again: u32) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let longest = Duration::from_millis(1 << again.min(16)).min(LONGEST_PAUSE);
+    longest.mul_f64((RandomState::new().hash_one(again) % 1024) as f64 / 1024.0)
+}

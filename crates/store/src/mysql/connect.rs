@@ -1,0 +1,305 @@
+//! One connection: how it is made, what is asked before it is used, and the statements that it keeps.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, Statement};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::time::timeout;
+
+use super::address::{Address, Encryption, Host};
+use super::fault::{is_crowded, sentence};
+use super::fitness::{self, Answers, Fitness};
+use super::say::Phrase;
+use crate::dialect::mysql::Flavor;
+use crate::remote::{Loss, OpenError, Settings, Tls};
+
+/// Statements that a connection keeps prepared at most: more than there are.
+const STATEMENTS: usize = 4096;
+
+/// Probes of the network begin when a connection has been silent for so long.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// A server, and how to connect to it.
+pub(super) struct Node {
+    /// Where it is.
+    pub(super) host: Host,
+    opts: Opts,
+    timeout: Duration,
+    accepted: Vec<Loss>,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The server is well, and has no room: another one would not help.
+    Crowded(String),
+    /// It cannot be reached, or turned us away.
+    Unreachable(String),
+    /// It is not what we need.
+    Unfit(String),
+}
+
+impl Refused {
+    pub(super) fn why(self) -> String {
+        match self {
+            Refused::Crowded(why) | Refused::Unreachable(why) | Refused::Unfit(why) => why,
+        }
+    }
+}
+
+impl From<Refused> for OpenError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Crowded(why) | Refused::Unreachable(why) => OpenError::Unreachable(why),
+            Refused::Unfit(why) => OpenError::Unfit(why),
+        }
+    }
+}
+
+/// What a connection is used for: each kind has its own, since going from one to the other costs a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Every statement is its own transaction.
+    Reads,
+    /// The first statement begins a transaction.
+    Batches,
+}
+
+/// A connection.
+pub(super) struct Link {
+    /// The connection.
+    pub(super) conn: Conn,
+    /// What it is set to.
+    pub(super) used_for: Use,
+    /// In which era of the pool it was made.
+    pub(super) era: u64,
+    /// Whether it has been used before: then nobody knows whether the server still knows it.
+    pub(super) used: bool,
+    /// By the number of the phrase.
+    statements: Vec<Option<Statement>>,
+    _counted: Counted,
+}
+
+/// One of the connections that are open.
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    pub(super) fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Relaxed);
+        Counted(Arc::clone(open))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Link {
+    /// The statement of a phrase, prepared at its first use.
+    pub(super) async fn statement(&mut self, phrase: &Phrase) -> Result<Statement, Error> {
+        if let Some(Some(statement)) = self.statements.get(phrase.number) {
+            return Ok(statement.clone());
+        }
+        let statement = self.conn.prep(phrase.text.as_str()).await?;
+        if self.statements.len() <= phrase.number {
+            self.statements.resize(phrase.number + 1, None);
+        }
+        self.statements[phrase.number] = Some(statement.clone());
+        Ok(statement)
+    }
+
+    /// Sets what it is used for.
+    pub(super) async fn turn(&mut self, to: Use) -> Result<(), Error> {
+        if self.used_for != to {
+            let sql = if to == Use::Batches { "SET autocommit = 0" } else { "SET autocommit = 1" };
+            self.conn.query_drop(sql).await?;
+            self.used_for = to;
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// How to connect to each of the servers that a URL names.
+    pub(super) fn all(settings: &Settings, address: &Address) -> Result<Vec<Node>, OpenError> {
+        address.hosts.iter().map(|host| Node::new(settings, address, host)).collect()
+    }
+
+    fn new(settings: &Settings, address: &Address, host: &Host) -> Result<Node, OpenError> {
+        let given = settings.tls.authorities.is_some() || settings.tls.identity.is_some();
+        let encrypted = match (address.encryption, host) {
+            (_, Host::Socket(_)) | (Encryption::Disabled, _) => false,
+            (Encryption::Required, _) => true,
+            (Encryption::Elsewhere, host) => given || !host.is_here(),
+        };
+        let opts = match host {
+            Host::Tcp(name, port) => OptsBuilder::default().ip_or_hostname(name.as_str()).tcp_port(*port),
+            Host::Socket(path) => OptsBuilder::default().socket(Some(path.as_str())),
+        };
+        let opts = opts
+            .user(Some(address.user.as_str()))
+            .pass(address.password.as_deref())
+            .db_name(Some(address.database.as_str()))
+            .ssl_opts(if encrypted { Some(ssl(&settings.tls)?) } else { None })
+            .client_found_rows(true)
+            .prefer_socket(false)
+            .tcp_keepalive(Some(KEEPALIVE))
+            .wait_timeout(Some(0))
+            .stmt_cache_size(STATEMENTS);
+        let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
+        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted })
+    }
+
+    /// A connection that is set up, to a server that is fit.
+    pub(super) async fn connect(&self, used_for: Use, era: u64, counted: Counted) -> Result<(Link, Fitness), Refused> {
+        // Half, so that there is time left to ask another server.
+        match timeout(self.timeout / 2, self.connected(used_for)).await {
+            Ok(Ok((conn, fitness))) => {
+                let link = Link { conn, used_for, era, used: false, statements: Vec::new(), _counted: counted };
+                Ok((link, fitness))
+            }
+            Ok(Err(refused)) => Err(refused),
+            Err(_) => Err(Refused::Unreachable(format!("{}: no answer within {:?}", self.host, self.timeout / 2))),
+        }
+    }
+
+    async fn connected(&self, used_for: Use) -> Result<(Conn, Fitness), Refused> {
+        let refused = |error: Error| {
+            let why = format!("{}: {}", self.host, sentence(&error));
+            if is_crowded(&error) { Refused::Crowded(why) } else { Refused::Unreachable(why) }
+        };
+        let mut conn = Conn::new(self.opts.clone()).await.map_err(refused)?;
+        let fitness = self.examine(&mut conn).await?;
+        let session = session(&fitness, used_for, self.timeout);
+        conn.query_drop(session).await.map_err(refused)?;
+        Ok((conn, fitness))
+    }
+
+    /// Asks a server whether it is fit.
+    pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
+        let lost = |error: Error| Refused::Unreachable(format!("{}: {}", self.host, sentence(&error)));
+        let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
+        let status = if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
+        fitness::judge(&variables, &Answers::of(status), &self.accepted)
+            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))
+    }
+}
+
+/// What every connection begins with: nothing of it is left to how the server is configured.
+///
+/// A lock is waited for half as long as a batch may take, so that there is time left to say so. The server gives up a
+/// statement when we have, so that one that nobody waits for does not hold locks.
+fn session(fitness: &Fitness, used_for: Use, limit: Duration) -> String {
+    let seconds = limit.as_secs_f64().max(1.0);
+    let wait = (limit / 2).as_secs().max(1);
+    let (isolation, longest) = match fitness.flavor {
+        Flavor::MariaDb => ("tx_isolation", format!("max_statement_time = {seconds:.3}")),
+        Flavor::MySql => ("transaction_isolation", format!("max_execution_time = {:.0}", seconds * 1e3)),
+    };
+    let collation = fitness.flavor.collation();
+    let autocommit = u8::from(used_for == Use::Reads);
+    // Another process may be at another node: what was acknowledged there is seen here.
+    let sync = if fitness.galera.is_some() { ", wsrep_sync_wait = 7" } else { "" };
+    format!(
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
+         character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
+         foreign_key_checks = 1, unique_checks = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
+         wait_timeout = 28800, {longest}, autocommit = {autocommit}{sync}"
+    )
+}
+
+/// Who is believed to be the server, and as whom we appear.
+fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
+    let authorities = match &tls.authorities {
+        Some(file) => certificates(file)?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    if authorities.is_empty() {
+        return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
+    }
+    let authorities = authorities.into_iter().map(|one| one.to_vec().into()).collect();
+    let identity = tls.identity.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
+    // One program, one provider; it is no matter who came first.
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    Ok(SslOpts::default()
+        .with_disable_built_in_roots(true)
+        .with_root_certs(authorities)
+        .with_client_identity(identity))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+    let bad = |why: String| OpenError::Settings(format!("{}: {why}", file.display()));
+    let found: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(file).map_err(|error| bad(error.to_string()))?.collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(bad("no certificate in it".to_owned())),
+        found => found.map_err(|error| bad(error.to_string())),
+    }
+}
+
+fn identity(chain: &Path, key: &Path) -> Result<ClientIdentity, OpenError> {
+    certificates(chain)?;
+    let bad = |why: String| OpenError::Settings(format!("{}: {why}", key.display()));
+    PrivateKeyDer::from_pem_file(key).map_err(|error| bad(error.to_string()))?;
+    Ok(ClientIdentity::new(chain.to_owned().into(), key.to_owned().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitness(flavor: Flavor, galera: Option<&str>) -> Fitness {
+        Fitness { flavor, galera: galera.map(str::to_owned), losses: vec![] }
+    }
+
+    #[test]
+    fn a_session_leaves_nothing_to_the_server() {
+        let limit = Duration::from_secs(10);
+        let mariadb = session(&fitness(Flavor::MariaDb, None), Use::Batches, limit);
+        for wanted in
+            ["STRICT_ALL_TABLES", "tx_isolation = 'READ-COMMITTED'", "innodb_lock_wait_timeout = 5", "autocommit = 0"]
+        {
+            assert!(mariadb.contains(wanted), "{mariadb}");
+        }
+        assert!(mariadb.contains("max_statement_time = 10.000") && !mariadb.contains("wsrep"), "{mariadb}");
+        let mysql = session(&fitness(Flavor::MySql, None), Use::Reads, limit);
+        for wanted in ["transaction_isolation", "utf8mb4_0900_bin", "max_execution_time = 10000", "autocommit = 1"] {
+            assert!(mysql.contains(wanted), "{mysql}");
+        }
+        let galera = session(&fitness(Flavor::MariaDb, Some("1")), Use::Reads, Duration::from_millis(10));
+        assert!(galera.contains("wsrep_sync_wait = 7") && galera.contains("lock_wait_timeout = 1"), "{galera}");
+    }
+
+    #[test]
+    fn other_machines_need_tls_unless_the_url_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("authorities.pem");
+        std::fs::write(&file, "no certificate").unwrap();
+        let tls = Tls { authorities: Some(file.clone()), identity: None };
+        // Whether a connection has TLS shows in whether the authorities are read.
+        for (url, encrypted) in [
+            ("mysql://u@db.example/d", true),
+            ("mysql://u@127.0.0.1,db.example/d", true),
+            ("mysql://u@db.example/d?ssl-mode=disabled", false),
+            ("mysql://u@localhost/d?ssl-mode=required", true),
+            ("mysql://u@localhost/d?socket=/run/s", false),
+        ] {
+            let settings = Settings { tls: tls.clone(), ..Settings::at(url) };
+            let nodes = Node::all(&settings, &Address::parse(url).unwrap());
+            assert_eq!(nodes.is_err(), encrypted, "{url}");
+            if let Err(why) = nodes {
+                assert!(matches!(&why, OpenError::Settings(text) if text.contains("authorities.pem")), "{why}");
+            }
+        }
+        let url = "mysql://u@127.0.0.1/d";
+        let plain = Node::all(&Settings::at(url), &Address::parse(url).unwrap()).ok().unwrap();
+        assert!(plain[0].opts.ssl_opts().is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! What an error of the server or of the connection means for a batch.
+
+use mysql_async::Error;
+
+use crate::engine::Broken;
+
+/// What went wrong before COMMIT was sent: nothing of the batch happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A key was there, or was not.
+    Key(Broken),
+    /// It lost against another transaction: it may be begun again.
+    Rival(String),
+    /// The connection is no use any more.
+    Lost(String),
+    /// The server cannot be written, but for how long nobody knows: another one may be fit.
+    Unfit(String),
+    /// Anything else: the statement, its values, a full disk.
+    Other(String),
+}
+
+/// A duplicate key, also of one that has no name and one that a foreign key's action would make.
+const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
+/// A parent that is not there, or still has children; the older numbers are for accounts that may not know names.
+const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
+/// A deadlock, or a certification that failed (Galera); a lock that was waited for too long; a row that changed since it
+/// was read (MariaDB 11.6.2 and later); a statement that has to be prepared again because its table has changed.
+const RIVAL: [u16; 4] = [1213, 1205, 1020, 1615];
+/// The server is stopping, or has ended this connection.
+const LOST: [u16; 10] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 4031];
+/// It only reads, it is not part of its cluster.
+const UNFIT: [u16; 4] = [1047, 1290, 1792, 1836];
+/// No connection is free over there.
+const CROWDED: [u16; 3] = [1040, 1203, 1226];
+
+/// Error number of a deadlock: of all errors at COMMIT the one that says that nothing was committed.
+const DEADLOCK: u16 = 1213;
+
+impl Fault {
+    /// What an error before COMMIT means.
+    pub(super) fn of(error: &Error) -> Self {
+        let Error::Server(server) = error else { return Fault::Lost(sentence(error)) };
+        let why = sentence(error);
+        match server.code {
+            code if DUPLICATE.contains(&code) => Fault::Key(Broken::Unique),
+            code if FOREIGN.contains(&code) => Fault::Key(Broken::Foreign),
+            code if RIVAL.contains(&code) => Fault::Rival(why),
+            code if LOST.contains(&code) => Fault::Lost(why),
+            code if UNFIT.contains(&code) => Fault::Unfit(why),
+            _ => Fault::Other(why),
+        }
+    }
+
+    /// The sentence, for an answer.
+    pub(super) fn why(self) -> String {
+        match self {
+            Fault::Key(_) => "a key is there, or is not".to_owned(),
+            Fault::Rival(why) | Fault::Lost(why) | Fault::Unfit(why) | Fault::Other(why) => why,
+        }
+    }
+}
+
+/// Whether an error at COMMIT says that nothing was committed. After any other nobody knows.
+pub(super) fn not_committed(error: &Error) -> bool {
+    matches!(error, Error::Server(server) if server.code == DEADLOCK)
+}
+
+/// Whether a server that turned us away is well, but has no room.
+pub(super) fn is_crowded(error: &Error) -> bool {
+    matches!(error, Error::Server(server) if CROWDED.contains(&server.code))
+}
+
+/// The error for people, without the values that some servers repeat in theirs.
+pub(super) fn sentence(error: &Error) -> String {
+    match error {
+        Error::Server(server) if DUPLICATE.contains(&server.code) => format!("error {}: duplicate key", server.code),
+        Error::Server(server) => format!("error {}: {}", server.code, server.message),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_async::{DriverError, ServerError};
+
+    fn error(code: u16) -> Error {
+        Error::Server(ServerError { code, message: "as it says".to_owned(), state: "HY000".to_owned() })
+    }
+
+    #[test]
+    fn each_number_has_its_meaning() {
+        let of = |code| Fault::of(&error(code));
+        for code in [1062, 1586] {
+            assert_eq!(of(code), Fault::Key(Broken::Unique), "{code}");
+        }
+        for code in [1451, 1452, 1216, 1217] {
+            assert_eq!(of(code), Fault::Key(Broken::Foreign), "{code}");
+        }
+        for code in [1213, 1205, 1020] {
+            assert!(matches!(of(code), Fault::Rival(_)), "{code}");
+        }
+        for code in [1053, 1927, 4031] {
+            assert!(matches!(of(code), Fault::Lost(_)), "{code}");
+        }
+        for code in [1290, 1836, 1047] {
+            assert!(matches!(of(code), Fault::Unfit(_)), "{code}");
+        }
+        for code in [1064, 1146, 1366, 1406, 1114, 1969] {
+            assert!(matches!(of(code), Fault::Other(_)), "{code}");
+        }
+        assert!(matches!(Fault::of(&DriverError::ConnectionClosed.into()), Fault::Lost(_)));
+        assert!(matches!(Fault::of(&std::io::Error::other("reset").into()), Fault::Lost(_)));
+    }
+
+    #[test]
+    fn only_a_deadlock_at_commit_says_that_nothing_was_committed() {
+        assert!(not_committed(&error(1213)));
+        for code in [1205, 1020, 1180, 1047, 1290, 1053, 1317, 1927, 1969] {
+            assert!(!not_committed(&error(code)), "{code}");
+        }
+        assert!(!not_committed(&DriverError::ConnectionClosed.into()));
+        assert!(!not_committed(&std::io::Error::other("reset").into()));
+    }
+
+    #[test]
+    fn a_server_without_room_is_not_left() {
+        assert!(is_crowded(&error(1040)));
+        assert!(!is_crowded(&error(1045)) && !is_crowded(&error(1053)));
+    }
+}

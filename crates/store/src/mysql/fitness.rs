@@ -1,0 +1,263 @@
+//! Whether a server is fit to keep facts: its version, that it can be written, and what it would lose without a word.
+
+use std::collections::BTreeMap;
+
+use crate::dialect::mysql::Flavor;
+use crate::remote::Loss;
+
+/// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
+pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
+     'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
+     'sync_binlog', 'binlog_format', 'wsrep_on')";
+
+/// What a server says of itself at this moment; only asked where it can say something.
+pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
+     'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_ready')";
+
+/// The oldest that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
+const OLDEST_MARIADB: Version = (10, 6, 0);
+const OLDEST_MYSQL: Version = (8, 0, 28);
+
+type Version = (u32, u32, u32);
+
+/// Names and values that a server answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answers(BTreeMap<String, String>);
+
+impl Answers {
+    pub(super) fn of(rows: Vec<(String, String)>) -> Self {
+        Answers(rows.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())
+    }
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+    fn is_on(&self, name: &str) -> bool {
+        ["ON", "1", "YES", "TRUE"].iter().any(|on| self.text(name).eq_ignore_ascii_case(on))
+    }
+    fn is_off(&self, name: &str) -> bool {
+        ["", "OFF", "0", "NO", "FALSE"].iter().any(|off| self.text(name).eq_ignore_ascii_case(off))
+    }
+}
+
+/// A server that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fitness {
+    /// Which of the two it is.
+    pub(super) flavor: Flavor,
+    /// The number of the cluster's configuration, where it belongs to a Galera cluster: it changes when nodes come or go.
+    pub(super) galera: Option<String>,
+    /// Losses that it would have, all of them accepted.
+    pub(super) losses: Vec<Loss>,
+}
+
+/// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
+pub(super) fn flavor(variables: &Answers) -> (Flavor, bool) {
+    let mariadb = variables.text("version").to_ascii_lowercase().contains("mariadb");
+    let flavor = if mariadb { Flavor::MariaDb } else { Flavor::MySql };
+    (flavor, flavor == Flavor::MySql || variables.is_on("wsrep_on"))
+}
+
+/// Judges a server; otherwise says in a sentence what is wrong with it.
+pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
+    let (flavor, _) = flavor(variables);
+    recent(flavor, variables.text("version"))?;
+    for name in ["read_only", "super_read_only", "innodb_read_only"] {
+        if !variables.is_off(name) {
+            return Err(format!("it only reads ({name} = {})", variables.text(name)));
+        }
+    }
+    if variables.is_on("log_bin") && variables.text("binlog_format").eq_ignore_ascii_case("STATEMENT") {
+        return Err("binlog_format = STATEMENT cannot replicate READ COMMITTED: set ROW or MIXED".to_owned());
+    }
+    let mut losses = Vec::new();
+    for (loss, why) in would_lose(variables, status) {
+        if !accepted.contains(&loss) {
+            let what = match loss {
+                Loss::Commits => "acknowledged commits",
+                Loss::Database => "the whole database",
+            };
+            return Err(format!("it could lose {what}: {why}; change that, or accept the loss by name"));
+        }
+        losses.push(loss);
+    }
+    Ok(Fitness { flavor, galera: galera(variables, status)?, losses })
+}
+
+/// Each loss that a server is set to have, and the setting.
+fn would_lose(variables: &Answers, status: &Answers) -> Vec<(Loss, String)> {
+    let mut losses = Vec::new();
+    let mut set = |loss, name: &str| losses.push((loss, format!("{name} = {}", variables.text(name))));
+    if variables.text("innodb_flush_log_at_trx_commit") != "1" {
+        set(Loss::Commits, "innodb_flush_log_at_trx_commit");
+    }
+    if variables.is_on("log_bin") && variables.text("sync_binlog") != "1" {
+        set(Loss::Commits, "sync_binlog");
+    }
+    // MySQL: DETECT_ONLY finds a torn page, and cannot mend it. MariaDB: fast does not sync the pages' own places.
+    if !variables.is_on("innodb_doublewrite") && variables.text("innodb_doublewrite") != "DETECT_AND_RECOVER" {
+        set(Loss::Database, "innodb_doublewrite");
+    }
+    if !status.text("innodb_redo_log_enabled").is_empty() && !status.is_on("innodb_redo_log_enabled") {
+        losses.push((Loss::Database, "the redo log is disabled".to_owned()));
+    }
+    losses
+}
+
+fn galera(variables: &Answers, status: &Answers) -> Result<Option<String>, String> {
+    if !variables.is_on("wsrep_on") {
+        return Ok(None);
+    }
+    for (name, wanted) in
+        [("wsrep_cluster_status", "Primary"), ("wsrep_local_state_comment", "Synced"), ("wsrep_ready", "ON")]
+    {
+        if status.text(name) != wanted {
+            return Err(format!("its Galera node is not fit ({name} = {}, not {wanted})", status.text(name)));
+        }
+    }
+    Ok(Some(status.text("wsrep_cluster_conf_id").to_owned()))
+}
+
+fn recent(flavor: Flavor, text: &str) -> Result<(), String> {
+    let (name, oldest) = match flavor {
+        Flavor::MariaDb => ("MariaDB", OLDEST_MARIADB),
+        Flavor::MySql => ("MySQL", OLDEST_MYSQL),
+    };
+    let (a, b, c) = oldest;
+    if version(text).is_some_and(|version| version >= oldest) {
+        return Ok(());
+    }
+    Err(format!("its version is {text:?}: {name} {a}.{b}.{c} or newer is needed"))
+}
+
+/// `10.11.19-MariaDB-0+deb12u1`
+fn version(text: &str) -> Option<Version> {
+    let numbers = text.split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next()?;
+    let mut numbers = numbers.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(pairs: &[(&str, &str)]) -> Answers {
+        Answers::of(pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    const MARIADB: &[(&str, &str)] = &[
+        ("version", "10.11.19-MariaDB-0+deb12u1"),
+        ("read_only", "OFF"),
+        ("innodb_read_only", "OFF"),
+        ("innodb_flush_log_at_trx_commit", "1"),
+        ("innodb_doublewrite", "ON"),
+        ("log_bin", "OFF"),
+        ("sync_binlog", "0"),
+        ("binlog_format", "MIXED"),
+        ("wsrep_on", "OFF"),
+    ];
+    const MYSQL: &[(&str, &str)] = &[
+        ("version", "8.4.3"),
+        ("read_only", "OFF"),
+        ("super_read_only", "OFF"),
+        ("innodb_read_only", "OFF"),
+        ("innodb_flush_log_at_trx_commit", "1"),
+        ("innodb_doublewrite", "ON"),
+        ("log_bin", "ON"),
+        ("sync_binlog", "1"),
+        ("binlog_format", "ROW"),
+    ];
+    const REDO: &[(&str, &str)] = &[("Innodb_redo_log_enabled", "ON")];
+
+    /// A sound server, but for one setting.
+    fn but(server: &[(&str, &str)], name: &str, value: &str, accepted: &[Loss]) -> Result<Fitness, String> {
+        let mut variables = answers(server);
+        variables.0.insert(name.to_owned(), value.to_owned());
+        judge(&variables, &answers(REDO), accepted)
+    }
+
+    #[test]
+    fn a_sound_server_is_fit() {
+        let fit = |flavor| Ok(Fitness { flavor, galera: None, losses: vec![] });
+        assert_eq!(judge(&answers(MARIADB), &answers(&[]), &[]), fit(Flavor::MariaDb));
+        assert_eq!(judge(&answers(MYSQL), &answers(REDO), &[]), fit(Flavor::MySql));
+        assert_eq!(but(MYSQL, "innodb_doublewrite", "DETECT_AND_RECOVER", &[]), fit(Flavor::MySql));
+    }
+
+    #[test]
+    fn an_old_server_is_refused() {
+        for (server, version) in [
+            (MARIADB, "10.5.28-MariaDB"),
+            (MARIADB, "5.5.5-10.11.1-MariaDB"),
+            (MYSQL, "8.0.27"),
+            (MYSQL, "5.7.44-log"),
+            (MYSQL, ""),
+        ] {
+            let why = but(server, "version", version, &[]).unwrap_err();
+            assert!(why.contains("or newer is needed"), "{why}");
+        }
+        for (server, version) in [(MARIADB, "10.6.0-MariaDB"), (MARIADB, "12.1.2-MariaDB"), (MYSQL, "8.0.28")] {
+            assert!(but(server, "version", version, &[]).is_ok(), "{version}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_only_reads_is_refused() {
+        for (server, name, value) in [
+            (MARIADB, "read_only", "ON"),
+            (MARIADB, "read_only", "NO_LOCK_NO_ADMIN"),
+            (MARIADB, "innodb_read_only", "ON"),
+            (MYSQL, "super_read_only", "ON"),
+        ] {
+            assert!(but(server, name, value, &[]).unwrap_err().contains("only reads"), "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_would_lose_something_is_refused_unless_that_was_accepted_by_name() {
+        for (server, name, value, loss) in [
+            (MARIADB, "innodb_flush_log_at_trx_commit", "2", Loss::Commits),
+            (MARIADB, "innodb_flush_log_at_trx_commit", "0", Loss::Commits),
+            (MYSQL, "sync_binlog", "0", Loss::Commits),
+            (MYSQL, "sync_binlog", "1000", Loss::Commits),
+            (MARIADB, "innodb_doublewrite", "OFF", Loss::Database),
+            (MARIADB, "innodb_doublewrite", "fast", Loss::Database),
+            (MYSQL, "innodb_doublewrite", "DETECT_ONLY", Loss::Database),
+        ] {
+            let other = if loss == Loss::Commits { Loss::Database } else { Loss::Commits };
+            for accepted in [&[][..], &[other]] {
+                let why = but(server, name, value, accepted).unwrap_err();
+                assert!(why.contains(&format!("{name} = {value}")), "{why}");
+            }
+            assert_eq!(but(server, name, value, &[other, loss]).unwrap().losses, [loss]);
+        }
+        let disabled = answers(&[("Innodb_redo_log_enabled", "OFF")]);
+        assert!(judge(&answers(MYSQL), &disabled, &[Loss::Commits]).unwrap_err().contains("redo log"));
+    }
+
+    #[test]
+    fn statement_replication_is_refused() {
+        assert!(but(MYSQL, "binlog_format", "STATEMENT", &[]).unwrap_err().contains("binlog_format"));
+        assert!(but(MARIADB, "binlog_format", "STATEMENT", &[]).is_ok(), "without a binary log it means nothing");
+    }
+
+    #[test]
+    fn a_galera_node_is_fit_while_it_is_synced_in_the_primary_component() {
+        let mut variables = answers(MARIADB);
+        variables.0.insert("wsrep_on".to_owned(), "ON".to_owned());
+        assert!(flavor(&variables).1, "its status is asked");
+        let synced = [
+            ("wsrep_cluster_conf_id", "7"),
+            ("wsrep_cluster_status", "Primary"),
+            ("wsrep_local_state_comment", "Synced"),
+            ("wsrep_ready", "ON"),
+        ];
+        assert_eq!(judge(&variables, &answers(&synced), &[]).unwrap().galera.as_deref(), Some("7"));
+        for (at, value) in [(1, "non-Primary"), (2, "Donor/Desynced"), (3, "OFF")] {
+            let mut status = synced;
+            status[at].1 = value;
+            let why = judge(&variables, &answers(&status), &[]).unwrap_err();
+            assert!(why.contains(value), "{why}");
+        }
+        assert!(judge(&variables, &answers(&[]), &[]).is_err());
+    }
+}

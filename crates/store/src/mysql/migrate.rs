@@ -1,0 +1,91 @@
+//! Brings a database to this program's schema.
+//!
+//! These servers commit at every change of a table, so that a step and its marker are two commits. A step that finds its
+//! work done was interrupted between them, and only its marker is written.
+
+use std::collections::BTreeSet;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+use super::fault::sentence;
+use crate::dialect::mysql::{self, Created, Flavor, Keyed};
+use crate::schema::{self, Migration, Step};
+
+/// One program at a time, of those that use this server. The name is of the database, cut to what a name may be.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
+const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
+
+/// What is longer than this is a rebuilding of a large table, and not given up half-way.
+const NO_LIMIT: [(Flavor, &str); 2] =
+    [(Flavor::MariaDb, "SET SESSION max_statement_time = 0"), (Flavor::MySql, "SET SESSION max_execution_time = 0")];
+
+/// Error numbers: a table, a column, an index that is there; a column or an index that is not; a table that is not.
+const TABLE_EXISTS: u16 = 1050;
+const DONE: [u16; 4] = [1060, 1061, 1091, 1051];
+const DUPLICATE: u16 = 1062;
+
+/// Runs what remains.
+pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
+    for (_, sql) in NO_LIMIT.into_iter().filter(|(of, _)| *of == flavor) {
+        conn.query_drop(sql).await.map_err(|error| sentence(&error))?;
+    }
+    let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;
+    if locked.flatten() != Some(1) {
+        return Err("another program is bringing this database to its schema".to_owned());
+    }
+    let ran = steps(conn, flavor, migrations).await;
+    // The end of the connection lets go as well.
+    drop(conn.query_drop(UNLOCK).await);
+    ran
+}
+
+async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
+    let plain = Keyed::default();
+    let markers = mysql::step(schema::MARKERS, &plain, flavor).map_err(|why| why.0.to_owned())?;
+    conn.query_drop(markers).await.map_err(|error| sentence(&error))?;
+    let done: Vec<(i64, i64)> = conn.query(schema::DONE).await.map_err(|error| sentence(&error))?;
+    let done: BTreeSet<_> = done.into_iter().collect();
+    for step in schema::remaining(migrations, &done).map_err(|error| error.to_string())? {
+        tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
+        let of_version = migrations.iter().find(|migration| migration.version == step.version);
+        let keyed = Keyed::of(of_version.map_or(&[], |migration| migration.steps));
+        take(conn, &step, (&keyed, flavor))
+            .await
+            .map_err(|why| format!("schema version {}, step {}: {why}", step.version, step.step))?;
+    }
+    Ok(())
+}
+
+/// One step and its marker: together where the step is a change of rows, and after each other where it is one of a table.
+async fn take(conn: &mut Conn, step: &Step, (keyed, flavor): (&Keyed, Flavor)) -> Result<(), String> {
+    let text = |error: Error| sentence(&error);
+    let sql = mysql::step(step.sql, keyed, flavor).map_err(|why| why.0.to_owned())?;
+    conn.query_drop("START TRANSACTION").await.map_err(text)?;
+    if let Err(error) = conn.query_drop(sql).await
+        && !was_done(conn, step, &error).await?
+    {
+        return Err(text(error));
+    }
+    match conn.exec_drop(schema::MARK, (step.version, step.step)).await {
+        Err(Error::Server(server)) if server.code == DUPLICATE => {}
+        other => other.map_err(text)?,
+    }
+    conn.query_drop("COMMIT").await.map_err(text)
+}
+
+/// Whether a step failed because its work was done before, its marker apart.
+async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, String> {
+    let Error::Server(server) = error else { return Ok(false) };
+    match Created::of(step.sql) {
+        Some(created) if server.code == TABLE_EXISTS => {
+            // A table of somebody else's may have the name.
+            let sql = "SELECT column_name FROM information_schema.columns \
+                       WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
+            let found: Vec<String> = conn.exec(sql, (created.table,)).await.map_err(|error| sentence(&error))?;
+            Ok(created.columns().eq(found.iter().map(String::as_str)))
+        }
+        Some(_) => Ok(false),
+        None => Ok(DONE.contains(&server.code)),
+    }
+}

@@ -1,0 +1,238 @@
+//! A bounded number of connections, all of them to one server at a time.
+//!
+//! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
+//! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use super::connect::{Counted, Link, Node, Refused, Use};
+use super::fitness::Fitness;
+
+/// When no server was fit, the next to ask within this time gets the same answer.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Connections.
+pub(super) struct Pool {
+    nodes: Vec<Node>,
+    size: u32,
+    /// One for each connection that may be in use.
+    places: Arc<Semaphore>,
+    open: Arc<AtomicUsize>,
+    state: Mutex<State>,
+    /// Held by whoever looks for another server.
+    moving: tokio::sync::Mutex<()>,
+}
+
+struct State {
+    active: usize,
+    /// Counts what ended all connections before: an outage, a change of server.
+    era: u64,
+    idle: Vec<Link>,
+    fitness: Fitness,
+    /// How often the server was changed.
+    moves: u64,
+    refused: Option<(Instant, String)>,
+}
+
+/// A connection for one purpose. Closed when dropped, which rolls back what was not committed; [`Lease::keep`] gives it
+/// back.
+pub(super) struct Lease<'a> {
+    pub(super) link: Link,
+    pool: &'a Pool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Lease<'_> {
+    /// Gives the connection back. Only one that has no transaction open and no answer outstanding.
+    pub(super) fn keep(mut self) {
+        self.link.used = true;
+        let Lease { link, pool, _place } = self;
+        let mut state = pool.state();
+        if link.era == state.era && !pool.places.is_closed() {
+            state.idle.push(link);
+        }
+    }
+}
+
+/// The server that is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Active {
+    pub(super) host: String,
+    pub(super) moves: u64,
+    pub(super) fitness: Fitness,
+}
+
+impl Pool {
+    /// Connects to the first of the servers that is fit.
+    pub(super) async fn open(nodes: Vec<Node>, size: u32) -> Result<Pool, Refused> {
+        let open = Arc::new(AtomicUsize::new(0));
+        let mut refusals = Vec::new();
+        for (active, node) in nodes.iter().enumerate() {
+            match node.connect(Use::Reads, 0, Counted::new(&open)).await {
+                Ok((link, fitness)) => {
+                    let state = State { active, era: 0, idle: vec![link], fitness, moves: 0, refused: None };
+                    let places = Arc::new(Semaphore::new(size as usize));
+                    let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
+                    return Ok(Pool { nodes, size, places, open, state, moving });
+                }
+                Err(refused) => refusals.push(refused),
+            }
+        }
+        Err(together(refusals))
+    }
+
+    /// The server that is used.
+    pub(super) fn active(&self) -> Active {
+        let state = self.state();
+        let host = self.nodes[state.active].host.to_string();
+        Active { host, moves: state.moves, fitness: state.fitness.clone() }
+    }
+
+    /// A connection, by `deadline`; otherwise why there is none.
+    pub(super) async fn lease(&self, used_for: Use, deadline: Instant) -> Result<Lease<'_>, String> {
+        loop {
+            let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
+            let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
+            let place = place.map_err(|_| "the database was closed".to_owned())?;
+            let (link, node, era) = self.next(used_for);
+            if let Some(mut link) = link {
+                match timeout_at(deadline, link.turn(used_for)).await {
+                    Ok(Ok(())) => return Ok(Lease { link, pool: self, _place: place }),
+                    // It was idle for too long; the next one tells more.
+                    Ok(Err(_)) => continue,
+                    Err(_) => return Err("the database did not answer in time".to_owned()),
+                }
+            }
+            let connecting = self.nodes[node].connect(used_for, era, Counted::new(&self.open));
+            match timeout_at(deadline, connecting).await {
+                Ok(Ok((link, fitness))) => {
+                    self.note(era, fitness);
+                    return Ok(Lease { link, pool: self, _place: place });
+                }
+                Ok(Err(Refused::Crowded(why))) => return Err(why),
+                Ok(Err(refused)) => {
+                    drop(place);
+                    self.leave(era, refused.why(), deadline).await?;
+                }
+                Err(_) => return Err("the database did not answer in time".to_owned()),
+            }
+        }
+    }
+
+    /// Takes it that the server may have failed: the next to ask connects anew, which tells.
+    pub(super) fn suspect(&self, era: u64) {
+        let idle = {
+            let mut state = self.state();
+            if state.era == era { std::mem::take(&mut state.idle) } else { Vec::new() }
+        };
+        drop(idle);
+    }
+
+    /// Asks the active server whether it is fit, and notes what it says.
+    pub(super) async fn examine(&self, deadline: Instant) -> Result<(), String> {
+        let mut lease = self.lease(Use::Reads, deadline).await?;
+        let (node, era) = { (self.state().active, lease.link.era) };
+        let examined = timeout_at(deadline, self.nodes[node].examine(&mut lease.link.conn)).await;
+        match examined {
+            Ok(Ok(fitness)) => {
+                self.note(era, fitness);
+                lease.keep();
+                Ok(())
+            }
+            Ok(Err(refused)) => {
+                drop(lease);
+                self.suspect(era);
+                Err(refused.why())
+            }
+            Err(_) => Err("the database did not answer in time".to_owned()),
+        }
+    }
+
+    /// Lets nobody in any more, waits until those inside have gone, and closes every connection.
+    pub(super) async fn close(&self, deadline: Instant) {
+        let inside = timeout_at(deadline, self.places.acquire_many(self.size)).await;
+        self.places.close();
+        drop(inside);
+        let idle = std::mem::take(&mut self.state().idle);
+        for link in idle {
+            // It is going either way.
+            drop(timeout_at(deadline, link.conn.disconnect()).await);
+        }
+    }
+
+    /// A connection that waits, one that can be turned, or else where to connect.
+    fn next(&self, used_for: Use) -> (Option<Link>, usize, u64) {
+        let mut state = self.state();
+        let of_its_kind = state.idle.iter().rposition(|link| link.used_for == used_for);
+        let full = self.open.load(Relaxed) >= self.size as usize;
+        let at = of_its_kind.or_else(|| state.idle.len().checked_sub(1).filter(|_| full));
+        (at.map(|at| state.idle.remove(at)), state.active, state.era)
+    }
+
+    fn note(&self, era: u64, fitness: Fitness) {
+        let mut state = self.state();
+        if state.era == era {
+            state.fitness = fitness;
+        }
+    }
+
+    /// Leaves the server of `era`, which refused a connection, for the next that is fit.
+    async fn leave(&self, era: u64, why: String, deadline: Instant) -> Result<(), String> {
+        let late = || format!("{why}; another server was not found in time");
+        let _turn = timeout_at(deadline, self.moving.lock()).await.map_err(|_| late())?;
+        {
+            let state = self.state();
+            if state.era != era {
+                return Ok(());
+            }
+            if let Some((when, why)) = &state.refused
+                && when.elapsed() < PAUSE
+            {
+                return Err(why.clone());
+            }
+        }
+        // Whoever still is at the old server comes to an end there first.
+        let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await;
+        let _everything = everything.map_err(|_| late())?.map_err(|_| "the database was closed".to_owned())?;
+        self.suspect(era);
+        let active = self.state().active;
+        let mut refusals = Vec::new();
+        // From the one after it, itself last: it may be back by then.
+        for at in (1..=self.nodes.len()).map(|step| (active + step) % self.nodes.len()) {
+            match self.nodes[at].connect(Use::Reads, era + 1, Counted::new(&self.open)).await {
+                Ok((link, fitness)) => return Ok(self.enter(at, link, fitness)),
+                Err(refused) => refusals.push(refused),
+            }
+        }
+        let why = together(refusals).why();
+        self.state().refused = Some((Instant::now(), why.clone()));
+        Err(why)
+    }
+
+    fn enter(&self, at: usize, link: Link, fitness: Fitness) {
+        let mut state = self.state();
+        if state.active != at {
+            state.moves += 1;
+            let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);
+            tracing::warn!(%from, %to, "another database server is used from now on");
+        }
+        (state.active, state.era, state.fitness, state.refused) = (at, link.era, fitness, None);
+        state.idle.push(link);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Several refusals as one.
+fn together(refusals: Vec<Refused>) -> Refused {
+    let unfit = refusals.iter().any(|refused| matches!(refused, Refused::Unfit(_)));
+    let why = refusals.into_iter().map(Refused::why).collect::<Vec<_>>().join("; ");
+    if unfit { Refused::Unfit(why) } else { Refused::Unreachable(why) }
+}

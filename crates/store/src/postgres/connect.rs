@@ -1,0 +1,359 @@
+//! From a URL to a server that has let us in.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::lane::Stream;
+use super::tls;
+use crate::remote::{OpenError, Settings};
+
+type Raw = Box<dyn Stream>;
+type Sealed = <MakeRustlsConnect as MakeTlsConnect<Raw>>::Stream;
+
+/// Where servers are, and how we introduce ourselves.
+pub(super) struct Door {
+    config: Config,
+    places: Vec<Place>,
+    tls: MakeRustlsConnect,
+    /// The place that let us in last, which is tried first.
+    last: AtomicUsize,
+    patience: Duration,
+}
+
+/// One of the servers that the URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    host: At,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum At {
+    /// A folder with the server's socket.
+    Folder(PathBuf),
+    /// A name that a certificate has to be for, and the address where it is known.
+    Name(String, Option<IpAddr>),
+}
+
+/// The longest that one place is waited for, so that there is time for the next.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Door {
+    /// Reads the URL and the files for TLS.
+    pub(super) fn new(settings: &Settings) -> Result<Self, OpenError> {
+        let mut config = parse(&settings.url)?;
+        if config.get_application_name().is_none() {
+            config.application_name("portiere");
+        }
+        let places = places(&config)?;
+        let patience = config.get_connect_timeout().copied().unwrap_or(PATIENCE).min(settings.timeout);
+        let tls = tls::connector(&settings.tls)?;
+        Ok(Door { config, places, tls, last: AtomicUsize::new(0), patience })
+    }
+
+    /// The places in the order in which they are tried, by number.
+    pub(super) fn order(&self) -> impl Iterator<Item = usize> {
+        let (first, count) = (self.last.load(Relaxed), self.places.len());
+        (first..first + count).map(move |number| number % count)
+    }
+
+    /// This place let us in, and is what we need.
+    pub(super) fn liked(&self, place: usize) {
+        self.last.store(place, Relaxed);
+    }
+
+    /// A connection to this place that has signed in, and what the server said after it let us in.
+    pub(super) async fn enter(&self, place: usize) -> Result<(Box<dyn Stream>, Vec<u8>), OpenError> {
+        let place = self.places.get(place).ok_or_else(|| OpenError::Settings("no such place".to_owned()))?;
+        let unreachable = |why: String| OpenError::Unreachable(format!("{}: {why}", place.name()));
+        match tokio::time::timeout(self.patience, self.try_enter(place)).await {
+            Ok(entered) => entered.map_err(unreachable),
+            Err(_) => Err(unreachable(format!("no answer within {:?}", self.patience))),
+        }
+    }
+
+    async fn try_enter(&self, place: &Place) -> Result<(Box<dyn Stream>, Vec<u8>), String> {
+        let (mut raw, near) = place.dial().await?;
+        let stream = if self.wants_tls(&place.host, near) {
+            ask_for_tls(&mut raw).await?;
+            let At::Name(name, _) = &place.host else { return Err("a socket in a folder has no TLS".to_owned()) };
+            let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.clone(), name);
+            Carrier::Sealed(Box::new(connect.connect(raw).await.map_err(|error| format!("TLS: {error}"))?))
+        } else {
+            Carrier::Plain(raw)
+        };
+        let wire = Arc::new(Mutex::new(Lendable { stream, inbox: Vec::new(), read: 0 }));
+        let mut config = self.config.clone();
+        // TLS stands already, where there is any: nothing more is to be agreed on.
+        config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+        let signed_in = config.connect_raw(Lent(Arc::clone(&wire)), AsIs).await;
+        drop(signed_in.map_err(|error| sentence(&error))?);
+        let wire = Arc::into_inner(wire).ok_or("the connection is still in use")?;
+        let Lendable { stream, inbox, read } = wire.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((stream.into_stream(), inbox[read..].to_vec()))
+    }
+
+    /// Whether a connection is sealed: always to another machine, unless the URL says `sslmode=disable`.
+    fn wants_tls(&self, host: &At, near: bool) -> bool {
+        match (self.config.get_ssl_mode(), host) {
+            (SslMode::Disable, _) | (_, At::Folder(_)) => false,
+            (SslMode::Prefer, At::Name(..)) => !near,
+            _ => true,
+        }
+    }
+}
+
+/// Reads a URL. The sentence of a failure never has a piece of the URL in it, which might be one of the password.
+fn parse(url: &str) -> Result<Config, OpenError> {
+    let refused = |why: &str| OpenError::Settings(format!("the URL of the database cannot be read: {why}"));
+    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        return Err(refused("it does not begin with postgres://"));
+    }
+    // Whoever is to be believed is always checked, by name: the modes that ask for it are the one that has TLS at all.
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let options: Vec<&str> = query
+        .split('&')
+        .map(|option| match option {
+            "sslmode=verify-full" | "sslmode=verify-ca" => "sslmode=require",
+            "sslmode=allow" => "sslmode=prefer",
+            other => other,
+        })
+        .filter(|option| !option.is_empty())
+        .collect();
+    format!("{place}?{}", options.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        match source.strip_prefix("invalid value for option ") {
+            Some(option) => refused(&format!("the value of {option}")),
+            None => refused("it has an option that is not known, or a letter that has to be percent-encoded"),
+        }
+    })
+}
+
+fn places(config: &Config) -> Result<Vec<Place>, OpenError> {
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    if count == 0 {
+        return Err(OpenError::Settings("the URL of the database names no host".to_owned()));
+    }
+    if ![0, 1, count].contains(&ports.len()) || (!hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len()) {
+        return Err(OpenError::Settings("the URL of the database has not one port for each host".to_owned()));
+    }
+    let place = |at: usize| {
+        let address = addresses.get(at).copied();
+        let host = match (hosts.get(at), address) {
+            (Some(Host::Unix(folder)), _) => At::Folder(folder.clone()),
+            (Some(Host::Tcp(name)), address) => At::Name(name.clone(), address),
+            (None, Some(address)) => At::Name(address.to_string(), Some(address)),
+            (None, None) => return None,
+        };
+        Some(Place { host, port: ports.get(at).or(ports.first()).copied().unwrap_or(5432) })
+    };
+    Ok((0..count).filter_map(place).collect())
+}
+
+impl Place {
+    fn name(&self) -> String {
+        match &self.host {
+            At::Folder(folder) => format!("{} ({})", folder.display(), self.port),
+            At::Name(name, _) => format!("{name}:{}", self.port),
+        }
+    }
+
+    /// Connects, and says whether it is this very machine.
+    async fn dial(&self) -> Result<(Raw, bool), String> {
+        match &self.host {
+            At::Folder(folder) => {
+                let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{}", self.port))).await;
+                socket.map(|socket| (Box::new(socket) as Raw, true)).map_err(|error| error.to_string())
+            }
+            At::Name(name, address) => {
+                let socket = match address {
+                    Some(address) => TcpStream::connect((*address, self.port)).await,
+                    None => TcpStream::connect((name.as_str(), self.port)).await,
+                };
+                let socket = socket.map_err(|error| error.to_string())?;
+                socket.set_nodelay(true).map_err(|error| error.to_string())?;
+                let near = socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+                Ok((Box::new(socket), near))
+            }
+        }
+    }
+}
+
+/// PostgreSQL documentation, "SSL Session Encryption": a request of its own, answered by one letter.
+async fn ask_for_tls(raw: &mut Raw) -> Result<(), String> {
+    let lost = |error: io::Error| error.to_string();
+    raw.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.map_err(lost)?;
+    match raw.read_u8().await.map_err(lost)? {
+        b'S' => Ok(()),
+        _ => Err("the server has no TLS; write sslmode=disable to do without".to_owned()),
+    }
+}
+
+fn sentence(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// What carries the bytes.
+enum Carrier {
+    Plain(Raw),
+    Sealed(Box<Sealed>),
+}
+
+impl Carrier {
+    fn into_stream(self) -> Box<dyn Stream> {
+        match self {
+            Carrier::Plain(raw) => raw,
+            Carrier::Sealed(sealed) => sealed,
+        }
+    }
+
+    fn io(&mut self) -> Pin<&mut dyn Stream> {
+        match self {
+            Carrier::Plain(raw) => Pin::new(raw),
+            Carrier::Sealed(sealed) => Pin::new(sealed),
+        }
+    }
+}
+
+/// A connection that is lent to `tokio_postgres` for signing in, and taken back.
+struct Lendable {
+    stream: Carrier,
+    inbox: Vec<u8>,
+    read: usize,
+}
+
+struct Lent(Arc<Mutex<Lendable>>);
+
+impl Lent {
+    fn hold(&self) -> MutexGuard<'_, Lendable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsyncRead for Lent {
+    /// One byte at a time: whoever reads a message this way has not begun the next when he stops, and nothing of it is
+    /// lost with his buffer.
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut lent = self.hold();
+        let lent = &mut *lent;
+        if lent.read == lent.inbox.len() {
+            let mut chunk = [0; 4096];
+            let mut chunk = ReadBuf::new(&mut chunk);
+            ready!(lent.stream.io().poll_read(context, &mut chunk))?;
+            lent.inbox = chunk.filled().to_vec();
+            lent.read = 0;
+        }
+        let byte = lent.inbox.get(lent.read..=lent.read).unwrap_or_default();
+        into.put_slice(byte);
+        lent.read += byte.len();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Lent {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.hold().stream.io().poll_write(context, bytes)
+    }
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.hold().stream.io().poll_flush(context)
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.hold().stream.io().poll_shutdown(context)
+    }
+}
+
+impl TlsStream for Lent {
+    fn channel_binding(&self) -> ChannelBinding {
+        match &self.hold().stream {
+            Carrier::Plain(_) => ChannelBinding::none(),
+            Carrier::Sealed(sealed) => sealed.channel_binding(),
+        }
+    }
+}
+
+/// Takes a stream as it is.
+struct AsIs;
+
+impl TlsConnect<Lent> for AsIs {
+    type Stream = Lent;
+    type Error = Infallible;
+    type Future = Ready<Result<Lent, Infallible>>;
+    fn connect(self, stream: Lent) -> Self::Future {
+        ready(Ok(stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(url: &str) -> Result<Door, OpenError> {
+        Door::new(&Settings::at(url))
+    }
+
+    #[test]
+    fn a_url_names_servers_in_order() {
+        let found = door("postgres://u:p@a:1,b:2/db?connect_timeout=1").unwrap();
+        let place = |name: &str, port| Place { host: At::Name(name.to_owned(), None), port };
+        assert_eq!(found.places, [place("a", 1), place("b", 2)]);
+        assert_eq!(found.patience, Duration::from_secs(1));
+        found.liked(1);
+        assert_eq!(found.order().collect::<Vec<_>>(), [1, 0]);
+        let found = door("postgresql://u@%2Fvar%2Frun/db").unwrap();
+        assert_eq!(found.places, [Place { host: At::Folder("/var/run".into()), port: 5432 }]);
+    }
+
+    #[test]
+    fn other_machines_have_tls_unless_the_url_says_no() {
+        let named = At::Name("db".to_owned(), None);
+        for (query, near, wanted) in [
+            ("", false, true),
+            ("", true, false),
+            ("sslmode=prefer", false, true),
+            ("sslmode=allow", false, true),
+            ("sslmode=disable", false, false),
+            ("sslmode=require", true, true),
+            ("sslmode=verify-ca", true, true),
+            ("connect_timeout=9&sslmode=verify-full", true, true),
+        ] {
+            let door = door(&format!("postgres://u@db/db?{query}")).unwrap();
+            assert_eq!(door.wants_tls(&named, near), wanted, "{query} {near}");
+            assert!(!door.wants_tls(&At::Folder("/run".into()), true), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_url_that_cannot_be_read_is_not_quoted() {
+        for url in [
+            "mysql://u:hunter2@a/db",
+            "postgres://u:hunter?2=hunter@a/db",
+            "postgres://u:hunter2@a:port/db",
+            "postgres://u:hunter2@a/db?sslmode=hunter2",
+            "postgres://u:hunter2@a,b/db?port=1,2,3",
+            "postgres:///db?user=hunter2",
+        ] {
+            let Err(OpenError::Settings(why)) = door(url) else { panic!("{url}") };
+            assert!(!why.contains("hunter"), "{why}");
+        }
+    }
+}

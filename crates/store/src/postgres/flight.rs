@@ -1,0 +1,252 @@
+//! One flight: what the server's answers to it mean.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::cargo::Role;
+use super::gauge::Gauge;
+use super::lane::{Job, Known};
+use super::wire::{self, Failure, Garbled, Message};
+use crate::dialect::postgres::RAISED;
+use crate::engine::{Broken, Must, Row};
+
+/// What came of a flight.
+pub(super) type Reply = Result<Done, Fault>;
+
+/// A flight that came to its end.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    /// Of reads: the rows of each.
+    pub(super) rows: Vec<Vec<Row>>,
+    /// Of a batch: how many rows each statement touched or found.
+    pub(super) counts: Vec<u64>,
+}
+
+/// A flight that did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Nothing of it stands, because facts have changed.
+    Conflict { at: usize, why: Broken },
+    /// Nothing of it stands.
+    Refused(String),
+    /// Nothing of it stands, and through another connection it might.
+    Unsent(String),
+    /// It may stand or not.
+    Unknown(String),
+}
+
+impl Fault {
+    /// What it was, for people.
+    pub(super) fn sentence(self) -> String {
+        match self {
+            Fault::Conflict { at, why } => format!("statement {at} does not hold ({why:?})"),
+            Fault::Refused(why) | Fault::Unsent(why) | Fault::Unknown(why) => why,
+        }
+    }
+}
+
+/// What becomes of a job when its flight has come to its end.
+pub(super) enum Ended {
+    /// It was answered.
+    Answered {
+        /// Whether something was committed.
+        committed: bool,
+    },
+    /// Nothing of it stands, and it is worth another try.
+    Again(Job),
+    /// It was answered, and the connection is no good any more.
+    Doubt(String),
+}
+
+/// How often a batch is sent again.
+const TRIES: u32 = 10;
+
+pub(super) struct Flight {
+    job: Job,
+    /// When it was put behind the others.
+    pub(super) began: Instant,
+    /// The statement that is answered now.
+    at: usize,
+    /// Statements that it has prepared on the way, not yet confirmed.
+    asked: VecDeque<usize>,
+    /// The columns of the statement that is answered now, if they were asked for.
+    columns: Option<Arc<[u32]>>,
+    done: Done,
+    failed: Option<Failure>,
+    warned: Option<String>,
+    /// How many bytes the connection has to have sent for all of it to be sent.
+    ends: u64,
+}
+
+impl Flight {
+    pub(super) fn new(job: Job, asked: VecDeque<usize>, ends: u64, began: Instant) -> Self {
+        let mut done = Done::default();
+        match job.cargo.role {
+            Role::Read => done.rows.resize_with(job.cargo.steps.len(), Vec::new),
+            Role::Batch => done.counts.reserve(job.cargo.steps.len()),
+        }
+        Flight { job, began, at: 0, asked, columns: None, done, failed: None, warned: None, ends }
+    }
+
+    pub(super) fn is_batch(&self) -> bool {
+        self.job.cargo.role == Role::Batch
+    }
+
+    pub(super) fn gauge(&self) -> &Gauge {
+        self.job.ticket.gauge()
+    }
+
+    /// Whether every statement came to its end: what remains is the commit.
+    fn is_complete(&self) -> bool {
+        self.at == self.job.cargo.steps.len()
+    }
+
+    /// One message of the answer, but for the last.
+    pub(super) fn hear(&mut self, message: Message<'_>, known: &mut [Option<Known>]) -> Result<(), Garbled> {
+        let statement = |at: usize| self.job.cargo.steps.get(at).map(|step| &step.statement);
+        match message {
+            Message::Prepared => {
+                // One without a name was not asked for in this sense.
+                if statement(self.at).is_some_and(|statement| self.asked.front() == Some(&statement.id)) {
+                    self.asked.pop_front();
+                }
+            }
+            Message::Columns(columns) => {
+                let columns: Arc<[u32]> = columns.into();
+                let id = statement(self.at).ok_or(Garbled)?.id;
+                if let Some(Some(known)) = known.get_mut(id) {
+                    known.columns = Some(Arc::clone(&columns));
+                }
+                self.columns = Some(columns);
+            }
+            Message::Row(_) if self.is_batch() => {}
+            Message::Row(row) => {
+                if self.columns.is_none() {
+                    let id = statement(self.at).ok_or(Garbled)?.id;
+                    self.columns = known.get(id).and_then(Option::as_ref).and_then(|known| known.columns.clone());
+                }
+                let row = wire::row(row, self.columns.as_deref().ok_or(Garbled)?)?;
+                self.done.rows.get_mut(self.at).ok_or(Garbled)?.push(row);
+            }
+            Message::Complete(count) => {
+                self.complete(count)?;
+            }
+            // When only the commit remained, the connection's end says nothing about it.
+            Message::Failed(failure) if failure.severity != "ERROR" && self.is_complete() => self.warned = Some(failure.text),
+            Message::Failed(failure) => self.failed = Some(failure),
+            Message::Notice(notice) if notice.severity == "WARNING" => self.warned = Some(notice.text),
+            Message::Notice(_) | Message::Other | Message::Ready { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, count: u64) -> Result<(), Garbled> {
+        let step = self.job.cargo.steps.get(self.at).ok_or(Garbled)?;
+        let count = match step.must {
+            // The wrapped statement answers one row; that it did not raise says what is in it.
+            Must::Touch(count) | Must::Find(count) if step.statement.guarded => count,
+            Must::Touch(must) | Must::Find(must) if must != count => {
+                self.warned = Some(format!("a statement touched {count} rows instead of {must}"));
+                count
+            }
+            _ => count,
+        };
+        if self.is_batch() && self.at >= self.job.cargo.ours {
+            self.done.counts.push(count);
+        }
+        self.columns = None;
+        self.at += 1;
+        Ok(())
+    }
+
+    /// The last message of the answer has come.
+    pub(super) fn finish(self, open: bool, known: &mut [Option<Known>]) -> Ended {
+        // What was left out after a failure was not prepared.
+        for id in &self.asked {
+            known[*id] = None;
+        }
+        if let Some(failure) = &self.failed {
+            return match failure.code.as_str() {
+                // Serialization failure, deadlock.
+                "40001" | "40P01" if self.job.tries < TRIES => Ended::Again(self.job),
+                // A statement that an earlier flight was to prepare, and did not: known as such since that came to its end.
+                "26000" if self.job.tries < TRIES => Ended::Again(self.job),
+                code => {
+                    let doubt = doubtful(code).then(|| failure.text.clone());
+                    let fault = self.fault(failure);
+                    self.answer(Err(fault), doubt)
+                }
+            };
+        }
+        if open || !self.is_complete() {
+            let why = "the answer to a flight is not whole".to_owned();
+            return self.answer(Err(Fault::Unknown(why.clone())), Some(why));
+        }
+        match (&self.warned, self.job.cargo.role) {
+            (Some(why), Role::Batch) => {
+                tracing::warn!(why, "a commit with a warning counts as unknown");
+                let unknown = Fault::Unknown(why.clone());
+                self.answer(Err(unknown), None)
+            }
+            _ => {
+                let committed = self.is_batch();
+                let Flight { job, done, .. } = self;
+                drop(job.ticket);
+                drop(job.reply.send(Ok(done)));
+                Ended::Answered { committed }
+            }
+        }
+    }
+
+    fn answer(self, reply: Reply, doubt: Option<String>) -> Ended {
+        drop(self.job.ticket);
+        drop(self.job.reply.send(reply));
+        doubt.map_or(Ended::Answered { committed: false }, Ended::Doubt)
+    }
+
+    /// The connection was lost after so many bytes.
+    pub(super) fn lost(self, sent: u64, why: &str) {
+        let reply = match (&self.failed, self.job.cargo.role) {
+            (_, Role::Read) => Fault::Unsent(why.to_owned()),
+            (Some(failure), Role::Batch) => self.fault(failure),
+            // Without its end, the server commits nothing.
+            (None, Role::Batch) if sent < self.ends => Fault::Unsent(why.to_owned()),
+            (None, Role::Batch) => Fault::Unknown(self.warned.clone().unwrap_or_else(|| why.to_owned())),
+        };
+        drop(self.job.reply.send(Err(reply)));
+    }
+
+    /// What a failure of the current statement means.
+    fn fault(&self, failure: &Failure) -> Fault {
+        let step = self.job.cargo.steps.get(self.at);
+        let why = match failure.code.as_str() {
+            RAISED if step.is_some_and(|step| step.statement.guarded) => Some(Broken::Guard),
+            "23505" => Some(Broken::Unique),
+            "23503" | "23001" => Some(Broken::Foreign),
+            _ => None,
+        };
+        match (why, self.at.checked_sub(self.job.cargo.ours)) {
+            (Some(why), Some(at)) if self.is_batch() => Fault::Conflict { at, why },
+            _ => Fault::Refused(sentence(failure)),
+        }
+    }
+}
+
+/// What a failure says, for people.
+fn sentence(failure: &Failure) -> String {
+    let Failure { code, text, .. } = failure;
+    match code.as_str() {
+        "42P05" | "26000" => format!(
+            "{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements"
+        ),
+        _ => format!("{text} ({code})"),
+    }
+}
+
+/// Whether a failure says that the connection is not what it was: it reads only, the server goes, or what was prepared is
+/// gone or does not fit the schema any more.
+fn doubtful(code: &str) -> bool {
+    matches!(code, "25006" | "0A000" | "26000" | "42P05") || code.starts_with("57P") || code.starts_with("08")
+}

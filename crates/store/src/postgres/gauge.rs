@@ -1,0 +1,127 @@
+//! How busy connections are, and how it went so far.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What an engine has done since it was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Batches that were answered.
+    pub batches: u64,
+    /// Of these, the ones that were committed.
+    pub committed: u64,
+    /// Times that a batch was sent once more, because the server had picked it as the victim of a deadlock or could not
+    /// serialize it.
+    pub retried: u64,
+    /// Connections that were made, the lost ones included.
+    pub connections: u64,
+    /// Milliseconds from a batch's turn on its connection to its commit, as a moving average.
+    pub commit_ms: f64,
+}
+
+/// Counts what [`Stats`] says.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    batches: AtomicU64,
+    committed: AtomicU64,
+    retried: AtomicU64,
+    pub(super) connections: AtomicU64,
+    commit_ms: AtomicU64,
+}
+
+impl Tally {
+    /// A flight was answered; a batch that was committed took so long.
+    pub(super) fn ended(&self, batch: bool, committed: Option<Duration>) {
+        if !batch {
+            return;
+        }
+        self.batches.fetch_add(1, Relaxed);
+        let Some(took) = committed else { return };
+        // The last twenty or so make the average. Of two at the same moment, one may be left out.
+        let (before, now) = (f64::from_bits(self.commit_ms.load(Relaxed)), took.as_secs_f64() * 1e3);
+        let average = if self.committed.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
+        self.commit_ms.store(average.to_bits(), Relaxed);
+    }
+
+    /// How long to wait before a batch is sent once more, for the so manieth time: longer each time, and not as long for
+    /// one as for its rivals.
+    pub(super) fn pause(&self, tries: u32) -> Duration {
+        let nth = self.retried.fetch_add(1, Relaxed);
+        // Spreads neighbours over the whole range (Knuth's multiplicative hash).
+        let share = nth.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        Duration::from_micros(share % (2000 << tries.min(5)))
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            batches: self.batches.load(Relaxed),
+            committed: self.committed.load(Relaxed),
+            retried: self.retried.load(Relaxed),
+            connections: self.connections.load(Relaxed),
+            commit_ms: f64::from_bits(self.commit_ms.load(Relaxed)),
+        }
+    }
+}
+
+/// How busy one connection is.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    load: AtomicUsize,
+    began: Instant,
+    /// Since when its first flight is under way, in milliseconds after `began`; 0 when there is none.
+    front: AtomicU64,
+}
+
+/// A connection whose first flight is older is avoided: something there takes long.
+const LONG: Duration = Duration::from_millis(50);
+
+impl Gauge {
+    pub(super) fn new() -> Self {
+        Gauge { load: AtomicUsize::new(0), began: Instant::now(), front: AtomicU64::new(0) }
+    }
+
+    /// Since when its first flight is under way.
+    pub(super) fn at(&self, since: Option<Instant>) {
+        let since = since.map_or(0, |at| at.duration_since(self.began).as_millis() as u64 + 1);
+        self.front.store(since, Relaxed);
+    }
+
+    pub(super) fn front(&self, since: Instant) {
+        self.at(Some(since));
+    }
+
+    /// Flights that wait or are under way.
+    pub(super) fn load(&self) -> usize {
+        self.load.load(Relaxed)
+    }
+
+    /// Whether its first flight takes long.
+    pub(super) fn is_slow(&self) -> bool {
+        let since = self.front.load(Relaxed);
+        since > 0 && self.began + Duration::from_millis(since) + LONG < Instant::now()
+    }
+}
+
+/// A place on a connection, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket(Arc<Gauge>);
+
+impl Ticket {
+    pub(super) fn take(gauge: &Arc<Gauge>) -> Self {
+        gauge.load.fetch_add(1, Relaxed);
+        Ticket(Arc::clone(gauge))
+    }
+
+    pub(super) fn gauge(&self) -> &Gauge {
+        &self.0
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Relaxed);
+    }
+}

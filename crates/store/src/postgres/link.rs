@@ -1,0 +1,171 @@
+//! A connection that was found to be what we need, and was told how we want it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::cargo::Cargo;
+use super::flight::{Fault, Reply};
+use super::gauge::{Gauge, Ticket};
+use super::lane::{Job, Lane};
+use super::pool::Pool;
+use super::server::{self, Facts, Identity, Level};
+use crate::engine::{Read, Row, Sql, Value};
+use crate::remote::{OpenError, Statements};
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Reads, each of which has its time.
+    Reads,
+    /// Batches, whose commit nothing may interrupt.
+    Batches,
+    /// Steps of the schema, which may take as long as they like.
+    Schema,
+}
+
+/// A connection, ready to be used.
+pub(super) struct Link {
+    pub(super) lane: Lane,
+    pub(super) jobs: mpsc::UnboundedSender<Job>,
+    /// The server's, where we may know it.
+    pub(super) timeline: Option<u32>,
+}
+
+/// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
+const SESSION: Sql = Sql::fixed(
+    "SELECT set_config('synchronous_commit', ?, false), set_config('lock_timeout', ?, false), \
+     set_config('statement_timeout', ?, false), set_config('default_transaction_isolation', 'read committed', false), \
+     set_config('idle_in_transaction_session_timeout', '0', false), set_config('jit', 'off', false)",
+);
+
+/// Time-outs that not every version has.
+const NEWER: Sql = Sql::fixed(
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('transaction_timeout', 'idle_session_timeout')",
+);
+
+/// The same for one transaction.
+const PRELUDE: Sql = Sql::fixed(
+    "SELECT set_config('synchronous_commit', ?, true), set_config('lock_timeout', ?, true), \
+     set_config('statement_timeout', '0', true)",
+);
+
+/// The longest that a step of the schema may be silent.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Link {
+    /// Tries every server that the URL names until one is what we need.
+    pub(super) async fn make(pool: &Pool, purpose: Purpose) -> Result<Self, OpenError> {
+        let mut worst = None;
+        for place in pool.door.order() {
+            match Link::to(pool, purpose, place).await {
+                Ok(link) => {
+                    pool.door.liked(place);
+                    pool.tally.connections.fetch_add(1, Relaxed);
+                    return Ok(link);
+                }
+                // That one is not what we need says more than that another does not answer.
+                Err(error) if matches!(worst, Some(OpenError::Unfit(_))) => drop(error),
+                Err(error) => worst = Some(error),
+            }
+        }
+        Err(worst.unwrap_or_else(|| OpenError::Settings("the URL of the database names no host".to_owned())))
+    }
+
+    async fn to(pool: &Pool, purpose: Purpose, place: usize) -> Result<Self, OpenError> {
+        let carrier = pool.door.enter(place).await?;
+        let (jobs, queue) = mpsc::unbounded_channel();
+        let patience = if purpose == Purpose::Schema { DAY } else { pool.timeout };
+        let lane = Lane::new(carrier, queue, patience, Arc::clone(&pool.tally));
+        let mut link = Link { lane, jobs, timeline: None };
+        let greeted = tokio::time::timeout(pool.timeout, link.greet(pool, purpose)).await;
+        greeted.unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
+        Ok(link)
+    }
+
+    /// Finds out what the server is, and says how we want it.
+    async fn greet(&mut self, pool: &Pool, purpose: Purpose) -> Result<(), OpenError> {
+        let failed = |fault: Fault| OpenError::Unreachable(fault.sentence());
+        let nonsense = || OpenError::Unfit("the server does not answer as PostgreSQL does".to_owned());
+        let rows = self.read(pool, server::facts()).await.map_err(failed)?;
+        let mut facts = Facts::of(&rows).ok_or_else(nonsense)?;
+        facts.fit(&pool.accepted)?;
+        // Not every role may ask, and not every service lets one.
+        if let Ok(rows) = self.read(pool, server::identity()).await {
+            let identity = Identity::of(&rows).ok_or_else(nonsense)?;
+            self.timeline = Some(identity.timeline);
+            pool.recognize(identity)?;
+        }
+        let level = facts.commit.ours(&pool.accepted);
+        facts.commit = level;
+        let prelude = match pool.mode {
+            Statements::Unnamed => Some(prelude(level, pool.timeout)),
+            Statements::Kept => {
+                self.read(pool, session(level, purpose, pool.timeout)).await.map_err(failed)?;
+                self.read(pool, Read { sql: NEWER, args: vec![] }).await.map_err(failed)?;
+                None
+            }
+        };
+        pool.learn(&facts, prelude);
+        Ok(())
+    }
+
+    /// Asks one thing, with nobody else on the connection.
+    pub(super) async fn read(&mut self, pool: &Pool, read: Read) -> Result<Vec<Row>, Fault> {
+        let cargo = Cargo::reads(&pool.book, &[read]).map_err(Fault::Refused)?;
+        let done = self.send(cargo).await?;
+        Ok(done.rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// Sends one flight, with nobody else on the connection.
+    pub(super) async fn send(&mut self, cargo: Cargo) -> Reply {
+        let (reply, answer) = oneshot::channel();
+        let ticket = Ticket::take(&Arc::new(Gauge::new()));
+        let job = Job { cargo: Arc::new(cargo), reply, ticket, tries: 0, handed: Instant::now() };
+        let lost = || Fault::Unsent("the connection was lost".to_owned());
+        self.jobs.send(job).map_err(|_| lost())?;
+        match drive(&mut self.lane, answer).await {
+            Some(Ok(reply)) => reply,
+            Some(Err(_)) | None => Err(lost()),
+        }
+    }
+}
+
+/// Lets a connection work while somebody waits for an answer through it.
+async fn drive<T>(lane: &mut Lane, answer: oneshot::Receiver<T>) -> Option<Result<T, oneshot::error::RecvError>> {
+    match select(answer, pin!(lane)).await {
+        Either::Left((answer, _)) => Some(answer),
+        // It has answered before it ended.
+        Either::Right((_, mut answer)) => answer.try_recv().ok().map(Ok),
+    }
+}
+
+/// How a session has to be.
+fn session(level: Level, purpose: Purpose, timeout: Duration) -> Read {
+    let (lock, statement) = match purpose {
+        Purpose::Reads => (lock_timeout(timeout), millis(timeout * 3 / 4)),
+        Purpose::Batches => (lock_timeout(timeout), "0".to_owned()),
+        Purpose::Schema => ("0".to_owned(), "0".to_owned()),
+    };
+    let args = vec![Value::Text(level.name().to_owned()), Value::Text(lock), Value::Text(statement)];
+    Read { sql: SESSION, args }
+}
+
+fn prelude(level: Level, timeout: Duration) -> Read {
+    Read { sql: PRELUDE, args: vec![Value::Text(level.name().to_owned()), Value::Text(lock_timeout(timeout))] }
+}
+
+/// How long a batch waits for a row: not so long that all who wait behind it are given up.
+fn lock_timeout(timeout: Duration) -> String {
+    millis(timeout / 4)
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{}ms", duration.as_millis().max(1))
+}

@@ -1,0 +1,322 @@
+//! The connections: which one a flight takes, and how lost ones are replaced.
+
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::cargo::{Book, Cargo, Role};
+use super::connect::Door;
+use super::flight::{Fault, Reply};
+use super::gauge::{Gauge, Tally, Ticket};
+use super::lane::Job;
+use super::link::{Link, Purpose};
+use super::server::{Facts, Identity};
+use crate::engine::{Durability, Read};
+use crate::remote::{Loss, OpenError, Settings, Statements};
+
+/// All connections to one database, and what is known of it.
+pub(super) struct Pool {
+    pub(super) door: Door,
+    pub(super) book: Book,
+    pub(super) tally: Arc<Tally>,
+    pub(super) timeout: Duration,
+    pub(super) mode: Statements,
+    pub(super) accepted: Vec<Loss>,
+    /// Those for reads first, then those for batches: a batch that waits for a row holds up no read.
+    slots: Vec<Slot>,
+    reads: usize,
+    /// Counts connections that were made, for who waits for one.
+    ups: watch::Sender<u64>,
+    /// The highest timeline that any connection has seen: one on a lower is another's past.
+    pub(super) timeline: watch::Sender<u32>,
+    seen: Mutex<Seen>,
+    closing: AtomicBool,
+}
+
+/// What is known of the server.
+#[derive(Default)]
+struct Seen {
+    identity: Option<Identity>,
+    durability: Option<Durability>,
+    /// What a batch says first when no session can be counted on.
+    prelude: Option<Arc<Read>>,
+    /// Why the last attempt to connect failed, unless one succeeded since.
+    trouble: Option<String>,
+}
+
+/// The place of one connection.
+struct Slot {
+    gauge: Arc<Gauge>,
+    jobs: Mutex<Option<mpsc::UnboundedSender<Job>>>,
+    /// Somebody wants it now.
+    wanted: Notify,
+}
+
+/// The most that wait for one connection, or are under way on it.
+const QUEUE: usize = 1024;
+
+/// How long a request waits for a connection that was lost and not found missing yet.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The shortest and the longest pause between attempts to connect.
+const PAUSES: Range<Duration> = Duration::from_millis(50)..Duration::from_secs(2);
+
+/// How often a connection at rest is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How often a flight that was lost before anything could come of it is sent through another connection.
+const DETOURS: u32 = 2;
+
+impl Pool {
+    pub(super) fn new(settings: &Settings) -> Result<Self, OpenError> {
+        let count = settings.connections.get();
+        let slot = |_| Slot { gauge: Arc::new(Gauge::new()), jobs: Mutex::new(None), wanted: Notify::new() };
+        Ok(Pool {
+            door: Door::new(settings)?,
+            book: Book::new(settings.statements),
+            tally: Arc::new(Tally::default()),
+            timeout: settings.timeout,
+            mode: settings.statements,
+            accepted: settings.accepted.clone(),
+            slots: (0..count).map(slot).collect(),
+            reads: (count / 3).max(1),
+            ups: watch::Sender::new(0),
+            timeline: watch::Sender::new(0),
+            seen: Mutex::default(),
+            closing: AtomicBool::new(false),
+        })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What each connection is for.
+    pub(super) fn purposes(&self) -> impl Iterator<Item = Purpose> {
+        let reads = self.reads;
+        (0..self.slots.len()).map(move |at| if at < reads { Purpose::Reads } else { Purpose::Batches })
+    }
+
+    /// What a batch says first.
+    pub(super) fn prelude(&self) -> Option<Arc<Read>> {
+        self.seen().prelude.clone()
+    }
+
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.seen().identity.clone()
+    }
+
+    /// What an acknowledgement was worth when the server was last asked.
+    pub(super) fn durability(&self) -> Durability {
+        self.seen().durability.unwrap_or(Durability::DurableNode)
+    }
+
+    /// Remembers what a server said of itself.
+    pub(super) fn learn(&self, facts: &Facts, prelude: Option<Read>) {
+        let durability = facts.durability(facts.commit);
+        let mut seen = self.seen();
+        if let Some(prelude) = prelude {
+            seen.prelude = Some(Arc::new(prelude));
+        }
+        if seen.durability.replace(durability) != Some(durability) {
+            tracing::info!(?durability, "what an acknowledgement of the database is worth");
+        }
+    }
+
+    /// Remembers which server it was, unless a later one of the same cluster is known.
+    pub(super) fn recognize(&self, identity: Identity) -> Result<(), OpenError> {
+        let mut seen = self.seen();
+        if let Some(known) = &seen.identity {
+            if known.system == identity.system && identity.timeline < known.timeline {
+                return Err(OpenError::Unfit("the server was replaced by another that was promoted since".to_owned()));
+            }
+            if known.system != identity.system {
+                tracing::warn!(was = known.system, now = identity.system, "another database cluster answers");
+                self.timeline.send_replace(0);
+            }
+        }
+        self.timeline.send_if_modified(|highest| {
+            let higher = identity.timeline > *highest;
+            *highest = identity.timeline.max(*highest);
+            higher
+        });
+        seen.identity = Some(identity);
+        Ok(())
+    }
+
+    /// Sends a flight, over another connection where one is lost before anything could come of it.
+    pub(super) async fn send(&self, cargo: Arc<Cargo>) -> Reply {
+        let mut detours = 0;
+        loop {
+            let answer = match self.submit(&cargo) {
+                Ok(answer) => answer,
+                Err(why) => self.wait(&cargo, why).await?,
+            };
+            match answer.await {
+                Ok(Err(Fault::Unsent(_))) if detours < DETOURS => detours += 1,
+                Ok(reply) => return reply,
+                Err(_) => return Err(Fault::Unknown("the engine was stopped".to_owned())),
+            }
+        }
+    }
+
+    /// Hands a flight to the connection that has least to do.
+    fn submit(&self, cargo: &Arc<Cargo>) -> Result<oneshot::Receiver<Reply>, String> {
+        let (own, others) = match cargo.role {
+            Role::Read => self.slots.split_at(self.reads),
+            Role::Batch => {
+                let (reads, batches) = self.slots.split_at(self.reads);
+                (batches, reads)
+            }
+        };
+        let (reply, answer) = oneshot::channel();
+        let mut reply = Some(reply);
+        let mut why = "there is no connection to the database".to_owned();
+        for slots in [own, others] {
+            let mut order: Vec<&Slot> = slots.iter().filter(|slot| slot.is_up()).collect();
+            order.sort_by_cached_key(|slot| (slot.gauge.is_slow(), slot.gauge.load()));
+            for slot in order {
+                if slot.gauge.load() >= QUEUE {
+                    why = "too many wait for the database".to_owned();
+                    continue;
+                }
+                let Some(to) = reply.take() else { return Ok(answer) };
+                match slot.hand(cargo, to) {
+                    None => return Ok(answer),
+                    Some(back) => reply = Some(back),
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Waits a moment for a connection where none was found missing yet.
+    async fn wait(&self, cargo: &Arc<Cargo>, why: String) -> Result<oneshot::Receiver<Reply>, Fault> {
+        let until = Instant::now() + GRACE;
+        let mut ups = self.ups.subscribe();
+        let mut why = why;
+        loop {
+            self.slots.iter().for_each(|slot| slot.wanted.notify_one());
+            if let Some(trouble) = &self.seen().trouble {
+                return Err(Fault::Refused(trouble.clone()));
+            }
+            let up = tokio::time::timeout_at(until, ups.changed()).await;
+            match (self.submit(cargo), up) {
+                (Ok(answer), _) => return Ok(answer),
+                (Err(still), Ok(Ok(()))) => why = still,
+                (Err(still), _) => return Err(Fault::Refused(still)),
+            }
+            if self.closing.load(Relaxed) {
+                return Err(Fault::Refused(why));
+            }
+        }
+    }
+
+    /// Lets nobody in any more; what is under way comes to its end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Relaxed);
+        for slot in &self.slots {
+            drop(slot.lock().take());
+            slot.wanted.notify_one();
+        }
+    }
+
+    /// Keeps one connection for as long as the engine is open.
+    pub(super) async fn keep(self: Arc<Self>, at: usize, purpose: Purpose, first: Link) {
+        let Some(slot) = self.slots.get(at) else { return };
+        let mut link = Some(first);
+        let mut pause = PAUSES.start;
+        loop {
+            let made = match link.take() {
+                Some(link) => Ok(link),
+                None => Link::make(&self, purpose).await,
+            };
+            match made {
+                Ok(link) => {
+                    pause = PAUSES.start;
+                    if let Some(why) = self.serve(slot, link).await {
+                        tracing::warn!(why, "a connection to the database was lost");
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the database cannot be reached");
+                    self.seen().trouble = Some(error.to_string());
+                    // Not at once, however much somebody wants it.
+                    sleep(PAUSES.start).await;
+                    drop(timeout(pause, slot.wanted.notified()).await);
+                    pause = (pause * 2).min(PAUSES.end);
+                }
+            }
+            if self.closing.load(Relaxed) {
+                return;
+            }
+        }
+    }
+
+    /// Serves through one connection until it is lost, and answers why.
+    async fn serve(&self, slot: &Slot, link: Link) -> Option<String> {
+        let Link { mut lane, jobs, timeline } = link;
+        if self.closing.load(Relaxed) {
+            return None;
+        }
+        self.seen().trouble = None;
+        *slot.lock() = Some(jobs);
+        self.ups.send_modify(|count| *count += 1);
+        let mut timelines = self.timeline.subscribe();
+        let replaced = pin!(timelines.wait_for(|highest| timeline.is_some_and(|own| own < *highest)));
+        let changed = select(replaced, pin!(self.look_after(slot)));
+        let why = match select(&mut lane, changed).await {
+            Either::Left((why, _)) => why,
+            Either::Right((Either::Left(_), _)) => "another server was promoted".to_owned(),
+            Either::Right((Either::Right((why, _)), _)) => why,
+        };
+        drop(slot.lock().take());
+        lane.end(&why);
+        slot.gauge.at(None);
+        (!self.closing.load(Relaxed)).then_some(why)
+    }
+
+    /// Looks at a connection now and then, and answers what is wrong with it.
+    async fn look_after(&self, slot: &Slot) -> String {
+        let read = [super::server::recovers()];
+        loop {
+            sleep(LOOK).await;
+            let Ok(cargo) = Cargo::reads(&self.book, &read) else { continue };
+            let (reply, answer) = oneshot::channel();
+            if slot.hand(&Arc::new(cargo), reply).is_some() {
+                continue;
+            }
+            match answer.await {
+                Ok(Ok(done)) if done.rows == [[[crate::engine::Value::Int(0)]]] => {}
+                Ok(Ok(_)) => return "the server has become a standby".to_owned(),
+                // If it is lost, the connection says so itself.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_up(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Hands a flight over, or gives back who waits for its answer.
+    fn hand(&self, cargo: &Arc<Cargo>, reply: oneshot::Sender<Reply>) -> Option<oneshot::Sender<Reply>> {
+        let jobs = self.lock();
+        let Some(sender) = jobs.as_ref() else { return Some(reply) };
+        let ticket = Ticket::take(&self.gauge);
+        let job = Job { cargo: Arc::clone(cargo), reply, ticket, tries: 0, handed: Instant::now() };
+        sender.send(job).err().map(|back| back.0.reply)
+    }
+}

@@ -1,0 +1,45 @@
+//! Jobs that one node does for all, for as long as its lease runs.
+
+use super::row::one;
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::RealmId;
+use rules::time::Time;
+
+/// Who has a job, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The node.
+    pub node: String,
+    /// The end, unless it is renewed.
+    pub until: Time,
+}
+
+/// The lease of a job, if it was ever taken.
+pub struct Of<'a>(pub &'a str);
+
+impl Question for Of<'_> {
+    type Fact = Option<Lease>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT node, until FROM leases WHERE realm = ? AND job = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some(Lease { node: row.text()?, until: row.time()? }))
+    }
+}
+
+/// Takes or renews a lease, unless another node changed it since it was `seen`.
+pub fn take(realm: &RealmId, job: &str, seen: Option<&Lease>, next: &Lease) -> Write {
+    let Some(seen) = seen else {
+        let sql = "INSERT INTO leases (realm, job, node, until) VALUES (?, ?, ?, ?)";
+        return write(sql, values![realm, job, next.node.as_str(), next.until], Must::Touch(1));
+    };
+    let sql = "UPDATE leases SET node = ?, until = ? WHERE realm = ? AND job = ? AND node = ? AND until = ?";
+    let row = values![next.node.as_str(), next.until, realm, job, seen.node.as_str(), seen.until];
+    write(sql, row, Must::Touch(1))
+}
+
+/// Gives a lease back, so that another node need not wait for its end.
+pub fn give_back(realm: &RealmId, job: &str, node: &str) -> Write {
+    write("DELETE FROM leases WHERE realm = ? AND job = ? AND node = ?", values![realm, job, node], Must::Any)
+}
