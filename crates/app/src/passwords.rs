@@ -4,7 +4,7 @@ use crate::admin::Refused;
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
-use hasher::{KeyCheck, KeysError, Stored, Work};
+use hasher::{KeyCheck, KeysError, Role, Stored, Work};
 use rules::Decision;
 use rules::decision::Change;
 use rules::login::password::Password;
@@ -88,7 +88,7 @@ impl App {
                 Err(KeysError::Missing(..)) => self.do_without(name, &check).await?,
                 Err(_) => {
                     let why = format!("{name} is another secret than the one that passwords were hashed with");
-                    return Err(Fault::Broken(format!("hash.peppers: {why}; put its file back")));
+                    return Err(Fault::Broken(format!("{}: {why}; put its file back", option(&check))));
                 }
             }
         }
@@ -106,7 +106,7 @@ impl App {
         let needed = self.hashes_with(&check.parameter()).await?;
         if needed > 0 {
             let why = format!("{name} is not configured, and {needed} accounts have passwords hashed with it");
-            return Err(Fault::Broken(format!("hash.peppers: {why}")));
+            return Err(Fault::Broken(format!("{}: {why}", option(check))));
         }
         self.engine.commit(vec![forget(&self.realm.id, name)]).await?;
         tracing::info!(name, "no password hash needs this secret any more");
@@ -218,6 +218,14 @@ impl App {
             })
             .await?;
         Ok(kept.map_or_else(|other| other, Some))
+    }
+}
+
+/// Where a secret is configured.
+fn option(check: &KeyCheck) -> &'static str {
+    match check.role() {
+        Role::Import => "hash.import_keys",
+        Role::Pepper | Role::Binding => "hash.peppers",
     }
 }
 

@@ -83,9 +83,9 @@ impl Kernel for Native {
 
 fn together(cost: u32, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
     let jobs: Vec<bcrypt::Job> = inputs.iter().map(Input::bcrypt).collect::<Option<_>>().ok_or(Fault)?;
-    let mut tags = vec![[0; bcrypt::TAG_BYTES]; jobs.len()];
+    let mut tags = Zeroizing::new(vec![[0; bcrypt::TAG_BYTES]; jobs.len()]);
     bcrypt::crypt(cost, &jobs, &mut tags);
-    Ok(tags.into_iter().map(|tag| Zeroizing::new(tag.to_vec())).collect())
+    Ok(tags.iter().map(|tag| Zeroizing::new(tag.to_vec())).collect())
 }
 
 impl Input {

@@ -124,7 +124,9 @@ pub(crate) fn table(sql: &str) -> Option<&str> {
 /// Whether a statement inserts exactly one row, or fails.
 fn inserts_one(sql: &str) -> bool {
     let values = sql.split_once("VALUES").map(|(_, values)| values);
-    verb(sql) == Verb::Insert && values.is_some_and(|values| values.matches('(').count() == 1) && !sql.contains("ON CONFLICT")
+    verb(sql) == Verb::Insert
+        && values.is_some_and(|values| values.matches('(').count() == 1)
+        && !sql.contains("ON CONFLICT")
 }
 
 /// The text with `$1`, `$2` and so on for each `?`, and how many there are. A type is said where the server cannot know
@@ -185,8 +187,14 @@ mod tests {
     #[test]
     fn placeholders_are_numbered_outside_of_strings() {
         let numbered = |sql| translate(sql, Form::Read);
-        assert_eq!(numbered("SELECT a FROM t WHERE b = ? AND c = ?"), ("SELECT a FROM t WHERE b = $1 AND c = $2".into(), 2));
-        assert_eq!(numbered("SELECT '?', 'it''s ?' FROM t LIMIT ?"), ("SELECT '?', 'it''s ?' FROM t LIMIT $1".into(), 1));
+        assert_eq!(
+            numbered("SELECT a FROM t WHERE b = ? AND c = ?"),
+            ("SELECT a FROM t WHERE b = $1 AND c = $2".into(), 2)
+        );
+        assert_eq!(
+            numbered("SELECT '?', 'it''s ?' FROM t LIMIT ?"),
+            ("SELECT '?', 'it''s ?' FROM t LIMIT $1".into(), 1)
+        );
         assert_eq!(numbered("SELECT 1"), ("SELECT 1".into(), 0));
     }
 

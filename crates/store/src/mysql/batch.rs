@@ -13,7 +13,7 @@ use super::fault::{Fault, not_committed, sentence};
 use super::pool::Lease;
 use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
-use crate::dialect::mysql::Kind;
+use crate::dialect::mysql::{Kind, TOUCHED_NOTHING};
 use crate::engine::{Broken, CommitError, Must, Write};
 
 /// How often a batch is begun that loses against others.
@@ -136,8 +136,6 @@ impl Batch {
         for (at, line) in self.0.iter().enumerate() {
             let count = match run(link, line).await {
                 Ok(count) => count,
-                // The row was there already: a failed statement leaves the transaction standing.
-                Err(Fault::Key(Broken::Unique)) if line.saying.kind == (Kind::Insert { if_absent: true }) => 0,
                 Err(Fault::Key(why)) => return Err(Ended::Conflict(at, why)),
                 Err(fault) => return Err(Ended::Failed(at, fault)),
             };
@@ -161,7 +159,9 @@ async fn run(link: &mut Link, line: &Line) -> Result<u64, Fault> {
             return Ok(link.conn.exec::<Row, _, _>(&statement, values).await?.len() as u64);
         }
         link.conn.exec_drop(&statement, values).await?;
-        Ok(link.conn.affected_rows())
+        let was_there = link.conn.last_insert_id() == Some(TOUCHED_NOTHING);
+        let skipped = line.saying.kind == (Kind::Insert { if_absent: true }) && was_there;
+        Ok(if skipped { 0 } else { link.conn.affected_rows() })
     };
     run.await.map_err(|error| Fault::of(&error))
 }

@@ -186,7 +186,8 @@ impl Node {
     pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
         let lost = |error: Error| Refused::Unreachable(format!("{}: {}", self.host, sentence(&error)));
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
-        let status = if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
+        let status =
+            if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
         fitness::judge(&variables, &Answers::of(status), &self.accepted)
             .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))
     }
@@ -228,10 +229,7 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
     let identity = tls.identity.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
     // One program, one provider; it is no matter who came first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    Ok(SslOpts::default()
-        .with_disable_built_in_roots(true)
-        .with_root_certs(authorities)
-        .with_client_identity(identity))
+    Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(authorities).with_client_identity(identity))
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {

@@ -150,7 +150,9 @@ fn places(config: &Config) -> Result<Vec<Place>, OpenError> {
     if count == 0 {
         return Err(OpenError::Settings("the URL of the database names no host".to_owned()));
     }
-    if ![0, 1, count].contains(&ports.len()) || (!hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len()) {
+    if ![0, 1, count].contains(&ports.len())
+        || (!hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len())
+    {
         return Err(OpenError::Settings("the URL of the database has not one port for each host".to_owned()));
     }
     let place = |at: usize| {

@@ -134,7 +134,9 @@ impl Flight {
                 self.complete(count)?;
             }
             // When only the commit remained, the connection's end says nothing about it.
-            Message::Failed(failure) if failure.severity != "ERROR" && self.is_complete() => self.warned = Some(failure.text),
+            Message::Failed(failure) if failure.severity != "ERROR" && self.is_complete() => {
+                self.warned = Some(failure.text)
+            }
             Message::Failed(failure) => self.failed = Some(failure),
             Message::Notice(notice) if notice.severity == "WARNING" => self.warned = Some(notice.text),
             Message::Notice(_) | Message::Other | Message::Ready { .. } => {}
@@ -238,9 +240,9 @@ impl Flight {
 fn sentence(failure: &Failure) -> String {
     let Failure { code, text, .. } = failure;
     match code.as_str() {
-        "42P05" | "26000" => format!(
-            "{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements"
-        ),
+        "42P05" | "26000" => {
+            format!("{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements")
+        }
         _ => format!("{text} ({code})"),
     }
 }

@@ -1,6 +1,5 @@
 //! A connection that was found to be what we need, and was told how we want it.
 
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,7 +84,8 @@ impl Link {
         let lane = Lane::new(carrier, queue, patience, Arc::clone(&pool.tally));
         let mut link = Link { lane, jobs, timeline: None };
         let greeted = tokio::time::timeout(pool.timeout, link.greet(pool, purpose)).await;
-        greeted.unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
+        greeted
+            .unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
         Ok(link)
     }
 

@@ -13,7 +13,8 @@ use crate::engine::{Broken, Read, Sql, Unavailable, Value};
 use crate::schema::{self, Migration, Step};
 
 /// Nothing interrupts who waits for the lock.
-const PATIENT: Sql = Sql::fixed("SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)");
+const PATIENT: Sql =
+    Sql::fixed("SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)");
 
 /// The number of our lock: `portiere` in ASCII.
 const LOCK: Sql = Sql::fixed("SELECT pg_advisory_xact_lock(8102098814193724005)");

@@ -26,7 +26,7 @@ pub use gauge::Stats;
 pub use server::Identity;
 
 use crate::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings};
+use crate::remote::{OpenError, Settings, Statements};
 use crate::schema::Migration;
 use cargo::Cargo;
 use flight::Fault;
@@ -69,8 +69,14 @@ impl Postgres {
     async fn facts(&self) -> Result<Facts, Fault> {
         let cargo = Cargo::reads(&self.pool.book, &[server::facts()]).map_err(Fault::Refused)?;
         let rows = self.pool.send(Arc::new(cargo)).await?.rows;
-        let facts = rows.first().and_then(|rows| Facts::of(rows));
-        facts.ok_or_else(|| Fault::Refused("the server does not answer as PostgreSQL does".to_owned()))
+        let Some(mut facts) = rows.first().and_then(|rows| Facts::of(rows)) else {
+            return Err(Fault::Refused("the server does not answer as PostgreSQL does".to_owned()));
+        };
+        if self.pool.mode == Statements::Unnamed {
+            // The session says what the server's setting is; batches say theirs.
+            facts.commit = facts.commit.ours(&self.pool.accepted);
+        }
+        Ok(facts)
     }
 }
 
@@ -94,8 +100,7 @@ impl Engine for Postgres {
                 return Ok(Vec::new());
             }
             let prelude = self.pool.prelude();
-            let cargo =
-                Cargo::batch(&self.pool.book, prelude.as_deref(), &writes).map_err(CommitError::Unavailable)?;
+            let cargo = Cargo::batch(&self.pool.book, prelude.as_deref(), &writes).map_err(CommitError::Unavailable)?;
             drop(writes);
             match self.pool.send(Arc::new(cargo)).await {
                 Ok(done) => Ok(done.counts),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::cargo::{Book, Cargo, Role};
 use super::connect::Door;
@@ -175,45 +175,39 @@ impl Pool {
                 (batches, reads)
             }
         };
-        let (reply, answer) = oneshot::channel();
-        let mut reply = Some(reply);
-        let mut why = "there is no connection to the database".to_owned();
+        let (mut reply, answer) = oneshot::channel();
         for slots in [own, others] {
-            let mut order: Vec<&Slot> = slots.iter().filter(|slot| slot.is_up()).collect();
-            order.sort_by_cached_key(|slot| (slot.gauge.is_slow(), slot.gauge.load()));
-            for slot in order {
+            let up = || slots.iter().filter(|slot| slot.is_up());
+            while let Some(slot) = up().min_by_key(|slot| (slot.gauge.is_slow(), slot.gauge.load())) {
                 if slot.gauge.load() >= QUEUE {
-                    why = "too many wait for the database".to_owned();
-                    continue;
+                    return Err("too many wait for the database".to_owned());
                 }
-                let Some(to) = reply.take() else { return Ok(answer) };
-                match slot.hand(cargo, to) {
+                match slot.hand(cargo, reply) {
                     None => return Ok(answer),
-                    Some(back) => reply = Some(back),
+                    Some(back) => reply = back,
                 }
             }
         }
-        Err(why)
+        Err("there is no connection to the database".to_owned())
     }
 
     /// Waits a moment for a connection where none was found missing yet.
     async fn wait(&self, cargo: &Arc<Cargo>, why: String) -> Result<oneshot::Receiver<Reply>, Fault> {
         let until = Instant::now() + GRACE;
         let mut ups = self.ups.subscribe();
-        let mut why = why;
         loop {
             self.slots.iter().for_each(|slot| slot.wanted.notify_one());
             if let Some(trouble) = &self.seen().trouble {
                 return Err(Fault::Refused(trouble.clone()));
             }
-            let up = tokio::time::timeout_at(until, ups.changed()).await;
+            if self.closing.load(Relaxed) || self.slots.iter().any(Slot::is_up) {
+                return Err(Fault::Refused(why));
+            }
+            let up = timeout_at(until, ups.changed()).await;
             match (self.submit(cargo), up) {
                 (Ok(answer), _) => return Ok(answer),
-                (Err(still), Ok(Ok(()))) => why = still,
+                (Err(_), Ok(Ok(()))) => {}
                 (Err(still), _) => return Err(Fault::Refused(still)),
-            }
-            if self.closing.load(Relaxed) {
-                return Err(Fault::Refused(why));
             }
         }
     }
@@ -270,7 +264,8 @@ impl Pool {
         self.ups.send_modify(|count| *count += 1);
         let mut timelines = self.timeline.subscribe();
         let replaced = pin!(timelines.wait_for(|highest| timeline.is_some_and(|own| own < *highest)));
-        let changed = select(replaced, pin!(self.look_after(slot)));
+        let looked = pin!(self.look_after(slot));
+        let changed = select(replaced, looked);
         let why = match select(&mut lane, changed).await {
             Either::Left((why, _)) => why,
             Either::Right((Either::Left(_), _)) => "another server was promoted".to_owned(),
@@ -313,10 +308,13 @@ impl Slot {
 
     /// Hands a flight over, or gives back who waits for its answer.
     fn hand(&self, cargo: &Arc<Cargo>, reply: oneshot::Sender<Reply>) -> Option<oneshot::Sender<Reply>> {
-        let jobs = self.lock();
+        let mut jobs = self.lock();
         let Some(sender) = jobs.as_ref() else { return Some(reply) };
         let ticket = Ticket::take(&self.gauge);
         let job = Job { cargo: Arc::clone(cargo), reply, ticket, tries: 0, handed: Instant::now() };
-        sender.send(job).err().map(|back| back.0.reply)
+        let back = sender.send(job).err()?.0;
+        // It has ended, and is not taken for one that works any more.
+        *jobs = None;
+        Some(back.reply)
     }
 }

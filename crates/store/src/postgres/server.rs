@@ -141,7 +141,9 @@ impl Facts {
             return refused(format!("the database has the encoding {}, and has to have UTF8", self.encoding));
         }
         if self.read_only {
-            return refused("the server only reads: it is a standby, or its default_transaction_read_only is on".to_owned());
+            return refused(
+                "the server only reads: it is a standby, or its default_transaction_read_only is on".to_owned(),
+            );
         }
         for (setting, on) in [("fsync", self.fsync), ("full_page_writes", self.full_page_writes)] {
             if !on && !accepted.contains(&Loss::Database) {
@@ -162,7 +164,11 @@ impl Facts {
         if self.standbys && self.in_sync == 0 && self.hidden > 0 {
             tracing::warn!("whether a standby is in sync is hidden from this role: grant it pg_monitor");
         }
-        if self.standbys && self.in_sync > 0 && level >= Level::On { Durability::ZeroLoss } else { Durability::DurableNode }
+        if self.standbys && self.in_sync > 0 && level >= Level::On {
+            Durability::ZeroLoss
+        } else {
+            Durability::DurableNode
+        }
     }
 }
 

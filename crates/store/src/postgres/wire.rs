@@ -35,7 +35,11 @@ pub(super) struct Garbled;
 pub(super) struct TooLong;
 
 /// Writes one message: its letter, its length, its body.
-fn message(out: &mut Vec<u8>, letter: u8, body: impl FnOnce(&mut Vec<u8>) -> Result<(), TooLong>) -> Result<(), TooLong> {
+fn message(
+    out: &mut Vec<u8>,
+    letter: u8,
+    body: impl FnOnce(&mut Vec<u8>) -> Result<(), TooLong>,
+) -> Result<(), TooLong> {
     out.push(letter);
     let begin = out.len();
     out.extend([0; 4]);
@@ -247,7 +251,9 @@ fn value(kind: u32, bytes: &[u8]) -> Result<Value, Garbled> {
         oid::INT4 => Value::Int(i32::from_be_bytes(bytes.try_into().map_err(fixed(Garbled))?).into()),
         oid::INT2 => Value::Int(i16::from_be_bytes(bytes.try_into().map_err(fixed(Garbled))?).into()),
         oid::BOOL => Value::Int((bytes == [1]).into()),
-        oid::TEXT | oid::VARCHAR | oid::NAME => Value::Text(std::str::from_utf8(bytes).map_err(|_| Garbled)?.to_owned()),
+        oid::TEXT | oid::VARCHAR | oid::NAME => {
+            Value::Text(std::str::from_utf8(bytes).map_err(|_| Garbled)?.to_owned())
+        }
         oid::BYTEA => Value::Blob(bytes.to_vec()),
         _ => return Err(Garbled),
     })
@@ -281,7 +287,9 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_garbled() {
-        for bytes in [b"?\0\0\0\x04".as_slice(), b"Z\0\0\0\x03", b"Z\xff\xff\xff\xff", b"T\0\0\0\x06\0\x01", b"E\0\0\0\x04"] {
+        for bytes in
+            [b"?\0\0\0\x04".as_slice(), b"Z\0\0\0\x03", b"Z\xff\xff\xff\xff", b"T\0\0\0\x06\0\x01", b"E\0\0\0\x04"]
+        {
             assert_eq!(next(bytes), Err(Garbled), "{bytes:?}");
         }
         let texts = [oid::TEXT];
@@ -294,14 +302,10 @@ mod tests {
     #[test]
     fn a_row_is_read_by_the_types_of_its_columns() {
         let columns = [oid::INT8, oid::INT4, oid::TEXT, oid::BYTEA, oid::TEXT];
-        let body = b"\0\x05\0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xfe\0\0\0\x04\0\0\0\x05\0\0\0\x02hi\0\0\0\0\xff\xff\xff\xff";
-        let wanted = vec![
-            Value::Int(-2),
-            Value::Int(5),
-            Value::Text("hi".to_owned()),
-            Value::Blob(vec![]),
-            Value::Null,
-        ];
+        let body =
+            b"\0\x05\0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xfe\0\0\0\x04\0\0\0\x05\0\0\0\x02hi\0\0\0\0\xff\xff\xff\xff";
+        let wanted =
+            vec![Value::Int(-2), Value::Int(5), Value::Text("hi".to_owned()), Value::Blob(vec![]), Value::Null];
         assert_eq!(row(body, &columns), Ok(wanted));
     }
 

@@ -208,7 +208,7 @@ fn sr_05_a_lost_or_wrong_master_key_is_a_clear_refusal() {
             None => std::fs::remove_file(&file).unwrap(),
             Some(bytes) => put(&file, bytes, 0o600),
         }
-        let said = refusal(&["serve", "--listen", "127.0.0.1:0"], &server.data(), &[]);
+        let said = refusal(&server, &["serve", "--listen", "127.0.0.1:0"], &[]);
         assert!(said.contains("master.key") && !said.contains("open to others"), "{said}");
         assert_eq!(file.exists(), bad.is_some(), "a lost key is not replaced");
     }
@@ -223,11 +223,10 @@ fn put(file: &Path, bytes: &[u8], mode: u32) {
 
 /// What a command that has to fail says on standard error.
 #[track_caller]
-fn refusal(arguments: &[&str], data: &Path, settings: &[(&str, &str)]) -> String {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"));
-    let output = command.args(arguments).arg("--data").arg(data).envs(settings.iter().copied()).output().unwrap();
-    assert!(!output.status.success(), "{arguments:?} {settings:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn refusal(server: &Server, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+    let output = server.command_with(arguments, "", settings);
+    assert_ne!(output.code, 0, "{arguments:?} {settings:?}");
+    output.err
 }
 
 #[test]
@@ -242,7 +241,7 @@ fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_lengt
     for (setting, good) in
         [(("PORTIERE_KEYS_MASTER", path), &master), (("PORTIERE_HASH_PEPPERS", &pepper), &vec![5; 32])]
     {
-        let list = |what: &str| refusal(&["user", "list"], &server.data(), &[setting]).contains(what);
+        let list = |what: &str| refusal(&server, &["user", "list"], &[setting]).contains(what);
         for open in [0o604, 0o602, 0o620, 0o644, 0o666] {
             put(&file, good, open);
             assert!(list(&format!("secret: is open to others (mode {open:04o})")), "{setting:?} {open:o}");
@@ -255,9 +254,8 @@ fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_lengt
         assert!(list("secret: is missing"), "{setting:?}");
         for closed in [0o400, 0o640] {
             put(&file, good, closed);
-            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portiere"));
-            let told = command.args(["user", "list", "--data"]).arg(server.data()).envs([setting]).output().unwrap();
-            assert!(told.status.success(), "{setting:?}: {}", String::from_utf8_lossy(&told.stderr));
+            let told = server.command_with(&["user", "list"], "", &[setting]);
+            assert_eq!(told.code, 0, "{setting:?}: {}", told.err);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Where the servers under test keep their facts: each in a file of its own, or in a database of its own on the server that
-//! `PORTIERE_TEST_STORE` names (`postgres` or `mariadb`, a space, and the URL of a database there for administration).
+//! Where the servers under test keep their facts: each in a file of its own, or in a database of its own on the server in
+//! the folder that `PORTIERE_TEST_STORE` names, started by `scripts/databases`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,11 +10,8 @@ use std::sync::{LazyLock, Mutex};
 /// Settings of a server under test, by the names of their variables.
 pub type Settings = Vec<(String, String)>;
 
-static SERVER: LazyLock<Option<(String, String)>> = LazyLock::new(|| {
-    let named = std::env::var("PORTIERE_TEST_STORE").ok().filter(|named| !named.is_empty())?;
-    let (kind, url) = named.split_once(' ').expect("a kind and a URL");
-    Some((kind.to_owned(), url.to_owned()))
-});
+static SERVER: LazyLock<Option<String>> =
+    LazyLock::new(|| std::env::var("PORTIERE_TEST_STORE").ok().filter(|folder| !folder.is_empty()));
 
 /// Whether facts are in a file of ours. What is about that file is no question to a database server.
 pub fn on_file() -> bool {
@@ -24,10 +21,10 @@ pub fn on_file() -> bool {
 /// The settings of a server with nothing in its database yet.
 pub fn fresh() -> Settings {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let Some((_, admin)) = &*SERVER else { return Vec::new() };
+    let Some(folder) = &*SERVER else { return Vec::new() };
     let name = format!("http_{}_{}", std::process::id(), MADE.fetch_add(1, Relaxed));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/databases");
-    let made = Command::new(script).args(["create", admin, &name]).output().expect("scripts/databases runs");
+    let made = Command::new(script).args(["database", folder, &name]).output().expect("scripts/databases runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let url = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     // Many servers at a time share one that has a limit.

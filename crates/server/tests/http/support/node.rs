@@ -55,12 +55,7 @@ impl Node {
     }
 }
 
-fn launch(
-    folder: &Path,
-    settings: &Settings,
-    wrapper: &[String],
-    port: u16,
-) -> Result<(Child, String), String> {
+fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> Result<(Child, String), String> {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut line: Vec<String> = wrapper.to_vec();
     line.push(BINARY.to_owned());

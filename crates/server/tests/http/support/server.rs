@@ -1,8 +1,8 @@
 //! The binary, running.
 
 use super::facts::{self, Settings};
-use super::wire::{Answer, Call};
 use super::node::Node;
+use super::wire::{Answer, Call};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -106,10 +106,6 @@ impl Server {
         self.all().map(Node::log).collect()
     }
 
-    pub fn pid(&self) -> u32 {
-        self.node.pid()
-    }
-
     fn all(&self) -> impl Iterator<Item = &Node> {
         [&self.node].into_iter().chain(self.others.iter().map(|(node, _)| node))
     }
@@ -136,9 +132,15 @@ impl Server {
 
     /// Runs a command on the data folder and its database.
     pub fn command(&self, arguments: &[&str], input: &str) -> Output {
-        let settings = self.settings.lock().unwrap().clone();
-        let of_store = settings.into_iter().filter(|(name, _)| name.starts_with("PORTIERE_STORE_")).collect();
-        run_with(&self.data(), arguments, input, of_store)
+        self.command_with(arguments, input, &[])
+    }
+
+    /// The same with further settings.
+    pub fn command_with(&self, arguments: &[&str], input: &str, settings: &[(&str, &str)]) -> Output {
+        let kept = self.settings.lock().unwrap().clone();
+        let of_store = kept.into_iter().filter(|(name, _)| name.starts_with("PORTIERE_STORE_"));
+        let more = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        run_with(&self.data(), arguments, input, of_store.chain(more).collect())
     }
 
     /// Runs a command that has to succeed; what it printed.

@@ -1,0 +1,31 @@
+//! Every engine has to do the same.
+
+use std::sync::Arc;
+
+use store::conformance;
+use store::remote::Statements;
+
+use crate::server::database;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_conforms() {
+    let Some(database) = database().await else { return };
+    let failures = conformance::run(Arc::new(database.open().await)).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[tokio::test]
+async fn postgres_conforms_on_one_thread_with_one_connection() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|settings| settings.connections = std::num::NonZeroUsize::MIN).await;
+    let failures = conformance::run(Arc::new(engine)).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_conforms_with_unnamed_statements() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|settings| settings.statements = Statements::Unnamed).await;
+    let failures = conformance::run(Arc::new(engine)).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+}
