@@ -8,8 +8,8 @@ use rules::events::{Event, Kind};
 use rules::login::session::{Entry, Method, Started, enter};
 use rules::people::Role;
 use rules::secret::{Handle, Secret};
-use rules::{Decision, Span};
-use store::tables::realms::SetupLink;
+use rules::{Decision, Span, Time};
+use store::tables::realms::SetupLinks;
 use store::tables::sessions::WithUser;
 use store::tables::users::Owner;
 
@@ -42,15 +42,18 @@ impl App {
         Ok(self.ask(Owner).await?.is_some())
     }
 
-    /// A new one-time link; the one before is void. `None` when there is an owner.
-    pub async fn offer_setup(&self) -> Result<Option<Secret>, Fault> {
+    /// A new one-time link, beside those that other nodes offered; with `alone` they are void. `None` when there is an
+    /// owner.
+    pub async fn offer_setup(&self, alone: bool) -> Result<Option<Secret>, Fault> {
         if self.has_owner().await? {
             return Ok(None);
         }
         let secret = entropy::fresh()?.secret("setup");
         let link = secret.handle();
         self.settle(|now, _| async move {
-            Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, expires: now + LINK_LIVES }))
+            let expires = now + LINK_LIVES;
+            let keep = if alone { expires } else { now };
+            Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, keep, expires }))
         })
         .await?
         .ok();
@@ -59,8 +62,9 @@ impl App {
 
     /// Whether a link would be accepted now.
     pub async fn setup_is_open(&self) -> Result<bool, Fault> {
-        let (owner, link) = self.ask((Owner, SetupLink)).await?;
-        Ok(owner.is_none() && link.is_some_and(|(_, expires)| !expires.has_come(self.clock.now())))
+        let (owner, links) = self.ask((Owner, SetupLinks)).await?;
+        let now = self.clock.now();
+        Ok(owner.is_none() && links.iter().any(|(_, expires)| !expires.has_come(now)))
     }
 
     /// Makes the owner, who is signed in afterwards. The link is used up in the same batch.
@@ -75,8 +79,7 @@ impl App {
             return Ok(Err(Refused::Done));
         }
         let now = self.clock.now();
-        let open = self.ask(SetupLink).await?.is_some_and(|(known, expires)| known == link && !expires.has_come(now));
-        if !open {
+        if !is_open(&self.ask(SetupLinks).await?, link, now) {
             return Ok(Err(Refused::Link));
         }
         let person = match self.new_person(typed, Role::Owner, browser).await? {
@@ -88,11 +91,11 @@ impl App {
             .settle(|now, fresh| async move {
                 let sid = browser.session.as_ref().map(|cookie| &cookie.id);
                 let (owner, known, taken, before) =
-                    self.ask((Owner, SetupLink, person.by_name(), WithUser(sid))).await?;
+                    self.ask((Owner, SetupLinks, person.by_name(), WithUser(sid))).await?;
                 if owner.is_some() {
                     return Ok(Decision::refuse(Refused::Done));
                 }
-                if !known.is_some_and(|(known, expires)| known == link && !expires.has_come(now)) {
+                if !is_open(&known, link, now) {
                     return Ok(Decision::refuse(Refused::Link));
                 }
                 if taken.is_some() {
@@ -118,4 +121,8 @@ impl App {
             Ok((started, user)) => Ok(Ok(SetUp { started, device: self.remember_browser(browser, &user)? })),
         }
     }
+}
+
+fn is_open(links: &[(Handle, Time)], link: Handle, now: Time) -> bool {
+    links.iter().any(|(known, expires)| *known == link && !expires.has_come(now))
 }

@@ -183,7 +183,7 @@ pub enum Change {
     BumpEpoch,
 
     /// A set-up link is good until then; older ones are not any more.
-    OfferSetup { link: Handle, expires: Time },
+    OfferSetup { link: Handle, keep: Time, expires: Time },
     /// The set-up link is used up; fails when it is unknown or too old.
     UseSetup { link: Handle, now: Time },
 

@@ -65,26 +65,26 @@ pub struct Instance {
     pub app: App,
     /// The database.
     pub database: Database,
-    /// Let go of last.
-    _node: File,
+    /// Let go of last: the data folder, where no file of the database in it says who has it.
+    _node: Option<File>,
 }
 
 impl Instance {
     /// Opens the data folder: makes it, its master key and its database where they are missing.
     pub async fn open(config: &Config, issuer: &PublicUrl) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
-        let node = take(&config.server.data)?;
         let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
         // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
-        let (database, master) = match config.database() {
+        let (node, database, master) = match config.database() {
             Some(file) => {
                 let master = master_key(config, file.exists())?;
-                (Database::open(config).await?, master)
+                (None, Database::open(config).await?, master)
             }
             None => {
+                let node = take(&config.server.data)?;
                 let database = Database::open(config).await?;
                 let master = master_key(config, has_keys(&database, &realm).await?)?;
-                (database, master)
+                (Some(node), database, master)
             }
         };
         let keyring = Keyring::new(&*master)?;
@@ -129,7 +129,7 @@ fn make_folder(folder: &Path) -> Result<(), BootError> {
     Ok(())
 }
 
-/// The data folder for this process alone, whichever database it names, until the file is dropped.
+/// The data folder for this process alone, until the file is dropped.
 fn take(folder: &Path) -> Result<File, BootError> {
     let name = folder.join("node.lock");
     let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
@@ -259,7 +259,7 @@ async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<
     say(format!("Portiere runs at {}", url.as_str()));
     say(format!("  data in {}", folder.display()));
     let file = folder.join(SETUP_FILE);
-    let Some(link) = app.offer_setup().await? else {
+    let Some(link) = app.offer_setup(false).await? else {
         drop(fs::remove_file(&file));
         return Ok(None);
     };

@@ -118,7 +118,7 @@ impl Request {
 }
 
 async fn setup_link(app: &App) -> Reply {
-    let Some(secret) = app.offer_setup().await? else {
+    let Some(secret) = app.offer_setup(true).await? else {
         return Err(Failure::Failed("there is an owner already, so no link can make one".into()));
     };
     let link = format!("{}/setup#{}", app.realm.issuer, secret.reveal());

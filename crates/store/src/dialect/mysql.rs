@@ -70,6 +70,8 @@ pub(crate) struct Said {
     pub(crate) values: usize,
     /// The text.
     pub(crate) text: String,
+    /// Of a read that gives a row for each row that is there: what follows the columns, from FROM on.
+    pub(crate) rows: Option<String>,
 }
 
 /// Translates a statement of the common subset.
@@ -82,9 +84,12 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
         let name = at.and_then(|at| words.get(at + 1)).map(|word| word.text.to_owned());
         name.ok_or(NotPortable("a statement names its table"))
     };
-    let said = |kind, table, text| Ok(Said { kind, table, values, text });
+    let said = |kind, table, text| Ok(Said { kind, table, values, text, rows: None });
     match first.to_ascii_uppercase().as_str() {
-        "SELECT" => said(Kind::Select, named("FROM")?, sql.to_owned()),
+        "SELECT" => {
+            let said = said(Kind::Select, named("FROM")?, sql.to_owned())?;
+            Ok(Said { rows: row_by_row(sql, &words), ..said })
+        }
         "INSERT" => {
             let (text, if_absent) = unless_there(sql, &words)?;
             said(Kind::Insert { if_absent }, named("INTO")?, text)
@@ -105,10 +110,34 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
     }
 }
 
+/// What follows the columns of a read that gives a row for each row that is there.
+fn row_by_row(sql: &str, words: &[Word<'_>]) -> Option<String> {
+    const OTHERS: [&str; 7] = ["DISTINCT", "GROUP", "HAVING", "LIMIT", "ORDER", "UNION", "WINDOW"];
+    let from = words.iter().find(|word| word.depth == 0 && word.is("FROM"))?.at;
+    let other = words.iter().any(|word| OTHERS.iter().any(|other| word.is(other)));
+    // A function of all rows has a bracket.
+    (!other && !sql[..from].contains('(')).then(|| sql[from..].to_owned())
+}
+
+/// Several reads as one, when each [gives a row for each row](Said::rows) that is there: the row says which read it
+/// belongs to, from 0. `exclusive` are those that keep others from reading for a change, too.
+pub(crate) fn counted_together<'a>(reads: impl Iterator<Item = (&'a str, bool)>) -> String {
+    let one = |(at, (rows, exclusive))| format!("(SELECT {at} {rows}{})", lock(exclusive));
+    reads.enumerate().map(one).collect::<Vec<_>>().join(" UNION ALL ")
+}
+
+/// What ends a read that keeps others from changing what it found until the batch ends.
+pub(crate) fn lock(exclusive: bool) -> &'static str {
+    if exclusive { " FOR UPDATE" } else { " LOCK IN SHARE MODE" }
+}
+
 /// Says `ON CONFLICT DO NOTHING`, where it is said, so that the answer tells whether there was a conflict.
 fn unless_there(sql: &str, words: &[Word<'_>]) -> Result<(String, bool), NotPortable> {
     let Some(text) = sql.strip_suffix(" ON CONFLICT DO NOTHING") else { return Ok((sql.to_owned(), false)) };
-    let column = words.iter().find(|word| word.depth == 1).ok_or(NotPortable("an INSERT names its columns"))?.text;
+    // The last, which is in no key as a rule: setting one of a key to itself takes twice as long.
+    let values = words.iter().position(|word| word.depth == 0 && word.is("VALUES"));
+    let column = values.and_then(|at| words[..at].last()).filter(|word| word.depth == 1);
+    let column = column.ok_or(NotPortable("an INSERT names its columns"))?.text;
     let same = format!("{column} = IF(LAST_INSERT_ID({TOUCHED_NOTHING}), {column}, {column})");
     Ok((format!("{text} ON DUPLICATE KEY UPDATE {same}"), true))
 }
@@ -353,3 +382,6 @@ fn words(sql: &str) -> Vec<Word<'_>> {
 fn placeholders(sql: &str) -> usize {
     sql.split('\'').step_by(2).map(|outside| outside.matches('?').count()).sum()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! One batch: a transaction of its own, begun again where a rival won.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::fault::{Fault, not_committed, sentence};
 use super::pool::Lease;
 use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
-use crate::dialect::mysql::{Kind, TOUCHED_NOTHING};
+use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING};
 use crate::engine::{Broken, CommitError, Must, Write};
 
 /// How often a batch is begun that loses against others.
@@ -22,14 +23,28 @@ const ATTEMPTS: u32 = 12;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
+/// The most reads that are sent together.
+const TOGETHER: usize = 8;
+
 /// A batch that can be sent: every statement is known, and takes the values that it is given.
-pub(super) struct Batch(Vec<Line>);
+pub(super) struct Batch {
+    lines: Vec<Line>,
+    flights: Vec<Flight>,
+}
 
 struct Line {
     saying: Arc<Saying>,
     /// A read of a table that the batch changes further down.
     exclusive: bool,
     write: Write,
+}
+
+/// What is sent at once.
+enum Flight {
+    /// One statement.
+    One(usize),
+    /// Reads that follow each other.
+    Reads(Range<usize>, Arc<Phrase>),
 }
 
 impl Line {
@@ -56,7 +71,7 @@ enum Ended {
 
 impl Batch {
     /// Otherwise why it cannot be sent.
-    pub(super) fn new(book: &Phrasebook, writes: Vec<Write>) -> Result<Self, String> {
+    pub(super) fn new(book: &Phrasebook, flavor: Flavor, writes: Vec<Write>) -> Result<Self, String> {
         let mut lines = Vec::with_capacity(writes.len());
         for write in writes {
             let saying = book.find(&write.sql)?;
@@ -71,7 +86,8 @@ impl Batch {
             read.exclusive = read.saying.kind == Kind::Select
                 && later.iter().any(|line| line.saying.kind == Kind::Change && line.saying.table == read.saying.table);
         }
-        Ok(Batch(lines))
+        let flights = flights(book, flavor, &lines);
+        Ok(Batch { lines, flights })
     }
 
     /// Runs it until it stands, does not hold, or cannot.
@@ -126,44 +142,83 @@ impl Batch {
             }
             Err(_) => {
                 let why = "the database took too long over a batch: it was given up".to_owned();
-                Err(Ended::Failed(self.0.len(), Fault::Other(why)))
+                Err(Ended::Failed(self.lines.len(), Fault::Other(why)))
             }
         }
     }
 
     async fn statements(&self, link: &mut Link) -> Result<Vec<u64>, Ended> {
-        let mut counts = Vec::with_capacity(self.0.len());
-        for (at, line) in self.0.iter().enumerate() {
-            let count = match run(link, line).await {
-                Ok(count) => count,
-                Err(Fault::Key(why)) => return Err(Ended::Conflict(at, why)),
-                Err(fault) => return Err(Ended::Failed(at, fault)),
+        let mut counts = Vec::with_capacity(self.lines.len());
+        for flight in &self.flights {
+            let at = counts.len();
+            let found = match flight {
+                Flight::One(at) => self.one(link, *at).await.map(|count| vec![count]),
+                Flight::Reads(range, phrase) => self.reads(link, range.clone(), phrase).await,
             };
-            match line.write.must {
-                Must::Touch(wanted) | Must::Find(wanted) if wanted != count => {
-                    return Err(Ended::Conflict(at, Broken::Guard));
+            counts.extend(found.map_err(|fault| match fault {
+                Fault::Key(why) => Ended::Conflict(at, why),
+                fault => Ended::Failed(at, fault),
+            })?);
+            for (at, line) in self.lines.iter().enumerate().take(counts.len()).skip(at) {
+                match line.write.must {
+                    Must::Touch(wanted) | Must::Find(wanted) if wanted != counts[at] => {
+                        return Err(Ended::Conflict(at, Broken::Guard));
+                    }
+                    _ => {}
                 }
-                _ => counts.push(count),
             }
+        }
+        Ok(counts)
+    }
+
+    /// Runs one statement; answers how many rows it touched or found.
+    async fn one(&self, link: &mut Link, at: usize) -> Result<u64, Fault> {
+        let line = &self.lines[at];
+        let run = async {
+            let statement = link.statement(line.phrase()).await?;
+            let values = Params::Positional(value::sent(&line.write.args));
+            if line.saying.kind == Kind::Select {
+                return Ok(link.conn.exec::<Row, _, _>(&statement, values).await?.len() as u64);
+            }
+            link.conn.exec_drop(&statement, values).await?;
+            let was_there = link.conn.last_insert_id() == Some(TOUCHED_NOTHING);
+            let skipped = line.saying.kind == (Kind::Insert { if_absent: true }) && was_there;
+            Ok(if skipped { 0 } else { link.conn.affected_rows() })
+        };
+        run.await.map_err(|error| Fault::of(&error))
+    }
+
+    /// Runs several reads; answers how many rows each found.
+    async fn reads(&self, link: &mut Link, range: Range<usize>, phrase: &Phrase) -> Result<Vec<u64>, Fault> {
+        let mut counts = vec![0; range.len()];
+        let values = self.lines[range].iter().flat_map(|line| value::sent(&line.write.args)).collect();
+        let run = async {
+            let statement = link.statement(phrase).await?;
+            link.conn.exec::<usize, _, _>(&statement, Params::Positional(values)).await
+        };
+        for at in run.await.map_err(|error| Fault::of(&error))? {
+            *counts.get_mut(at).ok_or_else(|| Fault::Other("a row of no read".to_owned()))? += 1;
         }
         Ok(counts)
     }
 }
 
-/// Runs one statement; answers how many rows it touched or found.
-async fn run(link: &mut Link, line: &Line) -> Result<u64, Fault> {
-    let run = async {
-        let statement = link.statement(line.phrase()).await?;
-        let values = Params::Positional(value::sent(&line.write.args));
-        if line.saying.kind == Kind::Select {
-            return Ok(link.conn.exec::<Row, _, _>(&statement, values).await?.len() as u64);
+/// Which statements are sent at once: on MariaDB, reads that follow each other. MySQL has not been tried.
+fn flights(book: &Phrasebook, flavor: Flavor, lines: &[Line]) -> Vec<Flight> {
+    let mut flights = Vec::with_capacity(lines.len());
+    let mut at = 0;
+    while at < lines.len() {
+        let sociable = |line: &&Line| flavor == Flavor::MariaDb && line.saying.is_sociable();
+        let many = lines[at..].iter().take_while(sociable).take(TOGETHER).count();
+        if many > 1 {
+            let reads: Vec<_> = lines[at..at + many].iter().map(|line| (&*line.saying, line.exclusive)).collect();
+            flights.push(Flight::Reads(at..at + many, book.together(&reads)));
+        } else {
+            flights.push(Flight::One(at));
         }
-        link.conn.exec_drop(&statement, values).await?;
-        let was_there = link.conn.last_insert_id() == Some(TOUCHED_NOTHING);
-        let skipped = line.saying.kind == (Kind::Insert { if_absent: true }) && was_there;
-        Ok(if skipped { 0 } else { link.conn.affected_rows() })
-    };
-    run.await.map_err(|error| Fault::of(&error))
+        at += many.max(1);
+    }
+    flights
 }
 
 /// Sends COMMIT. From here on only the server knows what is true.

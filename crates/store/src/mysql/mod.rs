@@ -8,6 +8,7 @@ mod address;
 mod batch;
 mod connect;
 mod fault;
+mod fetch;
 mod fitness;
 mod migrate;
 mod pool;
@@ -19,23 +20,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row as Found};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings};
 use crate::schema::Migration;
 use address::Address;
 use batch::Batch;
-use connect::{Link, Node, Use};
-use fault::Fault;
+use connect::{Node, Use};
 use pool::Pool;
-use say::{Phrasebook, Saying};
-
-/// How often a fetch is begun again on another connection: reading twice changes nothing.
-const FETCHES: u32 = 3;
+use say::Phrasebook;
 
 /// A database on a server.
 pub struct Mysql {
@@ -47,6 +43,7 @@ pub struct Mysql {
 struct Shared {
     pool: Pool,
     book: Phrasebook,
+    flavor: Flavor,
     timeout: Duration,
     commits: AtomicU64,
     commit_ms: AtomicU64,
@@ -72,8 +69,10 @@ impl Mysql {
         let address = Address::parse(&settings.url)?;
         let nodes = Node::all(&settings, &address)?;
         let size = u32::try_from(settings.connections.get()).unwrap_or(u32::MAX);
+        let pool = Pool::open(nodes, size).await?;
         let shared = Shared {
-            pool: Pool::open(nodes, size).await?,
+            flavor: pool.active().fitness.flavor,
+            pool,
             book: Phrasebook::default(),
             timeout: settings.timeout,
             commits: AtomicU64::new(0),
@@ -96,9 +95,8 @@ impl Mysql {
 
     async fn run_migrations(&self) -> Result<(), String> {
         let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
-        let flavor = self.shared.pool.active().fitness.flavor;
         // The connection is not kept: it has other limits now.
-        migrate::run(&mut lease.link.conn, flavor, self.migrations).await
+        migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations).await
     }
 }
 
@@ -118,69 +116,17 @@ impl Shared {
     fn commit_ms(&self) -> f64 {
         f64::from_bits(self.commit_ms.load(Relaxed))
     }
-
-    async fn fetch(&self, reads: &[Read]) -> Result<Vec<Vec<Row>>, String> {
-        let mut sayings = Vec::with_capacity(reads.len());
-        for read in reads {
-            let saying = self.book.find(&read.sql)?;
-            if let Some(why) = value::refused(&read.args, saying.values) {
-                return Err(why);
-            }
-            sayings.push(saying);
-        }
-        if reads.is_empty() {
-            return Ok(Vec::new());
-        }
-        let deadline = self.deadline();
-        let mut again = 0;
-        loop {
-            let mut lease = self.pool.lease(Use::Reads, deadline).await?;
-            let fault = match timeout_at(deadline, answers(&mut lease.link, reads, &sayings)).await {
-                Ok(Ok(rows)) => {
-                    lease.keep();
-                    return Ok(rows);
-                }
-                Ok(Err(fault)) => fault,
-                Err(_) => return Err("the database did not answer a read in time".to_owned()),
-            };
-            again += 1;
-            match fault {
-                Fault::Rival(_) if again < FETCHES => lease.keep(),
-                Fault::Lost(_) | Fault::Unfit(_) if again < FETCHES => self.pool.suspect(lease.link.era),
-                Fault::Other(why) => {
-                    lease.keep();
-                    return Err(why);
-                }
-                fault => return Err(fault.why()),
-            }
-        }
-    }
-}
-
-/// Asks every question in turn.
-async fn answers(link: &mut Link, reads: &[Read], sayings: &[Arc<Saying>]) -> Result<Vec<Vec<Row>>, Fault> {
-    let mut answers = Vec::with_capacity(reads.len());
-    for (read, saying) in reads.iter().zip(sayings) {
-        let asked = async {
-            let statement = link.statement(&saying.plain).await?;
-            link.conn.exec::<Found, _, _>(&statement, Params::Positional(value::sent(&read.args))).await
-        };
-        let found = asked.await.map_err(|error| Fault::of(&error))?;
-        let rows: Result<Vec<Row>, String> = found.into_iter().map(value::taken).collect();
-        answers.push(rows.map_err(Fault::Other)?);
-    }
-    Ok(answers)
 }
 
 impl Engine for Mysql {
     fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
-        Box::pin(async move { self.shared.fetch(reads).await.map_err(Unavailable) })
+        Box::pin(async move { fetch::run(&self.shared, reads).await.map_err(Unavailable) })
     }
 
     /// Needs a tokio runtime: the batch runs in a task of its own.
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
-            let batch = Batch::new(&self.shared.book, writes).map_err(CommitError::Unavailable)?;
+            let batch = Batch::new(&self.shared.book, self.shared.flavor, writes).map_err(CommitError::Unavailable)?;
             let shared = Arc::clone(&self.shared);
             let running = Handle::current().spawn(async move { batch.run(&shared).await });
             running.await.unwrap_or_else(|_| Err(CommitError::Unknown("a batch was stopped half-way".to_owned())))

@@ -16,6 +16,12 @@ use super::fitness::Fitness;
 /// When no server was fit, the next to ask within this time gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
 
+const LATE: &str = "the database did not answer in time";
+const CLOSED: &str = "the database was closed";
+
+/// The right to use one connection.
+pub(super) type Place = OwnedSemaphorePermit;
+
 /// Connections.
 pub(super) struct Pool {
     nodes: Vec<Node>,
@@ -44,7 +50,7 @@ struct State {
 pub(super) struct Lease<'a> {
     pub(super) link: Link,
     pool: &'a Pool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Lease<'_> {
@@ -95,17 +101,31 @@ impl Pool {
 
     /// A connection, by `deadline`; otherwise why there is none.
     pub(super) async fn lease(&self, used_for: Use, deadline: Instant) -> Result<Lease<'_>, String> {
+        let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
+        self.lease_at(place.map_err(|_| CLOSED.to_owned())?, used_for, deadline).await
+    }
+
+    /// A place that nobody waits for.
+    pub(super) fn spare(&self) -> Option<Place> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// A connection in a place.
+    pub(super) async fn lease_at(
+        &self,
+        mut place: Place,
+        used_for: Use,
+        deadline: Instant,
+    ) -> Result<Lease<'_>, String> {
         loop {
-            let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
-            let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
-            let place = place.map_err(|_| "the database was closed".to_owned())?;
             let (link, node, era) = self.next(used_for);
             if let Some(mut link) = link {
                 match timeout_at(deadline, link.turn(used_for)).await {
                     Ok(Ok(())) => return Ok(Lease { link, pool: self, _place: place }),
                     // It was idle for too long; the next one tells more.
                     Ok(Err(_)) => continue,
-                    Err(_) => return Err("the database did not answer in time".to_owned()),
+                    Err(_) => return Err(LATE.to_owned()),
                 }
             }
             let connecting = self.nodes[node].connect(used_for, era, Counted::new(&self.open));
@@ -118,8 +138,10 @@ impl Pool {
                 Ok(Err(refused)) => {
                     drop(place);
                     self.leave(era, refused.why(), deadline).await?;
+                    let again = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
+                    place = again.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())?;
                 }
-                Err(_) => return Err("the database did not answer in time".to_owned()),
+                Err(_) => return Err(LATE.to_owned()),
             }
         }
     }
@@ -149,7 +171,7 @@ impl Pool {
                 self.suspect(era);
                 Err(refused.why())
             }
-            Err(_) => Err("the database did not answer in time".to_owned()),
+            Err(_) => Err(LATE.to_owned()),
         }
     }
 
@@ -198,7 +220,7 @@ impl Pool {
         }
         // Whoever still is at the old server comes to an end there first.
         let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await;
-        let _everything = everything.map_err(|_| late())?.map_err(|_| "the database was closed".to_owned())?;
+        let _everything = everything.map_err(|_| late())?.map_err(|_| CLOSED.to_owned())?;
         self.suspect(era);
         let active = self.state().active;
         let mut refusals = Vec::new();

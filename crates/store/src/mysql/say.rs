@@ -28,32 +28,76 @@ pub(super) struct Saying {
     pub(super) shared: Phrase,
     /// A read of what the batch itself will change: whoever wants the same waits here, and not for each other.
     pub(super) exclusive: Phrase,
+    /// What is left of a read that may be sent [together](Phrasebook::together) with others.
+    rows: Option<String>,
+}
+
+impl Saying {
+    /// Whether it may be sent together with others.
+    pub(super) fn is_sociable(&self) -> bool {
+        self.rows.is_some()
+    }
 }
 
 /// Every statement that was said so far.
 #[derive(Default)]
-pub(super) struct Phrasebook(RwLock<HashMap<Sql, Arc<Saying>>>);
+pub(super) struct Phrasebook(RwLock<Pages>);
+
+#[derive(Default)]
+struct Pages {
+    sayings: HashMap<Sql, Arc<Saying>>,
+    /// By the numbers of the phrases in them.
+    unions: HashMap<Vec<usize>, Arc<Phrase>>,
+    phrases: usize,
+}
+
+impl Pages {
+    fn phrase(&mut self, text: String) -> Phrase {
+        self.phrases += 1;
+        Phrase { number: self.phrases - 1, text }
+    }
+}
 
 impl Phrasebook {
     /// The translation of `sql`; otherwise why there is none.
     pub(super) fn find(&self, sql: &Sql) -> Result<Arc<Saying>, String> {
-        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(sql) {
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).sayings.get(sql) {
             return Ok(Arc::clone(known));
         }
         let said = mysql::say(sql.text()).map_err(|why| format!("{}: {}", why.0, sql.text()))?;
-        let mut book = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let first = 3 * book.len();
-        let phrase = |at: usize, ending: &str| Phrase { number: first + at, text: format!("{}{ending}", said.text) };
+        let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Two may have come at once: the first stays, since connections know its numbers.
+        if let Some(known) = pages.sayings.get(sql) {
+            return Ok(Arc::clone(known));
+        }
         let saying = Arc::new(Saying {
-            plain: phrase(0, ""),
-            shared: phrase(1, " LOCK IN SHARE MODE"),
-            exclusive: phrase(2, " FOR UPDATE"),
+            shared: pages.phrase(format!("{}{}", said.text, mysql::lock(false))),
+            exclusive: pages.phrase(format!("{}{}", said.text, mysql::lock(true))),
+            plain: pages.phrase(said.text),
             kind: said.kind,
             table: said.table,
             values: said.values,
+            rows: said.rows,
         });
-        // Two may have come at once: the first stays, since connections know its numbers.
-        Ok(Arc::clone(book.entry(sql.clone()).or_insert(saying)))
+        pages.sayings.insert(sql.clone(), Arc::clone(&saying));
+        Ok(saying)
+    }
+
+    /// Sociable reads as one: each with whether it locks as a change does.
+    pub(super) fn together(&self, reads: &[(&Saying, bool)]) -> Arc<Phrase> {
+        let number = |&(saying, exclusive): &(&Saying, bool)| match exclusive {
+            true => saying.exclusive.number,
+            false => saying.shared.number,
+        };
+        let numbers: Vec<usize> = reads.iter().map(number).collect();
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).unions.get(&numbers) {
+            return Arc::clone(known);
+        }
+        let rows = reads.iter().map(|(saying, exclusive)| (saying.rows.as_deref().unwrap_or_default(), *exclusive));
+        let text = mysql::counted_together(rows);
+        let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let phrase = Arc::new(pages.phrase(text));
+        Arc::clone(pages.unions.entry(numbers).or_insert(phrase))
     }
 }
 
@@ -68,8 +112,13 @@ mod tests {
         let two = book.find(&Sql::fixed("SELECT b FROM t")).unwrap();
         assert!(Arc::ptr_eq(&one, &book.find(&Sql::fixed("SELECT a FROM t")).unwrap()));
         let numbers = [&one.plain, &one.shared, &one.exclusive, &two.plain, &two.shared, &two.exclusive];
-        assert_eq!(numbers.map(|phrase| phrase.number), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(numbers.map(|phrase| phrase.number), [2, 0, 1, 5, 3, 4]);
         assert_eq!(two.exclusive.text, "SELECT b FROM t FOR UPDATE");
         assert!(book.find(&Sql::fixed("PRAGMA quick_check(1)")).is_err());
+        let both = book.together(&[(&one, false), (&two, true)]);
+        assert_eq!(both.text, "(SELECT 0 FROM t LOCK IN SHARE MODE) UNION ALL (SELECT 1 FROM t FOR UPDATE)");
+        assert_eq!(both.number, 6);
+        assert!(Arc::ptr_eq(&both, &book.together(&[(&one, false), (&two, true)])));
+        assert_eq!(book.together(&[(&one, false), (&two, false)]).number, 7);
     }
 }

@@ -83,7 +83,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::ActivateKey { kid, at } => vec![keys::activate(r, kid, *at)],
         Change::RevokeKey { kid, at } => vec![keys::revoke(r, kid, *at)],
         Change::BumpEpoch => vec![realms::bump_epoch(r)],
-        Change::OfferSetup { link, expires } => realms::offer_setup(r, *link, *expires),
+        Change::OfferSetup { link, keep, expires } => realms::offer_setup(r, *link, (*keep, *expires)),
         Change::UseSetup { link, now } => vec![realms::use_setup(r, *link, *now)],
     }
 }

@@ -1,6 +1,6 @@
 //! Realms, their configuration epoch, and their set-up links.
 
-use super::row::one;
+use super::row::{every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
@@ -20,16 +20,16 @@ impl Question for Epoch {
     }
 }
 
-/// The open set-up link of a realm: its hash and until when it is good.
-pub struct SetupLink;
+/// The set-up links of a realm: their hashes, and until when each is good.
+pub struct SetupLinks;
 
-impl Question for SetupLink {
-    type Fact = Option<(Handle, Time)>;
+impl Question for SetupLinks {
+    type Fact = Vec<(Handle, Time)>;
     fn read(&self, realm: &RealmId) -> Read {
-        read("SELECT link, expires FROM setup_links WHERE realm = ?", values![realm])
+        read("SELECT link, expires FROM setup_offers WHERE realm = ?", values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.handle()?, row.time()?)))
+        every(rows, |row| Some((row.handle()?, row.time()?)))
     }
 }
 
@@ -43,10 +43,11 @@ pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Vec<Write> {
     ]
 }
 
-pub(super) fn offer_setup(realm: &RealmId, link: Handle, expires: Time) -> Vec<Write> {
-    let insert = "INSERT INTO setup_links (realm, link, expires) VALUES (?, ?, ?)";
+/// Offers a set-up link. Those that end before `keep` are void.
+pub(super) fn offer_setup(realm: &RealmId, link: Handle, (keep, expires): (Time, Time)) -> Vec<Write> {
+    let insert = "INSERT INTO setup_offers (realm, link, expires) VALUES (?, ?, ?)";
     vec![
-        write("DELETE FROM setup_links WHERE realm = ?", values![realm], Must::Any),
+        write("DELETE FROM setup_offers WHERE realm = ? AND expires <= ?", values![realm, keep], Must::Any),
         write(insert, values![realm, link, expires], Must::Touch(1)),
     ]
 }
@@ -57,6 +58,6 @@ pub(super) fn bump_epoch(realm: &RealmId) -> Write {
 
 /// Uses a set-up link up.
 pub(super) fn use_setup(realm: &RealmId, link: Handle, now: Time) -> Write {
-    let sql = "DELETE FROM setup_links WHERE realm = ? AND link = ? AND expires > ?";
+    let sql = "DELETE FROM setup_offers WHERE realm = ? AND link = ? AND expires > ?";
     write(sql, values![realm, link, now], Must::Touch(1))
 }

@@ -46,6 +46,6 @@ pub fn revive_nothing(realm: &RealmId, limit: i64) -> Vec<Write> {
             "DELETE FROM devices WHERE realm = ? AND handle IN \
              (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
         ),
-        write("DELETE FROM setup_links WHERE realm = ?", values![realm], Must::Any),
+        write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
     ]
 }

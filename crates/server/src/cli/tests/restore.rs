@@ -28,7 +28,7 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance(&folder.path().join("old")).await;
         let app = &instance.app;
-        let link = app.offer_setup().await.unwrap().unwrap();
+        let link = app.offer_setup(true).await.unwrap().unwrap();
         let person = NewPerson::new("ada", "ada@example.test", PASSWORD.trim().as_bytes());
         let started = app.set_up(link.reveal(), &person, &Browser::default()).await.unwrap().unwrap();
         let user = app.find_user("ada").await.unwrap().unwrap();

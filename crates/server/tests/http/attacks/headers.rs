@@ -266,7 +266,8 @@ fn px_02_nobody_is_a_proxy_unless_listed() {
         assert_eq!(output.status.success(), admitted, "{networks}");
     }
     let server = Server::start(&[]);
-    server.send(&Call::get("/login").header("x-forwarded-for", "203.0.113.9"));
-    let told = server.get("/readyz").must_be(200).json();
+    // Each node tells of what came to it.
+    Call::get("/login").header("x-forwarded-for", "203.0.113.9").try_send_here(server.port).unwrap();
+    let told = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
     assert_eq!(told["warnings"].as_array().unwrap().len(), 1, "a forgotten proxy is told about");
 }

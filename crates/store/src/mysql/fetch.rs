@@ -1,0 +1,94 @@
+//! Reads: in turn on one connection, or beside each other on several where the server is far.
+
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row as Found};
+use tokio::time::{Instant, timeout_at};
+
+use super::Shared;
+use super::connect::{Link, Use};
+use super::fault::Fault;
+use super::pool::{Lease, Place};
+use super::say::Saying;
+use super::value;
+use crate::engine::{Read, Row};
+
+/// How often a fetch is begun: reading twice changes nothing.
+const ATTEMPTS: u32 = 3;
+
+/// Questions, each with what is said.
+type Asked<'a> = [(&'a Read, Arc<Saying>)];
+
+/// Answers every read.
+pub(super) async fn run(shared: &Shared, reads: &[Read]) -> Result<Vec<Vec<Row>>, String> {
+    let mut asked = Vec::with_capacity(reads.len());
+    for read in reads {
+        let saying = shared.book.find(&read.sql)?;
+        if let Some(why) = value::refused(&read.args, saying.values) {
+            return Err(why);
+        }
+        asked.push((read, saying));
+    }
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let deadline = shared.deadline();
+    let mut again = 1;
+    loop {
+        match attempt(shared, &asked, deadline).await {
+            Ok(rows) => return Ok(rows),
+            Err(Fault::Rival(_) | Fault::Lost(_) | Fault::Unfit(_)) if again < ATTEMPTS => again += 1,
+            Err(fault) => return Err(fault.why()),
+        }
+    }
+}
+
+async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Result<Vec<Vec<Row>>, Fault> {
+    let first = shared.pool.lease(Use::Reads, deadline).await.map_err(Fault::Other)?;
+    let wanted = if first.link.is_far() { asked.len() - 1 } else { 0 };
+    let spare: Vec<Place> = std::iter::from_fn(|| shared.pool.spare()).take(wanted).collect();
+    if spare.is_empty() {
+        return part(shared, first, asked, deadline).await;
+    }
+    let mut parts = asked.chunks(asked.len().div_ceil(spare.len() + 1));
+    let here = parts.next().unwrap_or_default();
+    let elsewhere = parts.zip(spare).map(|(asked, place)| async move {
+        let lease = shared.pool.lease_at(place, Use::Reads, deadline).await.map_err(Fault::Other)?;
+        part(shared, lease, asked, deadline).await
+    });
+    let (here, elsewhere) = join(part(shared, first, here, deadline), join_all(elsewhere)).await;
+    let mut rows = here?;
+    for part in elsewhere {
+        rows.extend(part?);
+    }
+    Ok(rows)
+}
+
+/// Asks in turn. The connection is kept unless it is lost or nobody knows where it stands.
+async fn part(shared: &Shared, mut lease: Lease<'_>, asked: &Asked<'_>, at: Instant) -> Result<Vec<Vec<Row>>, Fault> {
+    let answered = match timeout_at(at, answers(&mut lease.link, asked)).await {
+        Ok(answered) => answered,
+        Err(_) => return Err(Fault::Other("the database did not answer a read in time".to_owned())),
+    };
+    match answered {
+        Err(Fault::Lost(_) | Fault::Unfit(_)) => shared.pool.suspect(lease.link.era),
+        _ => lease.keep(),
+    }
+    answered
+}
+
+async fn answers(link: &mut Link, asked: &Asked<'_>) -> Result<Vec<Vec<Row>>, Fault> {
+    let mut answers = Vec::with_capacity(asked.len());
+    for (read, saying) in asked {
+        let ask = async {
+            let statement = link.statement(&saying.plain).await?;
+            link.conn.exec::<Found, _, _>(&statement, Params::Positional(value::sent(&read.args))).await
+        };
+        let found = ask.await.map_err(|error| Fault::of(&error))?;
+        let rows: Result<Vec<Row>, String> = found.into_iter().map(value::taken).collect();
+        answers.push(rows.map_err(Fault::Other)?);
+    }
+    Ok(answers)
+}

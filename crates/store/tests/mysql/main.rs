@@ -1,0 +1,45 @@
+//! The engine for MySQL and MariaDB against the conformance suite, the real schema, and what it promises beyond that.
+//!
+//! Needs a server: `scripts/databases up mariadb FOLDER` prints the URL of one, for `PORTIERE_TEST_MYSQL`. Without it
+//! every test passes and says so.
+#![allow(clippy::unwrap_used, reason = "a test stops where something is wrong")]
+#![allow(clippy::disallowed_methods, reason = "where the server is stands in the environment")]
+
+mod between;
+mod connections;
+mod losses;
+mod place;
+mod rivals;
+mod schema;
+
+use std::sync::Arc;
+
+use place::Place;
+use store::conformance;
+use store::engine::Engine;
+use store::mysql::Mysql;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_conforms() {
+    let Some(place) = Place::new().await else { return };
+    let failures = conformance::run(place.open().await).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn mysql_conforms_on_one_connection() {
+    let Some(place) = Place::new().await else { return };
+    let one = place.with(|settings| settings.connections = 1.try_into().unwrap());
+    let failures = conformance::run(Arc::new(Mysql::open(one, conformance::MIGRATIONS).await.unwrap())).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_copy_is_made_with_the_servers_own_tools() {
+    let Some(place) = Place::new().await else { return };
+    let why = place.open().await.backup(std::path::Path::new("copy")).await.unwrap_err().0;
+    assert!(why.contains("mariadb-dump"), "{why}");
+    place.remove().await;
+}

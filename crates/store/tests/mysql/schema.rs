@@ -1,0 +1,203 @@
+//! Schemas: brought up by many at once, continued after an interruption, refused where they are not ours.
+
+use mysql_async::prelude::Queryable;
+use store::conformance::{MIGRATIONS, three_rows};
+use store::engine::{CommitError, Engine, Value};
+use store::mysql::Mysql;
+use store::schema::Migration;
+
+use super::place::{Place, found};
+
+const MARKERS: &str = "SELECT version, step FROM schema_steps ORDER BY version, step";
+
+fn all_steps(migrations: &[Migration]) -> Vec<(i64, i64)> {
+    migrations.iter().flat_map(|one| (0..one.steps.len() as i64).map(|step| (one.version, step))).collect()
+}
+
+#[tokio::test]
+async fn the_programs_schema_is_made_once() {
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    engine.migrate().await.unwrap();
+    let mut conn = place.conn().await;
+    let done: Vec<(i64, i64)> = conn.query(MARKERS).await.unwrap();
+    assert_eq!(done, all_steps(store::migrations::MIGRATIONS));
+    let sql = "SELECT DISTINCT engine, table_collation FROM information_schema.tables WHERE table_schema = DATABASE()";
+    let kinds: Vec<(String, String)> = conn.query(sql).await.unwrap();
+    assert_eq!(kinds, [("InnoDB".to_owned(), "utf8mb4_nopad_bin".to_owned())]);
+    place.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_programs_at_once_make_the_schema_once() {
+    let Some(place) = Place::new().await else { return };
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let settings = place.settings();
+        running.spawn(async move {
+            Mysql::open(settings, store::migrations::MIGRATIONS).await.unwrap().migrate().await
+        });
+    }
+    for answer in running.join_all().await {
+        assert_eq!(answer, Ok(()));
+    }
+    let done: Vec<(i64, i64)> = place.conn().await.query(MARKERS).await.unwrap();
+    assert_eq!(done, all_steps(store::migrations::MIGRATIONS));
+    place.remove().await;
+}
+
+/// A change of a table commits by itself: the program may end between it and its marker, after any step.
+#[tokio::test]
+async fn a_schema_interrupted_after_any_step_is_continued() {
+    let Some(place) = Place::new().await else { return };
+    let engine = place.ready().await;
+    let mut conn = place.conn().await;
+    for (version, step) in all_steps(MIGRATIONS) {
+        // Everything was done, and of what came after this step nothing was written down.
+        conn.exec_drop(
+            "DELETE FROM schema_steps WHERE version > ? OR (version = ? AND step >= ?)",
+            (version, version, step),
+        )
+        .await
+        .unwrap();
+        engine.migrate().await.unwrap();
+        let done: Vec<(i64, i64)> = conn.query(MARKERS).await.unwrap();
+        assert_eq!(done, all_steps(MIGRATIONS), "from version {version}, step {step}");
+    }
+    engine.commit(three_rows(1)).await.unwrap();
+    assert_eq!(found(&engine, 1).await, 3);
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_table_of_somebody_elses_is_not_taken_for_ours() {
+    let Some(place) = Place::new().await else { return };
+    place.conn().await.query_drop("CREATE TABLE label (id text, colour text)").await.unwrap();
+    let engine = place.open().await;
+    for _ in 0..2 {
+        let why = engine.migrate().await.unwrap_err().0;
+        assert!(why.contains("schema version 2, step 0: error 1050"), "{why}");
+    }
+    let done: Vec<(i64, i64)> = place.conn().await.query(MARKERS).await.unwrap();
+    assert_eq!(done, [(1, 0)]);
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused() {
+    let Some(place) = Place::new().await else { return };
+    place.ready().await;
+    let older = Mysql::open(place.settings(), &MIGRATIONS[..1]).await.unwrap();
+    let why = older.migrate().await.unwrap_err().0;
+    assert!(why.contains("newer program (schema 2; this program knows 1)"), "{why}");
+    place.remove().await;
+}
+
+/// A change of rows and its marker are one transaction.
+#[tokio::test]
+async fn a_step_that_changes_rows_is_done_once() {
+    const FILLED: &[Migration] = &[
+        MIGRATIONS[0],
+        MIGRATIONS[1],
+        Migration {
+            version: 3,
+            name: "a first note",
+            steps: &[
+                "ALTER TABLE note ADD COLUMN colour text",
+                "INSERT INTO note (realm, name, number) SELECT id, title, 0 FROM label",
+                "UPDATE note SET number = number + 1",
+            ],
+        },
+    ];
+    let Some(place) = Place::new().await else { return };
+    place.ready().await;
+    let mut conn = place.conn().await;
+    conn.query_drop("INSERT INTO label (id, title) VALUES ('bench', '1-code')").await.unwrap();
+    let engine = Mysql::open(place.settings(), FILLED).await.unwrap();
+    engine.migrate().await.unwrap();
+    engine.migrate().await.unwrap();
+    conn.query_drop("DELETE FROM schema_steps WHERE version = 3 AND step = 0").await.unwrap();
+    engine.migrate().await.unwrap();
+    let notes: Vec<(String, i64, Option<String>)> = conn.query("SELECT name, number, colour FROM note").await.unwrap();
+    assert_eq!(notes, [("1-code".to_owned(), 1, None)]);
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_for_its_key_is_refused_whole() {
+    let Some(place) = Place::new().await else { return };
+    let engine = place.ready().await;
+    let put = |name: String| {
+        let mut rows = three_rows(1);
+        rows.truncate(1);
+        rows[0].args[1] = Value::Text(name);
+        rows
+    };
+    engine.commit(put("\u{10ffff}".repeat(255))).await.unwrap();
+    for name in ["\u{10ffff}".repeat(256), "a".repeat(256), " ".repeat(256)] {
+        let answer = engine.commit(put(name)).await;
+        let Err(CommitError::Unavailable(why)) = answer else { panic!("{answer:?}") };
+        assert!(why.contains("1406"), "{why}");
+    }
+    let kept: Vec<(i64, String)> = place.conn().await.query("SELECT CHAR_LENGTH(name), name FROM note").await.unwrap();
+    assert_eq!(kept, [(255, "\u{10ffff}".repeat(255))]);
+    place.remove().await;
+}
+
+/// Every statement that the tables have keeps to names and forms that this server takes.
+#[tokio::test]
+async fn the_programs_statements_run() {
+    use rules::id::RealmId;
+    use rules::time::Time;
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let realm = RealmId("main".to_owned());
+    for _ in 0..2 {
+        engine.commit(store::tables::realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
+        engine.commit(vec![store::tables::secrets::note(&realm, "pepper", "proof")]).await.unwrap();
+    }
+    let bounds = store::tables::sweep::Bounds {
+        now: Time(2),
+        sessions: Time(1),
+        families: Time(1),
+        events: Time(1),
+    };
+    engine.commit(store::tables::sweep::step(&realm, &bounds, 100)).await.unwrap();
+    engine.commit(store::tables::restore::revive_nothing(&realm, 100)).await.unwrap();
+    place.remove().await;
+}
+
+/// Deleting up to a bound looks at no more rows than it takes out, however many there are beyond.
+#[tokio::test]
+async fn a_sweep_costs_what_it_takes_out() {
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let mut conn = place.conn().await;
+    let fill = "INSERT INTO events (realm, id, at, kind, detail) WITH RECURSIVE n AS \
+         (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000) \
+         SELECT 'main', LPAD(i, 26, '0'), 0, 'x', '{}' FROM n";
+    conn.query_drop("SET max_recursive_iterations = 100000").await.unwrap();
+    conn.query_drop(fill).await.unwrap();
+    let sql = "DELETE FROM events WHERE realm = ? AND id < ? AND id IN \
+               (SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?)";
+    let before = reads(&mut conn).await;
+    // As the translation says it.
+    let said = sql.replacen("DELETE FROM", "DELETE events FROM", 1).replace(
+        "(SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?)",
+        "(SELECT id FROM (SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?) AS bounded)",
+    );
+    conn.exec_drop(said, ("main", "1", "main", 100)).await.unwrap();
+    let looked_at = reads(&mut conn).await - before;
+    assert!(looked_at < 1000, "{looked_at} rows were looked at");
+    let left: Option<i64> = conn.query_first("SELECT COUNT(*) FROM events").await.unwrap();
+    assert_eq!(left, Some(19_900));
+    place.remove().await;
+}
+
+async fn reads(conn: &mut mysql_async::Conn) -> u64 {
+    let rows: Vec<(String, u64)> = conn.query("SHOW SESSION STATUS LIKE 'Handler_read%'").await.unwrap();
+    rows.into_iter().map(|(_, count)| count).sum()
+}
