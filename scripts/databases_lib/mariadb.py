@@ -63,6 +63,18 @@ def down(folder: Path) -> None:
         time.sleep(0.05)
 
 
+def database(folder: Path, name: str) -> str:
+    """Makes an empty database on the server of `folder`. Answers its URL."""
+    admin = url(folder)
+    password = admin.split("@")[0].rsplit(":", 1)[1]
+    subprocess.run(
+        [tool("mariadb"), "--no-defaults", f"--socket={folder / 'socket'}", "--user=root",
+         f"--execute=CREATE DATABASE `{name}`"],
+        check=True, env=os.environ | {"MYSQL_PWD": password},
+    )
+    return f"{admin}/{name}"
+
+
 def running(folder: Path) -> int | None:
     """The process that serves `folder`."""
     try:
@@ -102,12 +114,12 @@ def create(folder: Path, port: int) -> None:
     )
     certify(folder)
     # Run at every start: says the same each time.
+    (folder / "init.sql").touch(0o600)
     (folder / "init.sql").write_text(
         "DROP USER IF EXISTS root@'127.0.0.1', root@'::1';\n"
         f"CREATE OR REPLACE USER root@localhost IDENTIFIED BY '{password}';\n"
         "GRANT ALL ON *.* TO root@localhost WITH GRANT OPTION;\n"
     )
-    (folder / "init.sql").chmod(0o600)
     (folder / "port").write_text(str(port))
     (folder / "url").touch(0o600)
     (folder / "url").write_text(f"mysql://root:{password}@127.0.0.1:{port}\n")

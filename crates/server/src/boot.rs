@@ -87,7 +87,7 @@ impl Instance {
                 (Some(node), database, master)
             }
         };
-        let keyring = Keyring::new(&*master)?;
+        let keyring = Keyring::new(&master)?;
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let app = App::new(realm, database.engine(), hasher, keyring, Clock::system())?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;

@@ -3,7 +3,6 @@
 use crate::boot::BootError;
 use crate::config::{Config, Loss, Statements, StoreUrl, Synchronous};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use store::engine::{Durability, Engine};
 use store::migrations::MIGRATIONS;
@@ -86,7 +85,7 @@ impl Database {
 }
 
 fn file_options(config: &Config) -> Options {
-    let mut options = Options::at(config.database().unwrap_or_else(PathBuf::new));
+    let mut options = Options::at(config.database().unwrap_or_default());
     if let Some(readers) = config.store.readers {
         options.readers = u32::try_from(readers).unwrap_or(u32::MAX);
     }

@@ -310,7 +310,7 @@ impl<'a> Created<'a> {
     pub(crate) fn of(sql: &'a str) -> Option<Self> {
         let words = words(sql);
         let open = sql.find('(').filter(|_| sql.starts_with("CREATE TABLE "))?;
-        let table = words.iter().filter(|word| word.at < open).last()?.text;
+        let table = words.iter().rfind(|word| word.at < open)?.text;
         Some(Created { table, head: &sql[..open], body: &sql[open + 1..closing(sql, open + 1)] })
     }
     /// The names of its columns, in order.

@@ -26,6 +26,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// The most reads that are sent together.
 const TOGETHER: usize = 8;
 
+/// Warnings that another value was kept: out of range, cut off, not of its character set, too long.
+const ALTERED: [u16; 5] = [1264, 1265, 1300, 1366, 1406];
+
 /// A batch that can be sent: every statement is known, and takes the values that it is given.
 pub(super) struct Batch {
     lines: Vec<Line>,
@@ -185,7 +188,11 @@ impl Batch {
             let skipped = line.saying.kind == (Kind::Insert { if_absent: true }) && was_there;
             Ok(if skipped { 0 } else { link.conn.affected_rows() })
         };
-        run.await.map_err(|error| Fault::of(&error))
+        let count = run.await.map_err(|error| Fault::of(&error))?;
+        if line.saying.kind != Kind::Select && link.conn.get_warnings() > 0 {
+            kept_as_sent(link).await?;
+        }
+        Ok(count)
     }
 
     /// Runs several reads; answers how many rows each found.
@@ -200,6 +207,17 @@ impl Batch {
             *counts.get_mut(at).ok_or_else(|| Fault::Other("a row of no read".to_owned()))? += 1;
         }
         Ok(counts)
+    }
+}
+
+/// Whether a statement that had warnings kept what it was given. Strict mode makes errors of them, but for spaces at the
+/// end that are too many for a column: those are cut off.
+async fn kept_as_sent(link: &mut Link) -> Result<(), Fault> {
+    let warnings: Vec<(String, u16, String)> =
+        link.conn.query("SHOW WARNINGS").await.map_err(|error| Fault::of(&error))?;
+    match warnings.into_iter().find(|(_, code, _)| ALTERED.contains(code)) {
+        Some((_, code, text)) => Err(Fault::Other(format!("warning {code}: {text}"))),
+        None => Ok(()),
     }
 }
 

@@ -169,15 +169,16 @@ impl Node {
 
     /// A connection that is set up, to a server that is fit.
     pub(super) async fn connect(&self, used_for: Use, era: u64, counted: Counted) -> Result<(Link, Fitness), Refused> {
-        // Half, so that there is time left to ask another server.
-        match timeout(self.timeout / 2, self.connected(used_for)).await {
+        // A part, so that there is time left to ask another server.
+        let limit = self.timeout / 4;
+        match timeout(limit, self.connected(used_for)).await {
             Ok(Ok((conn, fitness, round_trip))) => {
                 let statements = Vec::new();
                 let link = Link { conn, used_for, era, used: false, round_trip, statements, _counted: counted };
                 Ok((link, fitness))
             }
             Ok(Err(refused)) => Err(refused),
-            Err(_) => Err(Refused::Unreachable(format!("{}: no answer within {:?}", self.host, self.timeout / 2))),
+            Err(_) => Err(Refused::Unreachable(format!("{}: no answer within {limit:?}", self.host))),
         }
     }
 
@@ -226,7 +227,7 @@ fn session(fitness: &Fitness, used_for: Use, limit: Duration) -> String {
     format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
          character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
-         foreign_key_checks = 1, unique_checks = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
+         foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
          wait_timeout = 28800, {longest}, autocommit = {autocommit}{sync}"
     )
 }

@@ -16,9 +16,11 @@ use crate::schema::{self, Migration, Step};
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
 
-/// What is longer than this is a rebuilding of a large table, and not given up half-way.
-const NO_LIMIT: [(Flavor, &str); 2] =
-    [(Flavor::MariaDb, "SET SESSION max_statement_time = 0"), (Flavor::MySql, "SET SESSION max_execution_time = 0")];
+/// A large table may be rebuilt for long; others that use it are waited for.
+const PATIENCE: [(Flavor, &str); 2] = [
+    (Flavor::MariaDb, "SET SESSION max_statement_time = 0, lock_wait_timeout = 60"),
+    (Flavor::MySql, "SET SESSION max_execution_time = 0, lock_wait_timeout = 60"),
+];
 
 /// Error numbers: a table, a column, an index that is there; a column or an index that is not; a table that is not.
 const TABLE_EXISTS: u16 = 1050;
@@ -27,7 +29,7 @@ const DUPLICATE: u16 = 1062;
 
 /// Runs what remains.
 pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
-    for (_, sql) in NO_LIMIT.into_iter().filter(|(of, _)| *of == flavor) {
+    for (_, sql) in PATIENCE.into_iter().filter(|(of, _)| *of == flavor) {
         conn.query_drop(sql).await.map_err(|error| sentence(&error))?;
     }
     let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;

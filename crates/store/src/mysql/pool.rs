@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connect::{Counted, Link, Node, Refused, Use};
 use super::fitness::Fitness;
 
-/// When no server was fit, the next to ask within this time gets the same answer.
+/// When no server was fit, whoever needs a new connection within this time gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
 
 const LATE: &str = "the database did not answer in time";
@@ -128,6 +128,7 @@ impl Pool {
                     Err(_) => return Err(LATE.to_owned()),
                 }
             }
+            self.lately_refused()?;
             let connecting = self.nodes[node].connect(used_for, era, Counted::new(&self.open));
             match timeout_at(deadline, connecting).await {
                 Ok(Ok((link, fitness))) => {
@@ -137,7 +138,7 @@ impl Pool {
                 Ok(Err(Refused::Crowded(why))) => return Err(why),
                 Ok(Err(refused)) => {
                     drop(place);
-                    self.leave(era, refused.why(), deadline).await?;
+                    self.leave(era, refused, deadline).await?;
                     let again = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
                     place = again.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())?;
                 }
@@ -199,41 +200,58 @@ impl Pool {
     fn note(&self, era: u64, fitness: Fitness) {
         let mut state = self.state();
         if state.era == era {
-            state.fitness = fitness;
+            (state.fitness, state.refused) = (fitness, None);
+        }
+    }
+
+    /// What everybody is told for a moment after no server was fit.
+    fn lately_refused(&self) -> Result<(), String> {
+        match &self.state().refused {
+            Some((when, why)) if when.elapsed() < PAUSE => Err(why.clone()),
+            _ => Ok(()),
         }
     }
 
     /// Leaves the server of `era`, which refused a connection, for the next that is fit.
-    async fn leave(&self, era: u64, why: String, deadline: Instant) -> Result<(), String> {
-        let late = || format!("{why}; another server was not found in time");
-        let _turn = timeout_at(deadline, self.moving.lock()).await.map_err(|_| late())?;
-        {
-            let state = self.state();
-            if state.era != era {
-                return Ok(());
-            }
-            if let Some((when, why)) = &state.refused
-                && when.elapsed() < PAUSE
-            {
-                return Err(why.clone());
-            }
+    async fn leave(&self, era: u64, refused: Refused, deadline: Instant) -> Result<(), String> {
+        if self.nodes.len() == 1 {
+            // There is nowhere to go, and its other connections may be well.
+            return Err(self.note_refusal(refused.why()));
         }
+        let late = |_| "another database server was not found in time".to_owned();
+        let _turn = timeout_at(deadline, self.moving.lock()).await.map_err(late)?;
+        if self.state().era != era {
+            return Ok(());
+        }
+        self.lately_refused()?;
         // Whoever still is at the old server comes to an end there first.
-        let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await;
-        let _everything = everything.map_err(|_| late())?.map_err(|_| CLOSED.to_owned())?;
+        let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await.map_err(late)?;
+        let _everything = everything.map_err(|_| CLOSED.to_owned())?;
         self.suspect(era);
-        let active = self.state().active;
         let mut refusals = Vec::new();
-        // From the one after it, itself last: it may be back by then.
-        for at in (1..=self.nodes.len()).map(|step| (active + step) % self.nodes.len()) {
+        for at in self.in_turn(&refused) {
             match self.nodes[at].connect(Use::Reads, era + 1, Counted::new(&self.open)).await {
-                Ok((link, fitness)) => return Ok(self.enter(at, link, fitness)),
+                Ok((link, fitness)) => {
+                    self.enter(at, link, fitness);
+                    return Ok(());
+                }
                 Err(refused) => refusals.push(refused),
             }
         }
-        let why = together(refusals).why();
+        Err(self.note_refusal(together(refusals).why()))
+    }
+
+    /// In which order the servers are asked. One that was not reached is asked once more, now that nobody is busy with it:
+    /// another one is a loss where commits may be missing there. One that is not fit comes last.
+    fn in_turn(&self, refused: &Refused) -> impl Iterator<Item = usize> + use<> {
+        let (active, count) = (self.state().active, self.nodes.len());
+        let from = usize::from(matches!(refused, Refused::Unfit(_)));
+        (from..from + count).map(move |step| (active + step) % count)
+    }
+
+    fn note_refusal(&self, why: String) -> String {
         self.state().refused = Some((Instant::now(), why.clone()));
-        Err(why)
+        why
     }
 
     fn enter(&self, at: usize, link: Link, fitness: Fitness) {

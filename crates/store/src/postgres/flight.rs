@@ -212,6 +212,8 @@ impl Flight {
     pub(super) fn lost(self, sent: u64, why: &str) {
         let reply = match (&self.failed, self.job.cargo.role) {
             (_, Role::Read) => Fault::Unsent(why.to_owned()),
+            // The connection's end came before the last statement's.
+            (Some(failure), Role::Batch) if failure.severity != "ERROR" => Fault::Unsent(sentence(failure)),
             (Some(failure), Role::Batch) => self.fault(failure),
             // Without its end, the server commits nothing.
             (None, Role::Batch) if sent < self.ends => Fault::Unsent(why.to_owned()),

@@ -70,9 +70,6 @@ const PAUSES: Range<Duration> = Duration::from_millis(50)..Duration::from_secs(2
 /// How often a connection at rest is looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How often a flight that was lost before anything could come of it is sent through another connection.
-const DETOURS: u32 = 2;
-
 impl Pool {
     pub(super) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let count = settings.connections.get();
@@ -85,7 +82,7 @@ impl Pool {
             mode: settings.statements,
             accepted: settings.accepted.clone(),
             slots: (0..count).map(slot).collect(),
-            reads: (count / 3).max(1),
+            reads: (count / 4).max(1),
             ups: watch::Sender::new(0),
             timeline: watch::Sender::new(0),
             seen: Mutex::default(),
@@ -152,14 +149,16 @@ impl Pool {
 
     /// Sends a flight, over another connection where one is lost before anything could come of it.
     pub(super) async fn send(&self, cargo: Arc<Cargo>) -> Reply {
-        let mut detours = 0;
+        // All connections may have been lost, and each is found out by who takes it first. Who was kept waiting is not
+        // made to wait again.
+        let (mut detours, began) = (0..=self.slots.len(), Instant::now());
         loop {
             let answer = match self.submit(&cargo) {
                 Ok(answer) => answer,
                 Err(why) => self.wait(&cargo, why).await?,
             };
             match answer.await {
-                Ok(Err(Fault::Unsent(_))) if detours < DETOURS => detours += 1,
+                Ok(Err(Fault::Unsent(_))) if detours.next().is_some() && began.elapsed() < self.timeout / 2 => {}
                 Ok(reply) => return reply,
                 Err(_) => return Err(Fault::Unknown("the engine was stopped".to_owned())),
             }

@@ -3,6 +3,7 @@
 //! Needs a server: `scripts/databases up mariadb FOLDER` prints the URL of one, for `PORTIERE_TEST_MYSQL`. Without it
 //! every test passes and says so.
 #![allow(clippy::unwrap_used, reason = "a test stops where something is wrong")]
+#![allow(clippy::print_stdout, reason = "a test that was skipped says so")]
 #![allow(clippy::disallowed_methods, reason = "where the server is stands in the environment")]
 
 mod between;

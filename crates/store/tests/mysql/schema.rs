@@ -1,12 +1,16 @@
 //! Schemas: brought up by many at once, continued after an interruption, refused where they are not ours.
 
 use mysql_async::prelude::Queryable;
+use rules::id::RealmId;
+use rules::time::Time;
 use store::conformance::{MIGRATIONS, three_rows};
 use store::engine::{CommitError, Engine, Value};
 use store::mysql::Mysql;
 use store::schema::Migration;
+use store::tables::sweep::{self, Bounds};
+use store::tables::{realms, restore, secrets};
 
-use super::place::{Place, found};
+use super::place::{Place, found, until};
 
 const MARKERS: &str = "SELECT version, step FROM schema_steps ORDER BY version, step";
 
@@ -35,9 +39,8 @@ async fn many_programs_at_once_make_the_schema_once() {
     let mut running = tokio::task::JoinSet::new();
     for _ in 0..6 {
         let settings = place.settings();
-        running.spawn(async move {
-            Mysql::open(settings, store::migrations::MIGRATIONS).await.unwrap().migrate().await
-        });
+        running
+            .spawn(async move { Mysql::open(settings, store::migrations::MIGRATIONS).await.unwrap().migrate().await });
     }
     for answer in running.join_all().await {
         assert_eq!(answer, Ok(()));
@@ -138,7 +141,8 @@ async fn a_text_that_is_too_long_for_its_key_is_refused_whole() {
     for name in ["\u{10ffff}".repeat(256), "a".repeat(256), " ".repeat(256)] {
         let answer = engine.commit(put(name)).await;
         let Err(CommitError::Unavailable(why)) = answer else { panic!("{answer:?}") };
-        assert!(why.contains("1406"), "{why}");
+        // Spaces at the end are cut off with a warning, in strict mode too.
+        assert!(why.contains("error 1406") || why.contains("warning 1265"), "{why}");
     }
     let kept: Vec<(i64, String)> = place.conn().await.query("SELECT CHAR_LENGTH(name), name FROM note").await.unwrap();
     assert_eq!(kept, [(255, "\u{10ffff}".repeat(255))]);
@@ -148,56 +152,44 @@ async fn a_text_that_is_too_long_for_its_key_is_refused_whole() {
 /// Every statement that the tables have keeps to names and forms that this server takes.
 #[tokio::test]
 async fn the_programs_statements_run() {
-    use rules::id::RealmId;
-    use rules::time::Time;
     let Some(place) = Place::new().await else { return };
     let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
     engine.migrate().await.unwrap();
     let realm = RealmId("main".to_owned());
     for _ in 0..2 {
-        engine.commit(store::tables::realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
-        engine.commit(vec![store::tables::secrets::note(&realm, "pepper", "proof")]).await.unwrap();
+        engine.commit(realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
+        engine.commit(vec![secrets::note(&realm, "pepper", "proof")]).await.unwrap();
     }
-    let bounds = store::tables::sweep::Bounds {
-        now: Time(2),
-        sessions: Time(1),
-        families: Time(1),
-        events: Time(1),
-    };
-    engine.commit(store::tables::sweep::step(&realm, &bounds, 100)).await.unwrap();
-    engine.commit(store::tables::restore::revive_nothing(&realm, 100)).await.unwrap();
+    let bounds = Bounds { now: Time(2), sessions: Time(1), families: Time(1), events: Time(1) };
+    engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
+    engine.commit(restore::revive_nothing(&realm, 100)).await.unwrap();
     place.remove().await;
 }
 
-/// Deleting up to a bound looks at no more rows than it takes out, however many there are beyond.
+/// Deleting up to a bound looks at about as many rows as it takes out, however many there are beyond.
 #[tokio::test]
 async fn a_sweep_costs_what_it_takes_out() {
-    let Some(place) = Place::new().await else { return };
-    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
-    engine.migrate().await.unwrap();
-    let mut conn = place.conn().await;
-    let fill = "INSERT INTO events (realm, id, at, kind, detail) WITH RECURSIVE n AS \
+    const FILL: &str = "INSERT INTO events (realm, id, at, kind, detail) WITH RECURSIVE n AS \
          (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000) \
          SELECT 'main', LPAD(i, 26, '0'), 0, 'x', '{}' FROM n";
+    let Some(mut place) = Place::new().await else { return };
+    place.run("SET GLOBAL userstat = 1").await;
+    let settings = place.account("sweep", "NONE").await;
+    let engine = Mysql::open(settings, store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let mut conn = place.conn().await;
     conn.query_drop("SET max_recursive_iterations = 100000").await.unwrap();
-    conn.query_drop(fill).await.unwrap();
-    let sql = "DELETE FROM events WHERE realm = ? AND id < ? AND id IN \
-               (SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?)";
-    let before = reads(&mut conn).await;
-    // As the translation says it.
-    let said = sql.replacen("DELETE FROM", "DELETE events FROM", 1).replace(
-        "(SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?)",
-        "(SELECT id FROM (SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?) AS bounded)",
-    );
-    conn.exec_drop(said, ("main", "1", "main", 100)).await.unwrap();
-    let looked_at = reads(&mut conn).await - before;
-    assert!(looked_at < 1000, "{looked_at} rows were looked at");
+    conn.query_drop(FILL).await.unwrap();
+    let bounds = Bounds { now: Time(1), sessions: Time(1), families: Time(1), events: Time(1 << 40) };
+    engine.commit(sweep::step(&RealmId("main".to_owned()), &bounds, 100)).await.unwrap();
+    engine.close().await;
     let left: Option<i64> = conn.query_first("SELECT COUNT(*) FROM events").await.unwrap();
     assert_eq!(left, Some(19_900));
+    let user = format!("{}_sweep", place.database);
+    let sql = format!("SELECT rows_read FROM information_schema.user_statistics WHERE user = '{user}'");
+    // Counted when a connection ends, which the server may do a moment later.
+    until("statistics", async || !place.query::<u64>(&sql).await.is_empty()).await;
+    let looked_at = place.query::<u64>(&sql).await[0];
+    assert!((100..2000).contains(&looked_at), "{looked_at} rows were looked at");
     place.remove().await;
-}
-
-async fn reads(conn: &mut mysql_async::Conn) -> u64 {
-    let rows: Vec<(String, u64)> = conn.query("SHOW SESSION STATUS LIKE 'Handler_read%'").await.unwrap();
-    rows.into_iter().map(|(_, count)| count).sum()
 }

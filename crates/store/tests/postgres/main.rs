@@ -4,7 +4,12 @@
 //! Runs against the server whose admin URL is in `PORTIERE_TEST_POSTGRES`, which `scripts/databases up postgres FOLDER`
 //! starts; each test has a database and a role of its own there.
 #![allow(clippy::unwrap_used, reason = "a test stops where something is wrong")]
+#![allow(clippy::print_stdout, reason = "a test that was not run says so")]
 
 mod conforms;
+mod doors;
+mod faults;
 mod proxy;
+mod schema;
 mod server;
+mod standing;

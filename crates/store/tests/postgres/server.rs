@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use store::conformance::MIGRATIONS;
 use store::engine::Engine;
 use store::postgres::Postgres;
-use store::remote::{Settings, Statements};
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, config::Host};
+use store::remote::Settings;
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 /// A database, and a role that owns it and may do nothing else.
 pub struct Database {
@@ -86,6 +86,16 @@ impl Database {
         self.admin().await.batch_execute(&format!("ALTER DATABASE {} SET {setting}", self.name)).await.unwrap();
     }
 
+    /// Ends the engines' sessions, those that `which` leaves.
+    pub async fn end_sessions(&self, which: &str) {
+        let sql = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '{}' \
+             AND application_name = 'portiere' {which}) AS ours",
+            self.name
+        );
+        text(&self.admin().await, &sql).await;
+    }
+
     /// The server's folder, as `scripts/databases` made it, if it was that.
     pub async fn folder(&self) -> Option<std::path::PathBuf> {
         let data = text(&self.admin().await, "SHOW data_directory").await;
@@ -99,15 +109,19 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let (admin, name) = (self.admin.clone(), self.name.clone());
-        let dropping = std::thread::spawn(move || {
+        let (done, dropped) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let client = connect(&admin).await;
                 drop(client.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await);
                 drop(client.batch_execute(&format!("DROP ROLE {name}")).await);
             });
+            let _ = done.send(());
         });
-        drop(dropping.join());
+        // Not longer: the server waits with it until whoever is half signed in has gone, and that may be an engine of ours
+        // which this thread would have to let go.
+        let _ = dropped.recv_timeout(Duration::from_secs(1));
     }
 }
 

@@ -39,21 +39,27 @@ pub fn nodes() -> usize {
     if on_file() { 1 } else { named.unwrap_or(1) }
 }
 
-/// The ports of servers that have several nodes, and whose turn it is.
-static NODES: LazyLock<Mutex<HashMap<u16, (Vec<u16>, usize)>>> = LazyLock::new(Mutex::default);
+/// The ports of the nodes of one server, and whose turn it is.
+struct Nodes {
+    ports: Vec<u16>,
+    turn: usize,
+}
+
+/// By the port of the first.
+static NODES: LazyLock<Mutex<HashMap<u16, Nodes>>> = LazyLock::new(Mutex::default);
 
 /// Other ports at which the server at `port` can be reached.
 pub fn register(port: u16, others: impl Iterator<Item = u16>) {
     let ports: Vec<u16> = [port].into_iter().chain(others).collect();
-    NODES.lock().unwrap().insert(port, (ports, 0));
+    NODES.lock().unwrap().insert(port, Nodes { ports, turn: 0 });
 }
 
 /// The port of one node of the server at `port`: each in turn.
 pub fn next_node(port: u16) -> u16 {
     match NODES.lock().unwrap().get_mut(&port) {
-        Some((ports, turn)) => {
-            *turn += 1;
-            ports[*turn % ports.len()]
+        Some(nodes) => {
+            nodes.turn += 1;
+            nodes.ports[nodes.turn % nodes.ports.len()]
         }
         None => port,
     }

@@ -1,0 +1,232 @@
+//! Somebody between the engine and its server, who cuts connections at the worst moment or answers in its place.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use store::conformance::three_rows;
+use store::engine::{CommitError, Engine};
+use store::mysql::Mysql;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::place::{Place, found, until};
+
+/// What happens to the next COMMIT.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Trick {
+    /// The connection is cut before the server sees it.
+    CutBefore,
+    /// The connection is cut when the server has answered.
+    CutAfter,
+    /// The server rolls back, and an error with this number is the answer: what a certification that fails looks like.
+    Refuse(u16),
+    /// The server commits, and an error with this number is the answer.
+    Deny(u16),
+}
+
+/// A way to the server that leads through this test.
+pub struct Between {
+    /// Where it is.
+    pub host: String,
+    trick: Arc<Mutex<Option<Trick>>>,
+    passed: Arc<AtomicUsize>,
+    deaf: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Between {
+    pub async fn new(place: &Place) -> Self {
+        Between::at("127.0.0.1:0", place).await
+    }
+
+    pub async fn at(address: &str, place: &Place) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let (trick, server) = (Arc::new(Mutex::new(None)), place.host().to_owned());
+        let (passed, deaf) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let (tricks, count, hush) = (Arc::clone(&trick), Arc::clone(&passed), Arc::clone(&deaf));
+        let task = tokio::spawn(async move {
+            // Dropped with the task, and every connection with it.
+            let mut open = tokio::task::JoinSet::new();
+            loop {
+                let accepted =
+                    tokio::select! { accepted = listener.accept() => accepted, () = hush.notified() => break };
+                let (client, _) = accepted.unwrap();
+                count.fetch_add(1, Relaxed);
+                let (server, trick) = (server.clone(), Arc::clone(&tricks));
+                open.spawn(async move {
+                    let server = TcpStream::connect(server).await.unwrap();
+                    client.set_nodelay(true).unwrap();
+                    server.set_nodelay(true).unwrap();
+                    let (client, server) = (client.into_split(), server.into_split());
+                    carry(client, server, trick).await;
+                });
+            }
+            drop(listener);
+            while open.join_next().await.is_some() {}
+        });
+        Between { host, trick, passed, deaf, task }
+    }
+
+    /// Connections that were made through it.
+    pub fn passed(&self) -> usize {
+        self.passed.load(Relaxed)
+    }
+
+    /// As a server that takes no new connections, and keeps those that it has.
+    pub fn go_deaf(&self) {
+        self.deaf.notify_one();
+    }
+
+    pub fn play(&self, trick: Trick) {
+        *self.trick.lock().unwrap() = Some(trick);
+    }
+
+    pub fn was_played(&self) -> bool {
+        self.trick.lock().unwrap().is_none()
+    }
+
+    /// As a server that dies.
+    pub async fn die(self) -> String {
+        self.task.abort();
+        drop(self.task.await);
+        self.host
+    }
+}
+
+type Halves = (OwnedReadHalf, OwnedWriteHalf);
+
+async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<Trick>>>) {
+    loop {
+        tokio::select! {
+            packet = packet(&mut client.0) => {
+                let Some(packet) = packet else { return };
+                // COM_QUERY
+                let trick = if &packet[4..] == b"\x03COMMIT" { tricks.lock().unwrap().take() } else { None };
+                match trick {
+                    None => server.1.write_all(&packet).await.unwrap(),
+                    Some(trick) => match play(trick, &packet, &mut server).await {
+                        Some(answer) => client.1.write_all(&answer).await.unwrap(),
+                        None => return,
+                    }
+                }
+            }
+            packet = packet(&mut server.0) => {
+                let Some(packet) = packet else { return };
+                if client.1.write_all(&packet).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The answer, or none where the connection is cut.
+async fn play(trick: Trick, commit: &[u8], server: &mut Halves) -> Option<Vec<u8>> {
+    match trick {
+        Trick::CutBefore => None,
+        Trick::CutAfter => {
+            server.1.write_all(commit).await.unwrap();
+            packet(&mut server.0).await;
+            None
+        }
+        Trick::Refuse(code) => {
+            server.1.write_all(b"\x09\0\0\0\x03ROLLBACK").await.unwrap();
+            packet(&mut server.0).await;
+            Some(error(code))
+        }
+        Trick::Deny(code) => {
+            server.1.write_all(commit).await.unwrap();
+            packet(&mut server.0).await;
+            Some(error(code))
+        }
+    }
+}
+
+/// An ERR packet.
+fn error(code: u16) -> Vec<u8> {
+    let payload = [&[0xff], &code.to_le_bytes()[..], b"#40001as a test says"].concat();
+    let mut packet = (payload.len() as u32).to_le_bytes().to_vec();
+    // Its number in the exchange.
+    packet[3] = 1;
+    packet.extend(payload);
+    packet
+}
+
+/// One packet with its head; `None` at the end. May be dropped between two packets only, which `select` does not keep:
+/// the head is peeked at first.
+async fn packet(from: &mut OwnedReadHalf) -> Option<Vec<u8>> {
+    let mut head = [0; 4];
+    loop {
+        match from.peek(&mut head).await {
+            Ok(0) | Err(_) => return None,
+            Ok(4) => break,
+            Ok(_) => tokio::task::yield_now().await,
+        }
+    }
+    let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+    let mut packet = vec![0; length + 4];
+    from.read_exact(&mut packet).await.ok()?;
+    Some(packet)
+}
+
+/// An engine whose COMMITs go through a test.
+async fn through(place: &Place) -> (Between, Arc<Mysql>) {
+    let between = Between::new(place).await;
+    let engine = place.ready_with(place.at(&between.host)).await;
+    engine.commit(three_rows(0)).await.unwrap();
+    (between, engine)
+}
+
+#[tokio::test]
+async fn a_connection_lost_inside_commit_is_unknown_and_never_sent_again() {
+    let Some(place) = Place::new().await else { return };
+    let (between, engine) = through(&place).await;
+    for (number, trick, there) in [(1, Trick::CutBefore, 0), (2, Trick::CutAfter, 3)] {
+        between.play(trick);
+        let answer = engine.commit(three_rows(number)).await;
+        assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+        assert!(between.was_played());
+        // The server may take a moment to see that the other end has gone.
+        until("the truth", async || found(&engine, number).await == there).await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert_eq!(found(&engine, number).await, there);
+    }
+    engine.commit(three_rows(3)).await.unwrap();
+    place.remove().await;
+}
+
+/// Galera certifies at COMMIT, and says with a deadlock that nothing was committed.
+#[tokio::test]
+async fn a_deadlock_at_commit_is_begun_again() {
+    let Some(place) = Place::new().await else { return };
+    let (between, engine) = through(&place).await;
+    between.play(Trick::Refuse(1213));
+    assert_eq!(engine.commit(three_rows(1)).await, Ok(vec![1, 1, 1]));
+    assert!(between.was_played());
+    assert_eq!(found(&engine, 1).await, 3);
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn any_other_error_at_commit_is_unknown() {
+    let Some(place) = Place::new().await else { return };
+    let (between, engine) = through(&place).await;
+    for (number, trick, there) in [
+        (1, Trick::Refuse(1180), 0),
+        (2, Trick::Deny(1180), 3),
+        (3, Trick::Refuse(1205), 0),
+        (4, Trick::Deny(1047), 3),
+        (5, Trick::Refuse(1290), 0),
+    ] {
+        between.play(trick);
+        let answer = engine.commit(three_rows(number)).await;
+        assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+        assert_eq!(found(&engine, number).await, there, "{number}");
+    }
+    engine.commit(three_rows(9)).await.unwrap();
+    place.remove().await;
+}

@@ -1,0 +1,97 @@
+//! What a server is set to lose, and what it is not fit for. These change settings of the whole server.
+
+use store::conformance::{MIGRATIONS, three_rows};
+use store::engine::{CommitError, Durability, Engine};
+use store::mysql::Mysql;
+use store::remote::{Loss, OpenError};
+
+use super::place::{Place, found, until};
+
+const OFTEN: &str = "SET GLOBAL innodb_flush_log_at_trx_commit = 1";
+const SELDOM: &str = "SET GLOBAL innodb_flush_log_at_trx_commit = 2";
+
+#[tokio::test]
+async fn a_durable_server_is_a_durable_node() {
+    let Some(place) = Place::new().await else { return };
+    let engine = place.ready().await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let health = engine.health().await.unwrap();
+    assert_eq!((health.durability, health.writable), (Durability::DurableNode, Ok(())));
+    assert!(health.commit_ms > 0.0);
+    let server = engine.server();
+    assert_eq!((server.host.as_str(), server.moves, server.galera), (place.host(), 0, None));
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_server_that_flushes_seldom_is_refused_unless_that_was_accepted_by_name() {
+    let Some(mut place) = Place::alone().await else { return };
+    let running = place.ready().await;
+    place.run(SELDOM).await;
+    let refused = Mysql::open(place.settings(), MIGRATIONS).await;
+    let other = place.with(|settings| settings.accepted = vec![Loss::Database]);
+    let still = Mysql::open(other, MIGRATIONS).await;
+    let accepted = place.with(|settings| settings.accepted = vec![Loss::Commits]);
+    let accepted = Mysql::open(accepted, MIGRATIONS).await;
+    let noticed = running.health().await.unwrap().writable;
+    place.run(OFTEN).await;
+    for refused in [refused, still] {
+        let Err(OpenError::Unfit(why)) = refused else { panic!("it was taken") };
+        assert!(why.contains("innodb_flush_log_at_trx_commit = 2"), "{why}");
+    }
+    assert!(noticed.is_err_and(|why| why.contains("innodb_flush_log_at_trx_commit = 2")));
+    let health = accepted.unwrap().health().await.unwrap();
+    assert_eq!(health.durability, Durability::DurableNode, "the setting is sound again");
+    until("a sound server", async || running.health().await.unwrap().writable.is_ok()).await;
+    running.commit(three_rows(1)).await.unwrap();
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn an_accepted_loss_is_shown() {
+    let Some(mut place) = Place::alone().await else { return };
+    place.run(SELDOM).await;
+    let accepted = place.with(|settings| settings.accepted = vec![Loss::Commits]);
+    let engine = Mysql::open(accepted, MIGRATIONS).await.unwrap();
+    let health = engine.health().await.unwrap();
+    place.run(OFTEN).await;
+    assert_eq!((health.durability, health.writable), (Durability::Bounded, Ok(())));
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads_is_refused_and_taken_back() {
+    let Some(mut place) = Place::alone().await else { return };
+    let settings = place.account("writer", "NONE").await;
+    let engine = place.ready_with(settings.clone()).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    place.run("SET GLOBAL read_only = 1").await;
+    let opened = Mysql::open(settings, MIGRATIONS).await;
+    let answer = engine.commit(three_rows(2)).await;
+    let health = engine.health().await.unwrap();
+    place.run("SET GLOBAL read_only = 0").await;
+    let Err(OpenError::Unfit(why)) = opened else { panic!("it was taken") };
+    assert!(why.contains("only reads"), "{why}");
+    let Err(CommitError::Unavailable(why)) = answer else { panic!("{answer:?}") };
+    assert!(why.contains("only reads"), "{why}");
+    assert!(health.writable.is_err_and(|why| why.contains("only reads")));
+    until("a server that may be written", async || engine.commit(three_rows(3)).await.is_ok()).await;
+    assert_eq!((found(&engine, 1).await, found(&engine, 2).await, found(&engine, 3).await), (3, 0, 3));
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_a_missing_database_are_named() {
+    let Some(mut place) = Place::new().await else { return };
+    let right = place.account("named", "NONE").await;
+    for (url, wanted) in [
+        (right.url.replace(":word@", ":secret-word@"), "1045"),
+        (right.url.replace(&place.database, "portiere_nowhere"), "10"),
+        (right.url.replace(place.host(), "127.0.0.1:1"), "127.0.0.1:1"),
+    ] {
+        let settings = store::remote::Settings::at(url);
+        let Err(OpenError::Unreachable(why)) = Mysql::open(settings, MIGRATIONS).await else { panic!("{wanted}") };
+        assert!(why.contains(wanted) && !why.contains("secret-word"), "{why}");
+    }
+    place.remove().await;
+}

@@ -1,0 +1,286 @@
+//! What goes wrong under batches: rivals, lost connections, silence, warnings. Never half a batch, never a lie.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rules::decision::Change;
+use rules::fresh::Fresh;
+use rules::id::RealmId;
+use rules::time::Time;
+use store::conformance::{three_reads, three_rows};
+use store::engine::{CommitError, Engine, Write};
+use store::postgres::Postgres;
+use store::remote::Statements;
+use store::tables::changes::batch;
+use store::tables::{ask, realms};
+use tokio::task::JoinSet;
+
+use crate::proxy::{Mood, Proxy};
+use crate::server::{Database, database, text, wait_until};
+
+/// How many of the three rows of this number are there.
+async fn found(engine: &Postgres, number: i64) -> usize {
+    engine.fetch(&three_reads(number)).await.unwrap().concat().len()
+}
+
+/// An engine with the program's own schema.
+async fn with_tables(database: &Database, statements: Statements) -> Arc<Postgres> {
+    let settings = store::remote::Settings { statements, ..database.settings() };
+    let engine = Postgres::open(settings, store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    Arc::new(engine)
+}
+
+fn realm() -> RealmId {
+    RealmId("main".to_owned())
+}
+
+fn changes(changes: &[Change]) -> Vec<Write> {
+    batch(&realm(), changes, Time(1), &Fresh::new([1; 32]))
+}
+
+/// A rival that takes the same two rows in the other order, and is the more patient.
+#[tokio::test]
+async fn the_victim_of_a_deadlock_is_sent_again() {
+    let Some(database) = database().await else { return };
+    database.set("deadlock_timeout = '20ms'").await;
+    let engine = with_tables(&database, Statements::Kept).await;
+    let count = |address: &str| Change::CountStranger { address: address.to_owned(), at: Time(1) };
+    engine.commit(changes(&[count("a"), count("b")])).await.unwrap();
+    let rival = database.admin().await;
+    let take = |address: &str| format!("UPDATE strangers SET count = count + 1 WHERE address = '{address}'");
+    rival.batch_execute(&format!("SET deadlock_timeout = '1min'; BEGIN; {}", take("b"))).await.unwrap();
+    let rivalry = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        rival.batch_execute(&format!("{}; COMMIT", take("a"))).await
+    };
+    let batch = engine.commit(changes(&[count("a"), count("b")]));
+    let (answer, rival) = futures_util::future::join(batch, rivalry).await;
+    rival.unwrap();
+    assert!(answer.is_ok(), "{answer:?}");
+    assert!(engine.stats().retried > 0, "{:?}", engine.stats());
+    assert_eq!(text(&database.admin().await, "SELECT sum(count) FROM strangers").await, "6");
+}
+
+/// The same under a stricter isolation, which an administrator may have made the default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_serialized_is_sent_again() {
+    let Some(database) = database().await else { return };
+    database.set("default_transaction_isolation = 'serializable'").await;
+    let engine = with_tables(&database, Statements::Unnamed).await;
+    engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
+    let mut running = JoinSet::new();
+    for _ in 0..50 {
+        let engine = Arc::clone(&engine);
+        running.spawn(async move { engine.commit(changes(&[Change::BumpEpoch])).await });
+    }
+    let stood = running.join_all().await.into_iter().filter(Result::is_ok).count() as i64;
+    assert_eq!(ask(&*engine, &realm(), realms::Epoch).await, Ok(Some(1 + stood)));
+    assert!(stood > 10 && engine.stats().retried > 0, "{stood} stood, {:?}", engine.stats());
+    // Sessions that are ours alone have the isolation that the rest is made for.
+    let kept = with_tables(&database, Statements::Kept).await;
+    let mut running = JoinSet::new();
+    for _ in 0..50 {
+        let kept = Arc::clone(&kept);
+        running.spawn(async move { kept.commit(changes(&[Change::BumpEpoch])).await });
+    }
+    assert!(running.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(kept.stats().retried, 0);
+}
+
+/// Writers that go on while the server ends their connections, one after another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_connection_loses_and_doubles_nothing() {
+    let Some(database) = database().await else { return };
+    let engine = Arc::new(database.ready(|_| ()).await);
+    let (stop, mut writers) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
+    for writer in 0..16_i64 {
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        writers.spawn(async move {
+            let mut ledger = Vec::new();
+            for number in writer * 1_000_000.. {
+                ledger.push((number, engine.commit(three_rows(number)).await));
+                // A batch that did not stand is not written again: its outcome is what is looked at.
+                if stop.load(Relaxed) {
+                    break;
+                }
+            }
+            ledger
+        });
+    }
+    for _ in 0..100 {
+        database.end_sessions("ORDER BY random() LIMIT 1").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stop.store(true, Relaxed);
+    let ledger: Vec<_> = writers.join_all().await.concat();
+    let mut sums = [0, 0, 0];
+    for (number, answer) in &ledger {
+        let rows = found(&engine, *number).await;
+        match answer {
+            Ok(_) => assert_eq!(rows, 3, "{number} was acknowledged"),
+            Err(CommitError::Unknown(_)) => assert!([0, 3].contains(&rows), "{number} is whole or absent"),
+            Err(CommitError::Unavailable(_)) => assert_eq!(rows, 0, "{number} was refused"),
+            Err(CommitError::Conflict { .. }) => panic!("{number}: {answer:?}"),
+        }
+        sums[answer.as_ref().map_or_else(|error| 1 + usize::from(matches!(error, CommitError::Unknown(_))), |_| 0)] +=
+            1;
+    }
+    assert!(sums[0] > 100, "acknowledged, refused, unknown: {sums:?}");
+    assert!(engine.stats().connections > 20, "{:?}", engine.stats());
+}
+
+/// A standby that does not answer, a trigger at the end of a transaction: whatever has a word to say while we commit.
+#[tokio::test]
+async fn a_warning_before_the_commit_ends_counts_as_unknown() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    let admin = database.admin().await;
+    let warn = |level: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE {level} 'a word'; RETURN NULL; END $$"
+        )
+    };
+    admin.batch_execute(&warn("WARNING")).await.unwrap();
+    let trigger = "CREATE CONSTRAINT TRIGGER says AFTER INSERT ON note DEFERRABLE INITIALLY DEFERRED \
+                   FOR EACH ROW EXECUTE FUNCTION say()";
+    admin.batch_execute(trigger).await.unwrap();
+    let answer = engine.commit(three_rows(1)).await;
+    assert_eq!(answer, Err(CommitError::Unknown("a word".to_owned())));
+    assert_eq!(found(&engine, 1).await, 3);
+    admin.batch_execute(&warn("NOTICE")).await.unwrap();
+    assert_eq!(engine.commit(three_rows(2)).await, Ok(vec![1, 1, 1]));
+    admin.batch_execute(&warn("EXCEPTION")).await.unwrap();
+    let answer = engine.commit(three_rows(3)).await;
+    assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
+    assert_eq!(found(&engine, 3).await, 0);
+}
+
+#[tokio::test]
+async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(4)).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let other = database.admin().await;
+    other.batch_execute("BEGIN; INSERT INTO note (realm, name) VALUES ('bench', '2-code')").await.unwrap();
+    let waiting = async {
+        let start = Instant::now();
+        let answer = engine.commit(three_rows(2)).await;
+        assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("55P03")), "{answer:?}");
+        assert!((Duration::from_millis(900)..Duration::from_secs(3)).contains(&start.elapsed()));
+    };
+    let reading = async {
+        for _ in 0..100 {
+            let start = Instant::now();
+            assert_eq!(found(&engine, 1).await, 3);
+            assert!(start.elapsed() < Duration::from_millis(500));
+        }
+        // Those who come after take another connection.
+        engine.commit(three_rows(3)).await.unwrap();
+    };
+    futures_util::future::join(waiting, reading).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+    engine.commit(three_rows(2)).await.unwrap();
+}
+
+#[ignore = "does not hold yet: the first answers after a lost connection come later than promised"]
+#[tokio::test]
+async fn silence_ends_after_the_time_that_was_set() {
+    let Some(database) = database().await else { return };
+    let proxy = Proxy::before(database.port).await;
+    let engine = database
+        .ready(|settings| {
+            settings.url = database.url_at(proxy.port);
+            settings.timeout = Duration::from_millis(1500);
+        })
+        .await;
+    engine.commit(three_rows(1)).await.unwrap();
+    // The server hears everything, and is not heard.
+    proxy.is(Mood::Deaf);
+    let start = Instant::now();
+    let reads = three_reads(1);
+    let (committed, fetched) = futures_util::future::join(engine.commit(three_rows(2)), engine.fetch(&reads)).await;
+    assert!(matches!(committed, Err(CommitError::Unknown(_))), "{committed:?}");
+    assert!(fetched.is_err(), "{fetched:?}");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    // Soon it is known to be gone, on every connection: nobody waits for it any more.
+    let quickly = || async {
+        let start = Instant::now();
+        engine.fetch(&reads).await.is_err() && start.elapsed() < Duration::from_millis(200)
+    };
+    wait_until("nobody waits", quickly).await;
+    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+    let start = Instant::now();
+    for number in 10..20 {
+        let answer = engine.commit(three_rows(number)).await;
+        assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(engine.health().await.unwrap().writable.is_err());
+    proxy.is(Mood::Open);
+    wait_until("a connection", || async { engine.fetch(&reads).await.is_ok() }).await;
+    assert!([0, 3].contains(&found(&engine, 2).await));
+    for number in 10..20 {
+        assert_eq!(found(&engine, number).await, 0);
+    }
+}
+
+/// Every connection is ended at once; the next request has one all the same.
+#[ignore = "does not hold yet: the first answers after a lost connection come later than promised"]
+#[tokio::test]
+async fn a_lost_connection_is_made_anew_for_who_asks() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    for number in 0..10 {
+        engine.commit(three_rows(number)).await.unwrap();
+        database.end_sessions("").await;
+        if number % 2 == 0 {
+            assert_eq!(found(&engine, number).await, 3);
+        }
+    }
+    assert!(engine.stats().connections > 20, "{:?}", engine.stats());
+}
+
+/// A flight that fails early leaves out what others count on having been prepared by it.
+#[tokio::test]
+async fn neighbours_of_a_failed_flight_are_spared() {
+    let Some(database) = database().await else { return };
+    let engine = Arc::new(database.ready(|settings| settings.connections = NonZeroUsize::MIN).await);
+    let mut broken = three_rows(1);
+    broken.insert(0, broken[0].clone());
+    let mut running = JoinSet::new();
+    for number in 1..50 {
+        let (engine, broken) = (Arc::clone(&engine), broken.clone());
+        running.spawn(async move {
+            assert!(engine.commit(broken).await.is_err());
+            let (rows, reads) = (engine.commit(three_rows(number)).await, three_reads(number));
+            assert_eq!((rows, engine.fetch(&reads).await.unwrap().concat().len()), (Ok(vec![1, 1, 1]), 3));
+        });
+    }
+    running.join_all().await;
+}
+
+#[tokio::test]
+async fn what_was_handed_over_is_done_when_the_engine_is_dropped() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    let mut calls: Vec<_> = (0..50).map(|number| engine.commit(three_rows(number))).collect();
+    // Once is enough to hand it over.
+    std::future::poll_fn(|context| {
+        calls.iter_mut().for_each(|call| assert!(call.as_mut().poll(context).is_pending()));
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop(calls);
+    drop(engine);
+    let admin = database.admin().await;
+    wait_until("all of it", || async { text(&admin, "SELECT count(*) FROM note").await == "150" }).await;
+    let sessions = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND application_name = 'portiere'",
+        database.name
+    );
+    wait_until("nobody left", || async { text(&admin, &sessions).await == "0" }).await;
+}

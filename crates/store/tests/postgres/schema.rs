@@ -1,0 +1,94 @@
+//! Bringing the schema up: by several nodes at once, after a failure, and never back.
+
+use futures_util::future::join_all;
+use store::conformance::{MIGRATIONS, three_reads, three_rows};
+use store::engine::Engine;
+use store::postgres::Postgres;
+use store::remote::Statements;
+use store::schema::Migration;
+use store::tables::{ask, realms};
+
+use crate::server::{database, text};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_nodes_bring_the_schema_up_at_once() {
+    let Some(database) = database().await else { return };
+    let modes = [Statements::Kept, Statements::Unnamed, Statements::Kept, Statements::Unnamed];
+    let open = modes.map(|statements| {
+        let settings = store::remote::Settings { statements, ..database.settings() };
+        Postgres::open(settings, store::migrations::MIGRATIONS)
+    });
+    let engines: Vec<Postgres> = join_all(open).await.into_iter().map(Result::unwrap).collect();
+    for migrated in join_all(engines.iter().map(Engine::migrate)).await {
+        migrated.unwrap();
+    }
+    let steps: usize = store::migrations::MIGRATIONS.iter().map(|migration| migration.steps.len()).sum();
+    let admin = database.admin().await;
+    assert_eq!(text(&admin, "SELECT count(*) FROM schema_steps").await, steps.to_string());
+    engines[3].migrate().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_programs_own_schema_holds_its_facts() {
+    let Some(database) = database().await else { return };
+    let engine = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let realm = rules::id::RealmId("main".to_owned());
+    let ensure = |issuer: &str| realms::ensure(&realm, issuer, rules::time::Time(1));
+    assert_eq!(engine.commit(ensure("http://a")).await, Ok(vec![1, 0]));
+    assert_eq!(engine.commit(ensure("http://b")).await, Ok(vec![0, 1]));
+    assert_eq!(ask(&engine, &realm, realms::Epoch).await, Ok(Some(1)));
+}
+
+#[tokio::test]
+async fn text_is_kept_in_the_order_of_its_bytes_whatever_the_database_prefers() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    let admin = database.admin().await;
+    let of = "SELECT collation_name FROM information_schema.columns WHERE table_name = 'note' AND column_name = 'name'";
+    assert_eq!(text(&admin, of).await, "C");
+    drop(engine);
+}
+
+#[tokio::test]
+async fn a_schema_step_that_fails_leaves_nothing_and_is_taken_up_again() {
+    const BROKEN: &[Migration] = &[
+        MIGRATIONS[0],
+        Migration { version: 2, name: "labels on things", steps: &[MIGRATIONS[1].steps[0], "CREATE NONSENSE"] },
+    ];
+    let Some(database) = database().await else { return };
+    let broken = Postgres::open(database.settings(), BROKEN).await.unwrap();
+    let why = broken.migrate().await.unwrap_err().0;
+    assert!(why.contains("schema version 2, step 1"), "{why}");
+    broken.commit(three_rows(1)).await.unwrap();
+    let mended = database.ready(|_| ()).await;
+    assert_eq!(mended.fetch(&three_reads(1)).await.unwrap().concat().len(), 3);
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused() {
+    let Some(database) = database().await else { return };
+    drop(database.ready(|_| ()).await);
+    let older = Postgres::open(database.settings(), &MIGRATIONS[..1]).await.unwrap();
+    let why = older.migrate().await.unwrap_err().0;
+    assert!(why.contains("newer program (schema 2; this program knows 1)"), "{why}");
+}
+
+/// A node that waits for another to bring the schema up waits for as long as that takes.
+#[tokio::test]
+async fn who_waits_for_the_lock_of_the_schema_is_patient() {
+    let Some(database) = database().await else { return };
+    database.set("lock_timeout = '100ms'").await;
+    let engine = Postgres::open(database.settings(), MIGRATIONS).await.unwrap();
+    let other = database.admin().await;
+    other
+        .batch_execute("BEGIN; SET lock_timeout = 0; SELECT pg_advisory_xact_lock(8102098814193724005)")
+        .await
+        .unwrap();
+    let released = async {
+        tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+        other.batch_execute("ROLLBACK").await.unwrap();
+    };
+    let (migrated, ()) = futures_util::future::join(engine.migrate(), released).await;
+    migrated.unwrap();
+}

@@ -1,0 +1,134 @@
+//! What an engine says of its server, and which servers it refuses.
+
+use std::time::Duration;
+
+use store::conformance::{MIGRATIONS, three_rows};
+use store::engine::{Durability, Engine};
+use store::postgres::Postgres;
+use store::remote::{Loss, OpenError, Settings, Statements};
+
+use crate::server::{Database, database, text};
+
+async fn refused(settings: Settings) -> OpenError {
+    match Postgres::open(settings, MIGRATIONS).await {
+        Ok(_) => panic!("it was let in"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn a_single_server_keeps_what_it_acknowledged_while_its_disk_survives() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let health = engine.health().await.unwrap();
+    assert_eq!((health.durability, health.writable), (Durability::DurableNode, Ok(())));
+    assert!(health.commit_ms > 0.0);
+    let identity = engine.identity().unwrap();
+    let admin = database.admin().await;
+    assert_eq!(identity.system, text(&admin, "SELECT system_identifier FROM pg_control_system()").await);
+    assert_eq!(identity.timeline.to_string(), text(&admin, "SELECT timeline_id FROM pg_control_checkpoint()").await);
+}
+
+/// What commits wait for is ours to say, whatever is set on the server.
+#[tokio::test]
+async fn a_weaker_commit_of_the_server_is_not_ours() {
+    let Some(database) = database().await else { return };
+    database.set("synchronous_commit = off").await;
+    for statements in [Statements::Kept, Statements::Unnamed] {
+        let engine = database.ready(|settings| settings.statements = statements).await;
+        assert_eq!(engine.health().await.unwrap().durability, Durability::DurableNode);
+        assert_eq!(level_at_commit(&database, &engine, 1 + statements as i64).await, "on");
+        let named = database
+            .ready(|settings| {
+                settings.statements = statements;
+                settings.accepted = vec![Loss::Commits];
+            })
+            .await;
+        assert_eq!(named.health().await.unwrap().durability, Durability::Bounded);
+        assert_eq!(level_at_commit(&database, &named, 11 + statements as i64).await, "off");
+    }
+    database.set("synchronous_commit = remote_apply").await;
+    let engine = database.ready(|_| ()).await;
+    assert_eq!(level_at_commit(&database, &engine, 21).await, "remote_apply");
+}
+
+/// What a batch's own transaction waits for.
+async fn level_at_commit(database: &Database, engine: &Postgres, number: i64) -> String {
+    let admin = database.admin().await;
+    let told = "CREATE TABLE IF NOT EXISTS told (level text); GRANT ALL ON told TO PUBLIC; DELETE FROM told; \
+                CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                INSERT INTO told VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$; \
+                CREATE OR REPLACE TRIGGER tells AFTER INSERT ON note FOR EACH ROW EXECUTE FUNCTION tell()";
+    admin.batch_execute(told).await.unwrap();
+    engine.commit(three_rows(number)).await.unwrap();
+    text(&admin, "SELECT DISTINCT level FROM told").await
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads_is_refused() {
+    let Some(database) = database().await else { return };
+    database.set("default_transaction_read_only = on").await;
+    let OpenError::Unfit(why) = refused(database.settings()).await else { panic!() };
+    assert!(why.contains("only reads"), "{why}");
+}
+
+#[tokio::test]
+async fn a_server_that_turns_read_only_is_left() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    let admin = database.admin().await;
+    // What a switchover does, as far as one database can.
+    database.set("default_transaction_read_only = on").await;
+    database.end_sessions("").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let answer = engine.commit(three_rows(1)).await;
+    assert!(format!("{answer:?}").contains("only reads"), "{answer:?}");
+    let writable = engine.health().await.unwrap().writable;
+    assert!(writable.is_err_and(|why| why.contains("only reads")));
+    admin
+        .batch_execute(&format!(
+            "SET default_transaction_read_only = off; ALTER DATABASE {} RESET default_transaction_read_only",
+            database.name
+        ))
+        .await
+        .unwrap();
+    crate::server::wait_until("a server that writes", || async { engine.commit(three_rows(2)).await.is_ok() }).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_way_in_is_said_without_the_password() {
+    let Some(database) = database().await else { return };
+    let name = &database.name;
+    let closed = {
+        let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        probe.local_addr().unwrap().port()
+    };
+    for url in [
+        database.url_at(closed),
+        format!("postgres://{name}:hunter2@127.0.0.1:{}/{name}", database.port),
+        format!("postgres://{name}:{name}@127.0.0.1:{}/missing", database.port),
+    ] {
+        let error = refused(Settings::at(url)).await;
+        let OpenError::Unreachable(why) = &error else { panic!("{error:?}") };
+        assert!(why.starts_with("127.0.0.1:") && !why.contains("hunter2"), "{why}");
+    }
+}
+
+/// The first host that is what we need is taken, as libpq does.
+#[tokio::test]
+async fn of_several_hosts_one_that_answers_is_taken() {
+    let Some(database) = database().await else { return };
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://{0}:{0}@127.0.0.1:{closed},127.0.0.1:{1}/{0}", database.name, database.port);
+    let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    engine.commit(three_rows(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn copies_are_made_with_the_servers_own_tools() {
+    let Some(database) = database().await else { return };
+    let why = database.open().await.backup(std::path::Path::new("/nowhere")).await.unwrap_err().0;
+    assert!(why.contains("pg_dump"), "{why}");
+}
