@@ -64,7 +64,8 @@ impl Mysql {
     /// Connects to the first of the URL's servers that is fit. The schema is left as it is: see [`Engine::migrate`].
     ///
     /// The URL is `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE`; the database has to be there. After it may come
-    /// `?ssl-mode=disabled` or `required`, and `?socket=PATH`.
+    /// `?ssl-mode=disabled` or `required`, and `?socket=PATH`. Statements are kept prepared whatever
+    /// [`Settings::statements`] says, at most some hundreds for each connection.
     pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
         let address = Address::parse(&settings.url)?;
         let nodes = Node::all(&settings, &address)?;

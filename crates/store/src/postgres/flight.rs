@@ -76,6 +76,8 @@ pub(super) struct Flight {
     done: Done,
     failed: Option<Failure>,
     warned: Option<String>,
+    /// The server said that it ends the connection here.
+    pub(super) last: bool,
     /// How many bytes the connection has to have sent for all of it to be sent.
     ends: u64,
 }
@@ -87,7 +89,7 @@ impl Flight {
             Role::Read => done.rows.resize_with(job.cargo.steps.len(), Vec::new),
             Role::Batch => done.counts.reserve(job.cargo.steps.len()),
         }
-        Flight { job, began, at: 0, asked, columns: None, done, failed: None, warned: None, ends }
+        Flight { job, began, at: 0, asked, columns: None, done, failed: None, warned: None, last: false, ends }
     }
 
     pub(super) fn is_batch(&self) -> bool {
@@ -208,15 +210,14 @@ impl Flight {
         doubt.map_or(Ended::Answered { committed: false }, Ended::Doubt)
     }
 
-    /// The connection was lost after so many bytes.
-    pub(super) fn lost(self, sent: u64, why: &str) {
+    /// The connection was lost. The server has begun nothing of it where it was not `reached`, or not sent whole.
+    pub(super) fn lost(self, (sent, reached): (u64, bool), why: &str) {
         let reply = match (&self.failed, self.job.cargo.role) {
             (_, Role::Read) => Fault::Unsent(why.to_owned()),
             // The connection's end came before the last statement's.
-            (Some(failure), Role::Batch) if failure.severity != "ERROR" => Fault::Unsent(sentence(failure)),
+            (Some(failure), Role::Batch) if self.last => Fault::Unsent(sentence(failure)),
             (Some(failure), Role::Batch) => self.fault(failure),
-            // Without its end, the server commits nothing.
-            (None, Role::Batch) if sent < self.ends => Fault::Unsent(why.to_owned()),
+            (None, Role::Batch) if !reached || sent < self.ends => Fault::Unsent(why.to_owned()),
             (None, Role::Batch) => Fault::Unknown(self.warned.clone().unwrap_or_else(|| why.to_owned())),
         };
         drop(self.job.reply.send(Err(reply)));

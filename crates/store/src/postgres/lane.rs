@@ -106,8 +106,11 @@ impl Lane {
     /// Answers everybody that nothing more will come.
     pub(super) fn end(&mut self, why: &str) {
         let sent = self.before + self.written as u64;
+        let mut reached = true;
         for flight in self.flights.drain(..) {
-            flight.lost(sent, why);
+            let last = flight.last;
+            flight.lost((sent, reached), why);
+            reached &= !last;
         }
         self.jobs.close();
         let waiting = std::iter::from_fn(|| self.jobs.try_recv().ok());

@@ -31,6 +31,8 @@ pub(super) struct Pool {
     /// Those for reads first, then those for batches: a batch that waits for a row holds up no read.
     slots: Vec<Slot>,
     reads: usize,
+    /// Rung when a connection was lost: who shares its fate is to find out.
+    alarm: Notify,
     /// Counts connections that were made, for who waits for one.
     ups: watch::Sender<u64>,
     /// The highest timeline that any connection has seen: one on a lower is another's past.
@@ -83,6 +85,7 @@ impl Pool {
             accepted: settings.accepted.clone(),
             slots: (0..count).map(slot).collect(),
             reads: (count / 4).max(1),
+            alarm: Notify::new(),
             ups: watch::Sender::new(0),
             timeline: watch::Sender::new(0),
             seen: Mutex::default(),
@@ -224,7 +227,7 @@ impl Pool {
     pub(super) async fn keep(self: Arc<Self>, at: usize, purpose: Purpose, first: Link) {
         let Some(slot) = self.slots.get(at) else { return };
         let mut link = Some(first);
-        let mut pause = PAUSES.start;
+        let (mut pause, mut failed) = (PAUSES.start, false);
         loop {
             let made = match link.take() {
                 Some(link) => Ok(link),
@@ -232,11 +235,14 @@ impl Pool {
             };
             match made {
                 Ok(link) => {
-                    pause = PAUSES.start;
+                    (pause, failed) = (PAUSES.start, false);
                     if let Some(why) = self.serve(slot, link).await {
                         tracing::warn!(why, "a connection to the database was lost");
+                        self.alarm.notify_waiters();
                     }
                 }
+                // What ended the connection before may have ended this one too.
+                Err(OpenError::Unreachable(_)) if !failed => failed = true,
                 Err(error) => {
                     tracing::warn!(%error, "the database cannot be reached");
                     self.seen().trouble = Some(error.to_string());
@@ -276,11 +282,11 @@ impl Pool {
         (!self.closing.load(Relaxed)).then_some(why)
     }
 
-    /// Looks at a connection now and then, and answers what is wrong with it.
+    /// Looks at a connection now and then, and when another was lost, and answers what is wrong with it.
     async fn look_after(&self, slot: &Slot) -> String {
         let read = [super::server::recovers()];
         loop {
-            sleep(LOOK).await;
+            drop(timeout(LOOK, self.alarm.notified()).await);
             let Ok(cargo) = Cargo::reads(&self.book, &read) else { continue };
             let (reply, answer) = oneshot::channel();
             if slot.hand(&Arc::new(cargo), reply).is_some() {

@@ -10,10 +10,20 @@ use store::conformance::{MIGRATIONS, three_reads};
 use store::engine::Engine;
 use store::mysql::Mysql;
 use store::remote::Settings;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Held by every test; alone by those that change settings of the whole server.
 static SERVER: RwLock<()> = RwLock::const_new(());
+
+/// What a run that was stopped half-way left changed is put right by the first test of the next.
+static RESTORED: OnceCell<()> = OnceCell::const_new();
+
+async fn restore(server: &str) {
+    let mut admin = Conn::new(connect(server)).await.unwrap();
+    for sql in ["SET GLOBAL read_only = 0", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"] {
+        admin.query_drop(sql).await.unwrap();
+    }
+}
 
 #[allow(dead_code, reason = "held, not looked at")]
 enum Held {
@@ -53,6 +63,9 @@ impl Place {
         };
         let server = server.trim_end_matches('/').to_owned();
         let mut admin = Conn::new(connect(&server)).await.unwrap();
+        // A transaction that was left open shows as a failure.
+        admin.query_drop("SET SESSION lock_wait_timeout = 20").await.unwrap();
+        RESTORED.get_or_init(|| restore(&server)).await;
         let database = format!("portiere_test_{}_{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         admin.query_drop(format!("CREATE DATABASE {database}")).await.unwrap();
         Some(Place { admin, server, database, _held: held })
