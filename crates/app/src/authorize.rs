@@ -2,6 +2,7 @@
 
 use crate::browser::Browser;
 use crate::flow::{Flow, Question, Sealed, To};
+use crate::settle::Ahead;
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::UserId;
@@ -88,6 +89,9 @@ pub(crate) struct Scene {
     pub(crate) client: Arc<Client>,
     pub(crate) hint: Option<UserId>,
 }
+
+/// Who is signed in, and what they let the application do.
+type Known = (Option<(Session, User)>, Option<Consent>);
 
 /// Whose turn it is: a flow, the session of its browser, and the browser.
 struct Turn<'a> {
@@ -196,7 +200,10 @@ impl App {
     async fn go_on(&self, scene: Scene, consent: Option<Consent>, turn: Turn<'_>) -> Result<Outcome, Fault> {
         let facts = scene.facts(turn.session.as_ref(), consent.as_ref());
         match step::next(&scene.request, &facts, turn.flow.progress(false), &self.realm, self.clock.now()) {
-            Ok(Step::Issue) => self.issue(&scene, &turn.flow, turn.browser, false).await,
+            Ok(Step::Issue) => {
+                let progress = turn.flow.progress(false);
+                self.issue(&scene, progress, turn.browser, Ahead::of((turn.session, consent))).await
+            }
             Ok(step) => self.show(&scene, step, turn),
             Err(error) => Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error))),
         }
@@ -244,16 +251,19 @@ impl App {
     pub(crate) async fn issue(
         &self,
         scene: &Scene,
-        flow: &Flow,
+        progress: Progress,
         browser: &Browser,
-        consented: bool,
+        ahead: Ahead<Known>,
     ) -> Result<Outcome, Fault> {
-        let progress = flow.progress(consented);
+        let ahead = &ahead;
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
         let reply = self
             .settle(|now, fresh| async move {
-                let (found, consent) = self.ask((WithUser(sid), InSession(sid, &scene.client.id))).await?;
-                let session = self.prove(browser, found, now);
+                let asked = || async {
+                    let (found, consent) = self.ask((WithUser(sid), InSession(sid, &scene.client.id))).await?;
+                    Ok((self.prove(browser, found, now), consent))
+                };
+                let (session, consent) = ahead.or(asked).await?;
                 let facts = scene.facts(session.as_ref(), consent.as_ref());
                 Ok(step::issue(&scene.request, &facts, progress, &self.realm, (now, &fresh)))
             })
@@ -276,7 +286,7 @@ impl App {
             Err(outcome) => return Ok(*outcome),
         };
         match allow {
-            true => self.issue(&scene, &flow, browser, true).await,
+            true => self.issue(&scene, flow.progress(true), browser, Ahead::nothing()).await,
             false => {
                 let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
                 Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))

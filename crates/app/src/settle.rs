@@ -3,11 +3,36 @@
 use crate::{App, Fault, entropy};
 use rules::{Change, Decision, Fresh, Time};
 use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 use store::engine::CommitError;
 use store::tables::{Questions, ask, changes};
 
 /// How often a decision is taken again. Ten parallel rivals settle within ten tries, because one of them wins each.
 const TRIES: usize = 12;
+
+/// Facts that were read with others, before it was known what for. The first try decides with them; whoever decides again
+/// asks again. What must still hold when it is committed is guarded there, however old the facts are.
+pub(crate) struct Ahead<F>(Mutex<Option<F>>);
+
+impl<F> Ahead<F> {
+    pub(crate) fn of(facts: F) -> Self {
+        Ahead(Mutex::new(Some(facts)))
+    }
+
+    /// Nothing was read ahead.
+    pub(crate) fn nothing() -> Self {
+        Ahead(Mutex::new(None))
+    }
+
+    /// What was read ahead, once; afterwards what `ask` finds.
+    pub(crate) async fn or<A: Future<Output = Result<F, Fault>>>(&self, ask: impl FnOnce() -> A) -> Result<F, Fault> {
+        let ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match ahead {
+            Some(facts) => Ok(facts),
+            None => ask().await,
+        }
+    }
+}
 
 impl App {
     /// Asks the store.

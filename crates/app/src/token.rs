@@ -1,5 +1,6 @@
 //! The token endpoint: the phases that every grant shares, then what is its own.
 
+use crate::settle::Ahead;
 use crate::{App, Fault};
 use rules::decision::Change;
 use rules::jose::{SigningKey, Typ, at_hash};
@@ -7,7 +8,7 @@ use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Proof};
 use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::{Code, Error};
-use rules::oauth::family::RefreshToken;
+use rules::oauth::family::{self, RefreshToken};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
@@ -15,6 +16,7 @@ use rules::oauth::{authorize, device, token};
 use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
+use store::tables::realms::Epoch;
 use store::tables::{codes, devices, families, groups};
 
 /// Tokens on the wire (RFC 6749 §5.1).
@@ -30,6 +32,12 @@ pub struct Handed {
     pub id_token: Option<Secret>,
     /// The refresh token.
     pub refresh_token: Option<Secret>,
+}
+
+/// What a code or a refresh token belongs to that was presented, if one was.
+struct Presented {
+    code: Ahead<Option<code::Found>>,
+    family: Ahead<Option<family::Found>>,
 }
 
 /// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
@@ -79,7 +87,7 @@ impl App {
 
     /// A request to the token endpoint.
     pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
-        let epoch = self.epoch().await?;
+        let (epoch, presented) = self.look_ahead(params).await?;
         let proved = match self.prove_client(proof, epoch).await? {
             Ok(proved) => proved,
             Err(error) => return Ok(Err(error)),
@@ -96,8 +104,8 @@ impl App {
         }
         let client = &proved.client;
         let reply = match grant {
-            Grant::AuthorizationCode => self.redeem(client, params).await?,
-            Grant::RefreshToken => self.renew(client, params).await?,
+            Grant::AuthorizationCode => self.redeem(client, params, presented.code).await?,
+            Grant::RefreshToken => self.renew(client, params, presented.family).await?,
             Grant::ClientCredentials => self.own(client, params).await?,
             Grant::DeviceCode => self.poll(client, params).await?,
         };
@@ -111,7 +119,38 @@ impl App {
         Context { realm: &self.realm, sealing: &self.keyring.sealing }
     }
 
-    async fn redeem(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+    /// The epoch, and in the same round trip what a code or a refresh token belongs to. Who presents it is not known yet:
+    /// nothing of it is told before that.
+    async fn look_ahead(&self, params: &Params) -> Result<(i64, Presented), Fault> {
+        let mut presented = Presented { code: Ahead::nothing(), family: Ahead::nothing() };
+        let epoch = match params.get("grant_type").and_then(Grant::parse) {
+            Some(Grant::AuthorizationCode) => {
+                let family = params.get("code").and_then(code::family_of);
+                let family = family.as_ref();
+                let (epoch, found, names) = self.ask((Epoch, codes::InContext(family), groups::OfCode(family))).await?;
+                presented.code = Ahead::of(found.map(|found| code::Found { groups: names, ..found }));
+                epoch
+            }
+            Some(Grant::RefreshToken) => {
+                let token =
+                    params.get("refresh_token").and_then(|text| RefreshToken::read(text, &self.keyring.sealing));
+                let family = token.as_ref().map(|token| &token.family);
+                let (epoch, found, names) =
+                    self.ask((Epoch, families::InContext(family), groups::OfFamily(family))).await?;
+                presented.family = Ahead::of(found.map(|found| family::Found { groups: names, ..found }));
+                epoch
+            }
+            _ => self.ask(Epoch).await?,
+        };
+        Ok((self.epoch_of(epoch)?, presented))
+    }
+
+    async fn redeem(
+        &self,
+        client: &Client,
+        params: &Params,
+        ahead: Ahead<Option<code::Found>>,
+    ) -> Result<Result<Tokens, Error>, Fault> {
         let code = match params.need("code", "code is missing") {
             Ok(code) => Secret::new(code),
             Err(error) => return Ok(Err(error)),
@@ -123,16 +162,24 @@ impl App {
             redirect_uri: params.get("redirect_uri"),
             verifier: params.get("code_verifier"),
         };
-        let (ask, family) = (&ask, family.as_ref());
+        let (ask, family, ahead) = (&ask, family.as_ref(), &ahead);
         self.settle(|now, fresh| async move {
-            let (found, names) = self.ask((codes::InContext(family), groups::OfCode(family))).await?;
-            let found = found.map(|found| code::Found { groups: names, ..found });
+            let asked = || async {
+                let (found, names) = self.ask((codes::InContext(family), groups::OfCode(family))).await?;
+                Ok(found.map(|found| code::Found { groups: names, ..found }))
+            };
+            let found = ahead.or(asked).await?;
             Ok(code::redeem(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
     }
 
-    async fn renew(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
+    async fn renew(
+        &self,
+        client: &Client,
+        params: &Params,
+        ahead: Ahead<Option<family::Found>>,
+    ) -> Result<Result<Tokens, Error>, Fault> {
         let text = match params.need("refresh_token", "refresh_token is missing") {
             Ok(text) => text,
             Err(error) => return Ok(Err(error)),
@@ -145,10 +192,13 @@ impl App {
         };
         let resources = params.all("resource").map(str::to_owned).collect();
         let ask = Renewal { client, token: &token, scope: params.get("scope"), resources };
-        let (ask, family) = (&ask, Some(&token.family));
+        let (ask, family, ahead) = (&ask, Some(&token.family), &ahead);
         self.settle(|now, fresh| async move {
-            let (found, names) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
-            let found = found.map(|found| rules::oauth::family::Found { groups: names, ..found });
+            let asked = || async {
+                let (found, names) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
+                Ok(found.map(|found| family::Found { groups: names, ..found }))
+            };
+            let found = ahead.or(asked).await?;
             Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await

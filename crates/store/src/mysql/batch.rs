@@ -9,7 +9,7 @@ use mysql_async::{Error, Params, Row, from_value_opt};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Shared;
-use super::connect::{Link, Use};
+use super::connect::Link;
 use super::fault::{Fault, not_committed, sentence};
 use super::pool::Lease;
 use super::say::{Phrase, Phrasebook, Saying};
@@ -102,7 +102,7 @@ impl Batch {
         let deadline = Instant::now() + shared.timeout;
         let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
-            let lease = shared.pool.lease(Use::Batches, deadline).await.map_err(CommitError::Unavailable)?;
+            let lease = shared.pool.lease(deadline).await.map_err(CommitError::Unavailable)?;
             let (era, used) = (lease.link.era, lease.link.used);
             let why = match self.attempt(lease, whole, (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),
@@ -209,6 +209,7 @@ impl Batch {
 
     async fn statements(&self, link: &mut Link) -> Result<Vec<u64>, Ended> {
         let mut counts = Vec::with_capacity(self.lines.len());
+        link.conn.query_drop("START TRANSACTION").await.map_err(|error| Ended::Failed(0, Fault::of(&error)))?;
         for flight in &self.flights {
             let at = counts.len();
             let found = match flight {

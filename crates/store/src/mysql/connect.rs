@@ -1,8 +1,6 @@
 //! One connection: how it is made, what is asked before it is used, and the statements that it keeps.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -64,21 +62,10 @@ impl From<Refused> for OpenError {
     }
 }
 
-/// What a connection is used for: each kind has its own, since going from one to the other costs a round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Every statement is its own transaction.
-    Reads,
-    /// The first statement begins a transaction.
-    Batches,
-}
-
 /// A connection.
 pub(super) struct Link {
     /// The connection.
     pub(super) conn: Conn,
-    /// What it is set to.
-    pub(super) used_for: Use,
     /// In which era of the pool it was made.
     pub(super) era: u64,
     /// Whether it has been used before: then nobody knows whether the server still knows it.
@@ -87,23 +74,6 @@ pub(super) struct Link {
     round_trip: Duration,
     /// By the number of the phrase.
     statements: Vec<Option<Statement>>,
-    _counted: Counted,
-}
-
-/// One of the connections that are open.
-pub(super) struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    pub(super) fn new(open: &Arc<AtomicUsize>) -> Self {
-        open.fetch_add(1, Relaxed);
-        Counted(Arc::clone(open))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
 }
 
 impl Link {
@@ -130,16 +100,6 @@ impl Link {
     /// Whether a round trip costs more than what two tasks cost that share a fetch.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR
-    }
-
-    /// Sets what it is used for.
-    pub(super) async fn turn(&mut self, to: Use) -> Result<(), Error> {
-        if self.used_for != to {
-            let sql = if to == Use::Batches { "SET autocommit = 0" } else { "SET autocommit = 1" };
-            self.conn.query_drop(sql).await?;
-            self.used_for = to;
-        }
-        Ok(())
     }
 }
 
@@ -175,13 +135,13 @@ impl Node {
     }
 
     /// A connection that is set up, to a server that is fit.
-    pub(super) async fn connect(&self, used_for: Use, era: u64, counted: Counted) -> Result<(Link, Fitness), Refused> {
+    pub(super) async fn connect(&self, era: u64) -> Result<(Link, Fitness), Refused> {
         // A part, so that there is time left to ask another server.
         let limit = self.timeout / 4;
-        match timeout(limit, self.connected(used_for)).await {
+        match timeout(limit, self.connected()).await {
             Ok(Ok((conn, fitness, round_trip))) => {
                 let statements = Vec::new();
-                let link = Link { conn, used_for, era, used: false, round_trip, statements, _counted: counted };
+                let link = Link { conn, era, used: false, round_trip, statements };
                 Ok((link, fitness))
             }
             Ok(Err(refused)) => Err(refused),
@@ -189,14 +149,14 @@ impl Node {
         }
     }
 
-    async fn connected(&self, used_for: Use) -> Result<(Conn, Fitness, Duration), Refused> {
+    async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         let refused = |error: Error| {
             let why = format!("{}: {}", self.host, sentence(&error));
             if is_crowded(&error) { Refused::Crowded(why) } else { Refused::Unreachable(why) }
         };
         let mut conn = Conn::new(self.opts.clone()).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
-        let session = session(&fitness, used_for, self.timeout);
+        let session = session(&fitness, self.timeout);
         let began = Instant::now();
         conn.query_drop(session).await.map_err(refused)?;
         let once = began.elapsed();
@@ -220,7 +180,7 @@ impl Node {
 ///
 /// A lock is waited for half as long as a batch may take, so that there is time left to say so. The server gives up a
 /// statement when we have, so that one that nobody waits for does not hold locks.
-fn session(fitness: &Fitness, used_for: Use, limit: Duration) -> String {
+fn session(fitness: &Fitness, limit: Duration) -> String {
     let seconds = limit.as_secs_f64().max(1.0);
     let wait = (limit / 2).as_secs().max(1);
     let (isolation, longest) = match fitness.flavor {
@@ -228,14 +188,13 @@ fn session(fitness: &Fitness, used_for: Use, limit: Duration) -> String {
         Flavor::MySql => ("transaction_isolation", format!("max_execution_time = {:.0}", seconds * 1e3)),
     };
     let collation = fitness.flavor.collation();
-    let autocommit = u8::from(used_for == Use::Reads);
     // Another process may be at another node: what was acknowledged there is seen here.
     let sync = if fitness.galera.is_some() { ", wsrep_sync_wait = 7" } else { "" };
     format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
          character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
          foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
-         wait_timeout = 28800, {longest}, autocommit = {autocommit}{sync}"
+         wait_timeout = 28800, {longest}, autocommit = 1{sync}"
     )
 }
 
@@ -283,18 +242,18 @@ mod tests {
     #[test]
     fn a_session_leaves_nothing_to_the_server() {
         let limit = Duration::from_secs(10);
-        let mariadb = session(&fitness(Flavor::MariaDb, None), Use::Batches, limit);
+        let mariadb = session(&fitness(Flavor::MariaDb, None), limit);
         for wanted in
-            ["STRICT_ALL_TABLES", "tx_isolation = 'READ-COMMITTED'", "innodb_lock_wait_timeout = 5", "autocommit = 0"]
+            ["STRICT_ALL_TABLES", "tx_isolation = 'READ-COMMITTED'", "innodb_lock_wait_timeout = 5", "autocommit = 1"]
         {
             assert!(mariadb.contains(wanted), "{mariadb}");
         }
         assert!(mariadb.contains("max_statement_time = 10.000") && !mariadb.contains("wsrep"), "{mariadb}");
-        let mysql = session(&fitness(Flavor::MySql, None), Use::Reads, limit);
+        let mysql = session(&fitness(Flavor::MySql, None), limit);
         for wanted in ["transaction_isolation", "utf8mb4_0900_bin", "max_execution_time = 10000", "autocommit = 1"] {
             assert!(mysql.contains(wanted), "{mysql}");
         }
-        let galera = session(&fitness(Flavor::MariaDb, Some("1")), Use::Reads, Duration::from_millis(10));
+        let galera = session(&fitness(Flavor::MariaDb, Some("1")), Duration::from_millis(10));
         assert!(galera.contains("wsrep_sync_wait = 7") && galera.contains("lock_wait_timeout = 1"), "{galera}");
     }
 

@@ -8,7 +8,7 @@ use mysql_async::{Error, Params, Row as Found};
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
-use super::connect::{Link, Use};
+use super::connect::Link;
 use super::fault::Fault;
 use super::pool::{Lease, Place};
 use super::say::{Phrase, Saying};
@@ -50,7 +50,7 @@ pub(super) async fn run(shared: &Shared, reads: &[Read]) -> Result<Vec<Vec<Row>>
 }
 
 async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Result<Vec<Vec<Row>>, Fault> {
-    let first = shared.pool.lease(Use::Reads, deadline).await.map_err(Fault::Other)?;
+    let first = shared.pool.lease(deadline).await.map_err(Fault::Other)?;
     if let Some(phrase) = at_once(shared, asked) {
         return kept(shared, first, deadline, async |link| whole(link, &phrase, asked).await).await;
     }
@@ -62,7 +62,7 @@ async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Resul
     let mut parts = asked.chunks(asked.len().div_ceil(spare.len() + 1));
     let here = parts.next().unwrap_or_default();
     let elsewhere = parts.zip(spare).map(|(asked, place)| async move {
-        let lease = shared.pool.lease_at(place, Use::Reads, deadline).await.map_err(Fault::Other)?;
+        let lease = shared.pool.lease_at(place, deadline).await.map_err(Fault::Other)?;
         part(shared, lease, asked, deadline).await
     });
     let (here, elsewhere) = join(part(shared, first, here, deadline), join_all(elsewhere)).await;

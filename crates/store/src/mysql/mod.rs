@@ -29,7 +29,7 @@ use crate::remote::{OpenError, Settings};
 use crate::schema::Migration;
 use address::Address;
 use batch::Batch;
-use connect::{Node, Use};
+use connect::Node;
 use pool::Pool;
 use say::Phrasebook;
 
@@ -95,7 +95,7 @@ impl Mysql {
     }
 
     async fn run_migrations(&self) -> Result<(), String> {
-        let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
+        let mut lease = self.shared.pool.lease(self.shared.deadline()).await?;
         let done = migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations).await;
         // It has other limits now.
         lease.end(self.shared.deadline()).await;

@@ -3,14 +3,13 @@
 //! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::connect::{Counted, Link, Node, Refused, Use};
+use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
@@ -28,7 +27,6 @@ pub(super) struct Pool {
     size: u32,
     /// One for each connection that may be in use.
     places: Arc<Semaphore>,
-    open: Arc<AtomicUsize>,
     state: Mutex<State>,
     /// Held by whoever looks for another server.
     moving: tokio::sync::Mutex<()>,
@@ -84,15 +82,14 @@ pub(super) struct Active {
 impl Pool {
     /// Connects to the first of the servers that is fit.
     pub(super) async fn open(nodes: Vec<Node>, size: u32) -> Result<Pool, Refused> {
-        let open = Arc::new(AtomicUsize::new(0));
         let mut refusals = Vec::new();
         for (active, node) in nodes.iter().enumerate() {
-            match node.connect(Use::Reads, 0, Counted::new(&open)).await {
+            match node.connect(0).await {
                 Ok((link, fitness)) => {
                     let state = State { active, era: 0, idle: vec![link], fitness, moves: 0, refused: None };
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
-                    return Ok(Pool { nodes, size, places, open, state, moving });
+                    return Ok(Pool { nodes, size, places, state, moving });
                 }
                 Err(refused) => refusals.push(refused),
             }
@@ -108,10 +105,10 @@ impl Pool {
     }
 
     /// A connection, by `deadline`; otherwise why there is none.
-    pub(super) async fn lease(&self, used_for: Use, deadline: Instant) -> Result<Lease<'_>, String> {
+    pub(super) async fn lease(&self, deadline: Instant) -> Result<Lease<'_>, String> {
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
         let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
-        self.lease_at(place.map_err(|_| CLOSED.to_owned())?, used_for, deadline).await
+        self.lease_at(place.map_err(|_| CLOSED.to_owned())?, deadline).await
     }
 
     /// A place that nobody waits for.
@@ -120,24 +117,14 @@ impl Pool {
     }
 
     /// A connection in a place.
-    pub(super) async fn lease_at(
-        &self,
-        mut place: Place,
-        used_for: Use,
-        deadline: Instant,
-    ) -> Result<Lease<'_>, String> {
+    pub(super) async fn lease_at(&self, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
         loop {
-            let (link, node, era) = self.next(used_for);
-            if let Some(mut link) = link {
-                match timeout_at(deadline, link.turn(used_for)).await {
-                    Ok(Ok(())) => return Ok(Lease { link, pool: self, _place: place }),
-                    // It was idle for too long; the next one tells more.
-                    Ok(Err(_)) => continue,
-                    Err(_) => return Err(LATE.to_owned()),
-                }
+            let (link, node, era) = self.next();
+            if let Some(link) = link {
+                return Ok(Lease { link, pool: self, _place: place });
             }
             self.lately_refused()?;
-            let connecting = self.nodes[node].connect(used_for, era, Counted::new(&self.open));
+            let connecting = self.nodes[node].connect(era);
             match timeout_at(deadline, connecting).await {
                 Ok(Ok((link, fitness))) => {
                     self.note(era, fitness);
@@ -166,7 +153,7 @@ impl Pool {
 
     /// Asks the active server whether it is fit, and notes what it says.
     pub(super) async fn examine(&self, deadline: Instant) -> Result<(), String> {
-        let mut lease = self.lease(Use::Reads, deadline).await?;
+        let mut lease = self.lease(deadline).await?;
         let (node, era) = { (self.state().active, lease.link.era) };
         let examined = timeout_at(deadline, self.nodes[node].examine(&mut lease.link.conn)).await;
         match examined {
@@ -196,13 +183,10 @@ impl Pool {
         }
     }
 
-    /// A connection that waits, one that can be turned, or else where to connect.
-    fn next(&self, used_for: Use) -> (Option<Link>, usize, u64) {
+    /// A connection that waits, or else where to connect.
+    fn next(&self) -> (Option<Link>, usize, u64) {
         let mut state = self.state();
-        let of_its_kind = state.idle.iter().rposition(|link| link.used_for == used_for);
-        let full = self.open.load(Relaxed) >= self.size as usize;
-        let at = of_its_kind.or_else(|| state.idle.len().checked_sub(1).filter(|_| full));
-        (at.map(|at| state.idle.remove(at)), state.active, state.era)
+        (state.idle.pop(), state.active, state.era)
     }
 
     fn note(&self, era: u64, fitness: Fitness) {
@@ -238,7 +222,7 @@ impl Pool {
         self.suspect(era);
         let mut refusals = Vec::new();
         for at in self.in_turn(&refused) {
-            match self.nodes[at].connect(Use::Reads, era + 1, Counted::new(&self.open)).await {
+            match self.nodes[at].connect(era + 1).await {
                 Ok((link, fitness)) => {
                     self.enter(at, link, fitness);
                     return Ok(());

@@ -18,13 +18,14 @@ pub(crate) struct Part<'a> {
     pub(crate) must: Must,
 }
 
-/// A batch that answers one row: how many rows each statement touched or found of which [any](Must::Any) number will do.
-/// Without such a statement it answers none. `None` where a read has no rows to be counted.
+/// A batch up to its commit. It answers one row: how many rows each statement touched or found of which
+/// [any](Must::Any) number will do; without such a statement none. `None` where a read has no rows to be counted.
 pub(crate) fn batch(parts: &[Part<'_>]) -> Option<String> {
     let mut text = String::from("BEGIN NOT ATOMIC ");
     for at in 0..parts.len() {
         text += &format!("DECLARE {} BIGINT DEFAULT 0; ", count(at));
     }
+    text += "START TRANSACTION; ";
     for (at, part) in parts.iter().enumerate() {
         text += &counted(&count(at), part)?;
         if let Must::Touch(wanted) | Must::Find(wanted) = part.must {
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(
             batch(&[find, change]).unwrap(),
             "BEGIN NOT ATOMIC DECLARE portiere_0 BIGINT DEFAULT 0; DECLARE portiere_1 BIGINT DEFAULT 0; \
-             SELECT COUNT(*) INTO portiere_0 FROM t WHERE a = ? FOR UPDATE; \
+             START TRANSACTION; SELECT COUNT(*) INTO portiere_0 FROM t WHERE a = ? FOR UPDATE; \
              IF portiere_0 <> 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'portiere: guard 0'; END IF; \
              DELETE FROM t; SET portiere_1 = ROW_COUNT(); SELECT portiere_1; END"
         );
