@@ -26,7 +26,7 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname A
 
 const MYSQL_COLUMNS: &str = "SELECT t.table_name, c.column_name, \
      CASE WHEN c.data_type IN ('varchar', 'longtext') THEN 'text' \
-     WHEN c.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE c.data_type END, COALESCE(k.seq_in_index, 0) \
+     WHEN c.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE c.data_type END, CAST(COALESCE(k.seq_in_index, 0) AS SIGNED) \
      FROM information_schema.tables AS t \
      JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name \
      LEFT JOIN information_schema.statistics AS k ON k.table_schema = c.table_schema AND k.table_name = c.table_name \

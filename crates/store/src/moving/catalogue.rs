@@ -45,12 +45,12 @@ pub struct Table {
 
 impl Table {
     /// The names of all columns.
-    pub(super) fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.columns.iter().map(|column| column.name.as_str()).collect()
     }
 
     /// The names of the key's columns.
-    pub(super) fn key_names(&self) -> Vec<&str> {
+    pub(crate) fn key_names(&self) -> Vec<&str> {
         self.key.iter().map(|at| self.columns[*at].name.as_str()).collect()
     }
 
