@@ -23,7 +23,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<(), Trouble> {
     let mut was = marks::copied(of.to, of.id, &table.name).await?;
     let after = was.as_ref().map_or(Ok(None), Copied::key)?;
     if let Some(copied) = &was {
-        (of.tell)(Step::Copied(copied.rows));
+        (of.tell)(Step::Found(copied.rows));
         if copied.done {
             return Ok(());
         }

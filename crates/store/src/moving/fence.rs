@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// what it was called when it was begun before. When it answers, no write is under way.
 pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, Trouble> {
     let id = match Marks::read(engine).await? {
-        Marks { into: Some(into), out: None } if into.state == marks::Arrival::Arriving => {
-            return Err(Trouble(format!("the source holds an unfinished copy of {}", into.peer)));
+        marks @ Marks { out: None, .. } if marks.obstacle().is_some() => {
+            return Err(Trouble(marks.obstacle().unwrap_or_default()));
         }
         Marks { out: None, .. } => {
             marks::leave(engine, id, peer).await?;

@@ -60,6 +60,8 @@ impl From<CommitError> for Trouble {
 pub enum Step {
     /// The source has so many rows in all.
     Counted(u64),
+    /// So many rows were copied before.
+    Found(u64),
     /// So many more rows are in the target.
     Copied(u64),
     /// Every row was copied; the comparison begins.
@@ -112,27 +114,11 @@ impl Move<'_> {
 
     /// Makes the target this move's own: it has to be empty, or to be so already.
     async fn claim(&self, tables: &[Table]) -> Result<Arrival, Trouble> {
-        match Marks::read(self.to).await? {
-            Marks { out: Some(out), .. } => Err(Trouble(format!("the target cannot be moved to: {}", out.sentence()))),
-            Marks { into: Some(into), .. } if into.id != self.id => Err(Trouble(format!(
-                "the target holds something else, a copy of {}: empty it, or name another",
-                into.peer
-            ))),
-            Marks { into: Some(into), .. } if into.state == Arrival::Abandoned => {
-                Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
-            }
-            Marks { into: Some(into), .. } => Ok(into.state),
-            Marks { into: None, .. } => {
-                for table in tables {
-                    if page::count(self.to, table).await? > 0 {
-                        let name = &table.name;
-                        return Err(Trouble(format!("the target is not empty: it has rows in the table {name}")));
-                    }
-                }
-                marks::arrive(self.to, self.id, self.from_name).await?;
-                Ok(Arrival::Arriving)
-            }
+        if let Some(arrival) = standing(self.to, tables, Some(self.id)).await? {
+            return Ok(arrival);
         }
+        marks::arrive(self.to, self.id, self.from_name).await?;
+        Ok(Arrival::Arriving)
     }
 
     /// Each table with its rows, the largest first: what takes longest is not begun last.
@@ -144,5 +130,37 @@ impl Move<'_> {
         }
         counted.sort_by(|(one, fewer), (other, more)| more.cmp(fewer).then_with(|| one.name.cmp(&other.name)));
         Ok(counted)
+    }
+}
+
+/// Whether a move can begin, or go on as `id`: asked before anything is fenced.
+pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<(), Trouble> {
+    let tables = catalogue::common(from, to).await?;
+    standing(to, &tables, id).await.map(drop)
+}
+
+/// How far the move `id` is at a target; `None` where that is empty.
+async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
+    let Marks { out, into } = Marks::read(to).await?;
+    if let Some(out) = out {
+        return Err(Trouble(format!("the target cannot be moved to: {}", out.sentence())));
+    }
+    match into {
+        Some(into) if Some(into.id.as_str()) != id => {
+            Err(Trouble(format!("the target holds something else, a copy of {}: empty it, or name another", into.peer)))
+        }
+        Some(into) if into.state == Arrival::Abandoned => {
+            Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
+        }
+        Some(into) => Ok(Some(into.state)),
+        None => {
+            for table in tables {
+                if page::count(to, table).await? > 0 {
+                    let name = &table.name;
+                    return Err(Trouble(format!("the target is not empty: it has rows in the table {name}")));
+                }
+            }
+            Ok(None)
+        }
     }
 }
