@@ -30,7 +30,8 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
         if theirs != ours {
             let same = theirs.iter().zip(&ours).take_while(|(one, other)| one == other).count();
             return Err(Trouble(format!(
-                "the table {} is not the same at both ends from row {} on: do not use the target",
+                "the table {} is not the same at both ends from row {} on: give the move up with --abort, and \
+                 begin again with an empty target",
                 table.name,
                 rows + same as u64 + 1
             )));
