@@ -11,10 +11,7 @@ use std::time::Duration;
 /// An empty database of each kind that is there: its URL.
 fn targets(folder: &Path) -> Vec<String> {
     let file = format!("sqlite:{}", folder.join("new.db").display());
-    let servers = [
-        ("PORTIERE_TEST_POSTGRES", "psql", vec!["-qc"]),
-        ("PORTIERE_TEST_MYSQL", "mariadb", vec!["-e"]),
-    ];
+    let servers = [("PORTIERE_TEST_POSTGRES", "psql", vec!["-qc"]), ("PORTIERE_TEST_MYSQL", "mariadb", vec!["-e"])];
     let made = servers.into_iter().filter_map(|(variable, client, flags)| {
         let url = std::env::var(variable).ok().filter(|url| !url.is_empty())?;
         let name = format!("moved_{}_{}", std::process::id(), unique("to"));
@@ -135,7 +132,7 @@ fn a_move_that_is_killed_goes_on_and_can_be_given_up_until_it_is_served_from() {
         let to = format!("sqlite:{}", folder.path().join(format!("{round}.db")).display());
         let mut patience = Duration::from_millis(5 + 7 * round);
         while !killed_after(&server.data(), &to, patience) {
-            patience += Duration::from_millis(3);
+            patience += Duration::from_millis(10);
             match state(server) {
                 Value::Null => free += 1,
                 _ => {

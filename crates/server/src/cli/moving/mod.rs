@@ -15,7 +15,7 @@ use serde_json::json;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use store::engine::CommitError;
+use store::engine::{CommitError, Engine};
 use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
 use store::moving::{self, Move, PAGE, Sum, Trouble};
 
@@ -138,7 +138,11 @@ impl Moving {
                 return Err(Failure::Use(format!("say which database is the target ({peer}), or --target-is-gone")));
             }
             Some(target) if target.name != out.peer => return Err(Failure::Failed(out.sentence())),
-            Some(target) => Some(target.connect().await?),
+            Some(target) => {
+                // A server that runs on it would keep this process off its file.
+                unserved(&*target.looking().await?, &out).await?;
+                Some(target.connect().await?)
+            }
         };
         self.confirm(&format!("{name} will be written to again, and its copy in {} is void from now on", out.peer))?;
         if let Some(copy) = copy {
@@ -167,23 +171,26 @@ fn read(url: &Secret, what: &str) -> Result<StoreUrl, Failure> {
     StoreUrl::parse(&Raw::Word(url.reveal().to_owned())).map_err(|why| Failure::Use(format!("{what} {why}")))
 }
 
-/// Keeps every server off the copy, if none has been on it.
-async fn give_up(to: &dyn store::engine::Engine, out: &Mark<Leave>) -> Result<(), Failure> {
-    let served = || {
-        let why = "a server has run on the target: what was done there would be lost, so the move stands".to_owned();
-        Err(Failure::Failed(why))
-    };
-    match Marks::read(to).await?.into {
-        Some(into) if into.id == out.id => match into.state {
-            Arrival::Serving => served(),
-            Arrival::Abandoned => Ok(()),
-            Arrival::Arriving | Arrival::Ready => match marks::abandon(to, &into).await {
-                Err(CommitError::Conflict { .. }) => served(),
-                done => done.map_err(|error| Failure::from(Trouble::from(error))),
-            },
+/// Why a move is not given up.
+const SERVED: &str = "a server has run on the target: what was done there would be lost, so the move stands";
+
+/// The target's end of this move, if it was begun there and no server has been on it.
+async fn unserved(to: &dyn Engine, out: &Mark<Leave>) -> Result<Option<Mark<Arrival>>, Failure> {
+    match Marks::read(to).await?.into.filter(|into| into.id == out.id) {
+        Some(into) if into.state == Arrival::Serving => Err(Failure::Failed(SERVED.into())),
+        into => Ok(into),
+    }
+}
+
+/// Keeps every server off the copy.
+async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
+    match unserved(to, out).await? {
+        None => Ok(()),
+        Some(into) if into.state == Arrival::Abandoned => Ok(()),
+        Some(into) => match marks::abandon(to, &into).await {
+            Err(CommitError::Conflict { .. }) => Err(Failure::Failed(SERVED.into())),
+            done => done.map_err(|error| Trouble::from(error).into()),
         },
-        // The copy was never begun.
-        _ => Ok(()),
     }
 }
 
