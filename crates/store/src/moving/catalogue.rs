@@ -127,7 +127,7 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
         )));
     }
     if let Some(name) =
-        source.keys().chain(target.keys()).find(|name| source.get(*name).is_none() || target.get(*name).is_none())
+        source.keys().chain(target.keys()).find(|name| source.contains_key(*name) != target.contains_key(*name))
     {
         return Err(Trouble(format!("only one of the two databases has a table {name}, which is not Portiere's")));
     }
