@@ -91,6 +91,7 @@ impl App {
     /// Runs until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep) {
         let mut looked = None;
+        let mut complaint = Complaint::default();
         loop {
             if looked.is_none_or(|at: Instant| at.elapsed() >= LOOK_EVERY) {
                 match self.look_at_hashes().await {
@@ -100,21 +101,40 @@ impl App {
             }
             tokio::time::sleep(EVERY).await;
             match self.leads(UPKEEP).await {
-                Ok(true) => self.keep_up_once(&upkeep).await,
-                Ok(false) => {}
-                Err(fault) => tracing::warn!(%fault, "it is not known which node does the upkeep"),
+                Ok(true) => self.keep_up_once(&upkeep, &mut complaint).await,
+                Ok(false) => complaint.over(),
+                Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
             }
         }
     }
 
-    async fn keep_up_once(&self, upkeep: &Upkeep) {
-        if let Err(fault) = self.sweep(upkeep).await {
-            tracing::warn!(%fault, "expired rows could not be taken out");
+    async fn keep_up_once(&self, upkeep: &Upkeep, complaint: &mut Complaint) {
+        match self.sweep(upkeep).await {
+            Ok(_) => complaint.over(),
+            Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
         }
         match self.rotate_aged_keys(upkeep.keys).await {
             Ok(made) if made.is_empty() => {}
             Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
-            Err(fault) => tracing::warn!(%fault, "signing keys could not be looked after"),
+            Err(fault) => complaint.tell(&fault, "signing keys could not be looked after"),
         }
+    }
+}
+
+/// What the background said last: a database that takes no writes for long, since it is being moved, is told of once.
+#[derive(Default)]
+struct Complaint(Option<String>);
+
+impl Complaint {
+    fn tell(&mut self, fault: &Fault, what: &str) {
+        let why = fault.to_string();
+        if self.0.as_ref() != Some(&why) {
+            tracing::warn!(fault = why, "{what}");
+            self.0 = Some(why);
+        }
+    }
+
+    fn over(&mut self) {
+        self.0 = None;
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::boot::BootError;
 use crate::config::{Config, Loss, Statements, StoreUrl, Synchronous};
+use app::Fault;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use store::engine::{Durability, Engine};
+use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
+use store::moving::marks::{self, Arrival, Marks};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
 use store::remote::{self, Settings, Tls};
@@ -23,10 +25,32 @@ pub enum Database {
 }
 
 impl Database {
-    /// Opens it and brings its schema to this program's.
+    /// Opens it and brings its schema to this program's: to be served from, unless it was moved away or is not whole.
     pub async fn open(config: &Config) -> Result<Self, BootError> {
+        let other = |why: String| BootError::Other(why);
+        let database = Database::connect(config).await?;
+        let engine = database.engine();
+        loop {
+            let marks = Marks::read(&*engine).await.map_err(|error| other(error.0))?;
+            if let Some(why) = marks.obstacle() {
+                database.close();
+                return Err(other(why));
+            }
+            let Some(arrived) = marks.into.filter(|into| into.state == Arrival::Ready) else { break };
+            match marks::serve(&*engine, &arrived).await {
+                // Another node was first, or the move was given up at this moment.
+                Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(Fault::from(error).into()),
+            }
+        }
+        engine.migrate().await.map_err(|error| other(error.0))?;
+        Ok(database)
+    }
+
+    /// Opens it as it is.
+    pub async fn connect(config: &Config) -> Result<Self, BootError> {
         let other = |error: remote::OpenError| BootError::Other(format!("store.url: {error}"));
-        let database = match &config.store.url {
+        Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => match Sqlite::open(file_options(config), MIGRATIONS) {
                 Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
                 Err(sqlite::OpenError::InUse(_)) => return Err(BootError::InUse),
@@ -38,9 +62,7 @@ impl Database {
             StoreUrl::Mysql(url) => {
                 Database::Mysql(Arc::new(Mysql::open(settings(config, url.reveal()), MIGRATIONS).await.map_err(other)?))
             }
-        };
-        database.engine().migrate().await.map_err(|error| BootError::Other(error.0))?;
-        Ok(database)
+        })
     }
 
     /// What the use cases work on.

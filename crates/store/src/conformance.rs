@@ -3,6 +3,7 @@
 //! Open the engine on an empty database with [`MIGRATIONS`], then call [`run`].
 
 mod batches;
+pub mod everything;
 mod races;
 mod values;
 

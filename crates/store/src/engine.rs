@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
+
+use crate::dialect::Dialect;
 
 /// A future that an engine answers with.
 pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
@@ -20,6 +23,10 @@ impl Sql {
     /// A statement joined from static pieces.
     pub(crate) fn joined(pieces: &[&'static str]) -> Self {
         Sql(Cow::Owned(pieces.concat()))
+    }
+    /// A statement with names out of the database's own catalogue, which have nothing but letters, digits and `_`.
+    pub(crate) fn of_catalogue(text: String) -> Self {
+        Sql(Cow::Owned(text))
     }
     /// The text, if it is known at compile time.
     #[inline]
@@ -148,5 +155,14 @@ pub trait Engine: Send + Sync {
     /// How it stands.
     fn health(&self) -> Answer<'_, Health, Unavailable>;
     /// An online copy of everything into a new file.
-    fn backup<'a>(&'a self, file: &'a std::path::Path) -> Answer<'a, (), Unavailable>;
+    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable>;
+    /// What it speaks.
+    fn dialect(&self) -> Dialect;
+    /// Runs statements of its own dialect that change the schema, in order: one transaction where the engine can. Each is
+    /// such that it may be run again after an interruption.
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable>;
+    /// The file that it is in, where it is one.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
 }

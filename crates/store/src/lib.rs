@@ -4,6 +4,7 @@ pub mod conformance;
 pub mod dialect;
 pub mod engine;
 pub mod migrations;
+pub mod moving;
 pub mod mysql;
 pub mod postgres;
 pub mod remote;

@@ -15,6 +15,7 @@ mod guide;
 mod hash;
 mod input;
 mod keys;
+mod moving;
 mod outcome;
 mod reach;
 mod registration;
@@ -63,6 +64,13 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Restore(restore) => {
             let config = quiet(&global)?;
             let outcome = runtime()?.block_on(Box::pin(restore.run(&config)))?;
+            Ok(show(&global, &outcome))
+        }
+        Command::Move(command) => {
+            let config = quiet(&global)?;
+            let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+            let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            let outcome = threads.block_on(Box::pin(command.run(&config)))?;
             Ok(show(&global, &outcome))
         }
         Command::Config(command) => Ok(show(&global, &command.run(global.sources(Vec::new()))?)),

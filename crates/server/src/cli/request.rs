@@ -1,6 +1,7 @@
 //! What is carried out on a realm: by the running server, to which it comes over the control socket, or right here.
 
 use super::input::Input;
+use super::moving::Fence;
 use super::outcome::{Failure, Outcome, Reply};
 use super::{client, events, group, keys, user};
 use app::App;
@@ -45,6 +46,9 @@ pub enum Request {
 Examples:
   portiere backup /var/backups/portiere-$(date +%F).db")]
     Backup(Backup),
+    /// What a move asks of the server that holds its source.
+    #[command(skip)]
+    Fence(Fence),
 }
 
 /// Where to copy to.
@@ -86,7 +90,7 @@ impl Request {
     /// How long an answer may take. A copy takes as long as the disk needs.
     pub fn patience(&self) -> Duration {
         match self {
-            Request::Backup(_) => Duration::from_secs(24 * 60 * 60),
+            Request::Backup(_) | Request::Fence(_) => Duration::from_secs(24 * 60 * 60),
             _ => Duration::from_secs(60),
         }
     }
@@ -113,6 +117,7 @@ impl Request {
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,
+            Request::Fence(fence) => fence.execute(app).await,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::config;
 use super::docs::Man;
 use super::hash;
+use super::moving::Moving;
 use super::outcome::Failure;
 use super::request::Request;
 use super::restore::Restore;
@@ -84,6 +85,23 @@ Examples:
   portiere restore /var/backups/portiere-2030-01-31.db
   portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db")]
     Restore(Restore),
+    /// Move everything to another database, on whichever engine
+    ///
+    /// From now on the source only reads: every write, of every node, is answered with 503 and Retry-After. Then each table is
+    /// copied, and every row compared. Interrupted at any point, the same command goes on where it was. At the end the source
+    /// stays as it is, no server starts on it any more, and one that is started on the target goes on where the others
+    /// stopped: who was signed in stays signed in. The data folder stays: the master key and the peppers are not in the
+    /// database.
+    ///
+    /// A URL with a password in it is better given in a file (--from-file, --to-file) or in PORTIERE_MOVE_FROM and
+    /// PORTIERE_MOVE_TO: arguments can be read by every process of the machine. The target must be empty.
+    #[command(after_long_help = "\
+Examples:
+  portiere move --to-file /etc/portiere/new-url
+  portiere move --status --to-file /etc/portiere/new-url
+  portiere move --abort --to-file /etc/portiere/new-url
+  portiere move --from sqlite:portiere.db --to sqlite:/mnt/new/portiere.db --yes")]
+    Move(Moving),
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::Command),

@@ -13,6 +13,7 @@ use rules::Span;
 use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::{Error, ErrorCode};
 use serde_json::json;
+use store::dialect::moving::REFUSAL;
 
 /// What kept a door from answering.
 #[derive(Debug)]
@@ -86,6 +87,8 @@ pub fn log(fault: &Fault, visit: &Visit) {
     let request = &visit.request_id;
     match fault {
         Fault::Broken(why) => tracing::error!(%request, why, "broken"),
+        // It lasts, and whoever moves the database knows.
+        Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => tracing::warn!(%request, why, "unavailable"),
         Fault::Contended(why) => tracing::warn!(%request, why, "contended"),
         Fault::Busy(_) => {}

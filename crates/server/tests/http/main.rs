@@ -8,6 +8,7 @@ mod attacks;
 mod crash;
 mod durability;
 mod hashes;
+mod moving;
 mod races;
 mod rfc;
 mod scale;

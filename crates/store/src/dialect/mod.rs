@@ -4,10 +4,22 @@
 //! as it stands; another engine translates it (`$1` for `?`, its own type names, nothing for `WITHOUT ROWID`, a locking
 //! clause for the reads of a batch).
 
+pub mod moving;
 pub mod mysql;
 pub mod postgres;
 
 use crate::engine::Value;
+
+/// What an engine speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL and MariaDB.
+    Mysql,
+}
 
 /// How long a list in a statement can be. Few sizes mean few statements to keep prepared.
 const LISTS: [(usize, &str); 5] = [

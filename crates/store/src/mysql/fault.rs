@@ -2,6 +2,7 @@
 
 use mysql_async::Error;
 
+use crate::dialect::moving::REFUSAL;
 use crate::engine::Broken;
 
 /// What went wrong before COMMIT was sent: nothing of the batch happened.
@@ -74,6 +75,8 @@ pub(super) fn is_crowded(error: &Error) -> bool {
 pub(super) fn sentence(error: &Error) -> String {
     match error {
         Error::Server(server) if DUPLICATE.contains(&server.code) => format!("error {}: duplicate key", server.code),
+        // Our own words already.
+        Error::Server(server) if server.message == REFUSAL => server.message.clone(),
         Error::Server(server) => format!("error {}: {}", server.code, server.message),
         other => other.to_string(),
     }

@@ -26,6 +26,9 @@ const PATIENCE: [(Flavor, &str); 2] = [
 const TABLE_EXISTS: u16 = 1050;
 const DONE: [u16; 4] = [1060, 1061, 1091, 1051];
 const DUPLICATE: u16 = 1062;
+/// Error numbers: a trigger that is there; one that may not be made while there is a binary log, or not by this user.
+const TRIGGER_EXISTS: u16 = 1359;
+const NO_TRIGGERS: [u16; 2] = [1419, 1142];
 
 /// Runs what remains.
 pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
@@ -40,6 +43,27 @@ pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [M
     // The end of the connection lets go as well.
     drop(conn.query_drop(UNLOCK).await);
     ran
+}
+
+/// Changes the schema. Each statement is a commit of its own here.
+pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]) -> Result<(), String> {
+    for (_, sql) in PATIENCE.into_iter().filter(|(of, _)| *of == flavor) {
+        conn.query_drop(sql).await.map_err(|error| sentence(&error))?;
+    }
+    for statement in statements {
+        match conn.query_drop(statement.as_str()).await {
+            Err(Error::Server(server)) if server.code == TRIGGER_EXISTS => {}
+            Err(Error::Server(server)) if NO_TRIGGERS.contains(&server.code) => {
+                return Err(format!(
+                    "error {}: {}: the user needs the privilege TRIGGER on the database; where the server writes a binary \
+                     log, an administrator has to run SET GLOBAL log_bin_trust_function_creators = 1 before",
+                    server.code, server.message
+                ));
+            }
+            done => done.map_err(|error| sentence(&error))?,
+        }
+    }
+    Ok(())
 }
 
 async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {

@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings};
@@ -101,6 +102,11 @@ impl Mysql {
         lease.end(self.shared.deadline()).await;
         done
     }
+
+    async fn run_alterations(&self, statements: Vec<String>) -> Result<(), String> {
+        let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
+        migrate::alter(&mut lease.link.conn, self.shared.flavor, &statements).await
+    }
 }
 
 impl Shared {
@@ -155,5 +161,12 @@ impl Engine for Mysql {
         let why =
             "a database on a server is copied with its own tools: mariadb-dump --single-transaction, or mysqldump";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
+    }
+    fn dialect(&self) -> Dialect {
+        Dialect::Mysql
+    }
+
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        Box::pin(async move { self.run_alterations(statements).await.map_err(Unavailable) })
     }
 }

@@ -180,6 +180,14 @@ impl Cargo {
         Ok(cargo)
     }
 
+    /// A change of the schema in this server's own words, after `before`.
+    pub(super) fn alteration(book: &Book, before: &Read, statement: String) -> Result<Self, String> {
+        let mut cargo = Cargo::new(Role::Batch);
+        cargo.add(book.statement(before.sql.text(), Form::Plain), &before.args, Must::Any)?;
+        cargo.add(book.once(statement), &[], Must::Any)?;
+        Ok(cargo)
+    }
+
     fn add(&mut self, statement: Arc<Statement>, args: &[Value], must: Must) -> Result<(), String> {
         let more = match must {
             Must::Touch(count) | Must::Find(count) if statement.guarded => Some(count.try_into().unwrap_or(i64::MAX)),

@@ -9,6 +9,7 @@ use super::cargo::Role;
 use super::gauge::Gauge;
 use super::lane::{Job, Known};
 use super::wire::{self, Failure, Garbled, Message};
+use crate::dialect::moving::POSTGRES_STATE;
 use crate::dialect::postgres::RAISED;
 use crate::engine::{Broken, Must, Row};
 
@@ -247,6 +248,8 @@ impl Flight {
 fn sentence(failure: &Failure) -> String {
     let Failure { code, text, .. } = failure;
     match code.as_str() {
+        // Our own words already.
+        POSTGRES_STATE => text.clone(),
         "42P05" | "26000" => {
             format!("{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements")
         }

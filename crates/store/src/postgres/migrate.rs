@@ -41,6 +41,17 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     Ok(())
 }
 
+/// Changes the schema, one transaction for each statement: one for all would hold every table while it waits for the next.
+pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Unavailable> {
+    let mut link = Link::make(pool, Purpose::Schema).await.map_err(|error| Unavailable(error.to_string()))?;
+    for statement in statements {
+        let brief = Read { sql: BRIEF, args: vec![] };
+        let cargo = Cargo::alteration(&pool.book, &brief, statement).map_err(Unavailable)?;
+        link.send(cargo).await.map_err(|fault| Unavailable(fault.sentence()))?;
+    }
+    Ok(())
+}
+
 async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailable> {
     tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
     let plain = |sql| Read { sql, args: vec![] };

@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 pub use gauge::Stats;
 pub use server::Identity;
 
+use crate::dialect::Dialect;
 use crate::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings, Statements};
 use crate::schema::Migration;
@@ -133,6 +134,14 @@ impl Engine for Postgres {
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
         let why = "a database of PostgreSQL is copied with pg_dump, or with pg_basebackup and an archive of its log";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        Box::pin(migrate::alter(&self.pool, statements))
     }
 }
 

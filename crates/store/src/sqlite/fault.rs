@@ -9,6 +9,8 @@ use crate::engine::Broken;
 pub(super) enum Fault {
     /// A key was there already, or was not there: a conflict like any other.
     Key(Broken),
+    /// The database is being moved, or was.
+    Fenced(String),
     /// The statement itself cannot run: its batch alone is refused.
     Batch(String),
     /// Nothing can be written at present: the whole group is rolled back.
@@ -28,6 +30,8 @@ impl From<rusqlite::Error> for Fault {
                 Fault::Key(Broken::Unique)
             }
             (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => Fault::Key(Broken::Foreign),
+            // There are no triggers but the fence of a database that is moved.
+            (_, ffi::SQLITE_CONSTRAINT_TRIGGER) => Fault::Fenced(text),
             (
                 ErrorCode::ConstraintViolation
                 | ErrorCode::Unknown
@@ -48,7 +52,7 @@ impl Fault {
         match self {
             Fault::Key(Broken::Unique) => "a key is there already".to_owned(),
             Fault::Key(_) => "a key is missing".to_owned(),
-            Fault::Batch(text) | Fault::Group(text) | Fault::Fatal(text) => text,
+            Fault::Fenced(text) | Fault::Batch(text) | Fault::Group(text) | Fault::Fatal(text) => text,
         }
     }
 }
@@ -66,6 +70,7 @@ mod tests {
         assert_eq!(of(ffi::SQLITE_CONSTRAINT_UNIQUE), Fault::Key(Broken::Unique));
         assert_eq!(of(ffi::SQLITE_CONSTRAINT_PRIMARYKEY), Fault::Key(Broken::Unique));
         assert_eq!(of(ffi::SQLITE_CONSTRAINT_FOREIGNKEY), Fault::Key(Broken::Foreign));
+        assert!(matches!(of(ffi::SQLITE_CONSTRAINT_TRIGGER), Fault::Fenced(_)));
         for alone in [ffi::SQLITE_CONSTRAINT_NOTNULL, ffi::SQLITE_CONSTRAINT_CHECK, ffi::SQLITE_ERROR] {
             assert!(matches!(of(alone), Fault::Batch(_)), "{alone}");
         }

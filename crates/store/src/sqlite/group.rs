@@ -115,6 +115,7 @@ fn statements(ready: &mut Ready<'_>, batch: &mut Batch) -> Result<Outcome, Fault
             }
             Ok(_) => Broken::Guard,
             Err(Fault::Key(why)) => why,
+            Err(Fault::Fenced(text)) => return Ok(Err(CommitError::Unavailable(text))),
             Err(Fault::Batch(text)) => {
                 tracing::error!(sql = write.sql.text(), error = text, "a statement cannot run");
                 return Ok(Err(CommitError::Unavailable(text)));

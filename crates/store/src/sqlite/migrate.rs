@@ -28,6 +28,17 @@ pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result
     Ok(())
 }
 
+/// Runs statements that change the schema in one transaction.
+pub(super) fn alter(conn: &Connection, statements: &[String]) -> Result<(), Fault> {
+    execute(conn, "BEGIN IMMEDIATE")?;
+    let run = || statements.iter().try_for_each(|sql| conn.execute_batch(sql));
+    let ran = run().map_err(Fault::from).and_then(|()| execute(conn, "COMMIT"));
+    if ran.is_err() && !conn.is_autocommit() {
+        execute(conn, "ROLLBACK")?;
+    }
+    ran
+}
+
 fn take(conn: &Connection, step: &Step) -> Result<(), Fault> {
     let failed = |fault: Fault| match fault {
         Fault::Fatal(text) => Fault::Fatal(text),

@@ -7,6 +7,7 @@ mod fault;
 mod group;
 mod keeper;
 mod migrate;
+mod onlooker;
 mod open;
 mod readers;
 mod ready;
@@ -23,9 +24,11 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
+pub use onlooker::Onlooker;
 pub use open::OpenError;
 pub use state::{Check, Stats};
 
+use crate::dialect::Dialect;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::schema::Migration;
 use check::Checker;
@@ -253,6 +256,22 @@ impl Engine for Sqlite {
             let copy = tokio::task::spawn_blocking(move || backup::run(&from, &to)).await;
             copy.unwrap_or_else(|_| Err(Unavailable("the backup was stopped".to_owned())))
         })
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        Box::pin(async move {
+            let (answer, done) = oneshot::channel();
+            self.hand_over(Job::Alter(statements, answer)).map_err(Unavailable)?;
+            done.await.unwrap_or_else(|_| Err(Unavailable("the writer ended inside a change of the schema".to_owned())))
+        })
+    }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) enum Job {
     Batch(Batch, To),
     /// Bring the schema to this program's version.
     Migrate(oneshot::Sender<Result<(), Unavailable>>),
+    /// Changes the schema by these statements.
+    Alter(Vec<String>, oneshot::Sender<Result<(), Unavailable>>),
     /// Finish what waits, then end.
     Stop,
 }
@@ -83,7 +85,7 @@ impl Writer {
                 Job::Batch(batch, to) => {
                     drop(to.send(Answered::new(Err(CommitError::Unavailable(why)), batch)));
                 }
-                Job::Migrate(answer) => drop(answer.send(Err(Unavailable(why)))),
+                Job::Migrate(answer) | Job::Alter(_, answer) => drop(answer.send(Err(Unavailable(why)))),
                 Job::Stop => {}
             }
         }
@@ -102,7 +104,11 @@ impl Writer {
                     after
                 }
                 Job::Migrate(answer) => {
-                    self.migrate(conn, answer)?;
+                    told(migrate::run(conn, self.migrations), answer)?;
+                    None
+                }
+                Job::Alter(statements, answer) => {
+                    told(migrate::alter(conn, &statements), answer)?;
                     None
                 }
                 Job::Stop => break,
@@ -197,16 +203,6 @@ impl Writer {
         }
         fatal_only(self.keeper.after_group(ready.conn())).map(drop)
     }
-
-    fn migrate(&mut self, conn: &Connection, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
-        let done = match migrate::run(conn, self.migrations) {
-            Err(Fault::Fatal(why)) => return Err(Fatal(why)),
-            Err(fault) => Err(Unavailable(fault.text())),
-            Ok(()) => Ok(()),
-        };
-        drop(answer.send(done));
-        Ok(())
-    }
 }
 
 impl Group {
@@ -221,6 +217,18 @@ impl Group {
             outcomes.into_iter().zip(self.batches.drain(..)).map(|(outcome, batch)| Answered::new(outcome, batch));
         answer::all(self.answers.drain(..).zip(answered));
     }
+}
+
+/// Says what came of a change of the schema.
+fn told(done: Result<(), Fault>, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
+    let done = match done {
+        Err(Fault::Fatal(why)) => return Err(Fatal(why)),
+        Err(fault) => Err(Unavailable(fault.text())),
+        Ok(()) => Ok(()),
+    };
+    // Nobody may be waiting any more.
+    drop(answer.send(done));
+    Ok(())
 }
 
 /// Tidying that failed is tried again later, unless the disk itself failed.

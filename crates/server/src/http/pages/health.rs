@@ -8,6 +8,7 @@ use hyper::StatusCode;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use store::moving::marks::{Leave, Marks};
 
 /// `GET /healthz`: alive.
 pub async fn alive() -> Response {
@@ -26,6 +27,16 @@ pub async fn ready(State(site): State<Site>) -> Response {
             problems.extend(health.writable.err());
         }
     }
+    match Marks::known(&*site.app.engine).await {
+        Err(error) => problems.push(error.0),
+        Ok(Marks { out: Some(out), .. }) => match out.state {
+            // Another has everything: requests are to go there.
+            Leave::Left => problems.push(out.sentence()),
+            // Reads go on.
+            Leave::Fencing | Leave::Fenced | Leave::Lifting => warnings.push(out.sentence()),
+        },
+        Ok(_) => {}
+    }
     if let Err(fault) = site.app.jwks().await {
         problems.push(fault.to_string());
     }
@@ -33,7 +44,8 @@ pub async fn ready(State(site): State<Site>) -> Response {
         problems.push(format!("the database is damaged: {what}"));
     }
     if site.forgotten_proxy.load(Ordering::Relaxed) {
-        warnings.push("forwarded headers come from a local address that proxy.trusted does not list: they are ignored");
+        let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
+        warnings.push(ignored.to_owned());
     }
     let hashing = site.app.hasher.state();
     let side_by_side: BTreeMap<_, _> =

@@ -16,7 +16,7 @@ pub use facts::on_file;
 pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};
 pub use screens::{Line, Screens};
-pub use server::{Output, Server, default_server, run, short_server, sign_up_server, strict_server};
+pub use server::{BINARY, Output, Server, default_server, run, short_server, sign_up_server, strict_server};
 pub use wire::{Answer, Call};
 
 use std::sync::Barrier;

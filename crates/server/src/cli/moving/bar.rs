@@ -1,0 +1,148 @@
+//! How far a move is: a bar on a terminal, a line now and then elsewhere. Both on standard error.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::moving::Step;
+
+/// Between two looks of a bar, and between two lines.
+const BLINK: Duration = Duration::from_millis(200);
+const LINE: Duration = Duration::from_secs(5);
+/// Cells of the bar.
+const CELLS: u64 = 24;
+/// A row takes about so many times longer to copy than to compare.
+const DEARER: u64 = 2;
+
+/// What is shown.
+pub struct Bar {
+    terminal: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    total: u64,
+    copied: u64,
+    /// Of these, by this process.
+    here: u64,
+    compared: u64,
+    began: Instant,
+    /// When the comparison began.
+    comparing: Option<Instant>,
+    shown: Instant,
+}
+
+impl Bar {
+    /// Nothing is shown yet.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        let state = State { total: 0, copied: 0, here: 0, compared: 0, began: now, comparing: None, shown: now };
+        Bar { terminal: stderr().is_terminal(), state: Mutex::new(state) }
+    }
+
+    /// Takes a step in, and shows where that is when it is time to.
+    pub fn tell(&self, step: Step) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match step {
+            Step::Counted(rows) => (state.total, state.began) = (rows, Instant::now()),
+            Step::Found(rows) => state.copied += rows,
+            Step::Copied(rows) => {
+                state.copied += rows;
+                state.here += rows;
+            }
+            Step::Comparing => state.comparing = Some(Instant::now()),
+            Step::Compared(rows) => state.compared += rows,
+        }
+        if state.shown.elapsed() >= if self.terminal { BLINK } else { LINE } {
+            state.shown = Instant::now();
+            let line = state.line();
+            let mut out = stderr().lock();
+            // What cannot be shown is not worth stopping for.
+            drop(if self.terminal { write!(out, "\r{line}\x1b[K") } else { writeln!(out, "{line}") });
+            drop(out.flush());
+        }
+    }
+
+    /// Leaves the line to whoever is next.
+    pub fn end(&self) {
+        if self.terminal {
+            drop(write!(stderr(), "\r\x1b[K"));
+        }
+    }
+}
+
+impl State {
+    fn line(&self) -> String {
+        let (what, rows, since, done) = match self.comparing {
+            None => ("copying  ", self.copied, self.began, self.here),
+            Some(since) => ("comparing", self.compared, since, self.compared),
+        };
+        let seconds = since.elapsed().as_secs_f64().max(0.001);
+        let rate = done as f64 / seconds;
+        let all = self.total * (DEARER + 1);
+        let behind = (self.copied * DEARER + self.compared).min(all);
+        // Work of the other kind is reckoned at the rate of this one.
+        let each = if self.comparing.is_some() { 1.0 } else { DEARER as f64 };
+        let left = if rate > 0.0 { time((all - behind) as f64 / (rate * each)) } else { "-".to_owned() };
+        let full = (CELLS * behind).checked_div(all).unwrap_or(CELLS);
+        let bar: String = (0..CELLS).map(|cell| if cell < full { '#' } else { '-' }).collect();
+        let percent = (100 * behind).checked_div(all).unwrap_or(100);
+        let (rows, total, rate) = (grouped(rows), grouped(self.total), grouped(rate as u64));
+        format!("{what} [{bar}] {percent:>3} %  {rows} of {total} rows, {rate}/s, {left} left")
+    }
+}
+
+/// Minutes and seconds.
+fn time(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// With a comma before every three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let many = digits.len();
+    let comma = |(at, digit): (usize, char)| {
+        let comma = at > 0 && (many - at).is_multiple_of(3);
+        [comma.then_some(','), Some(digit)]
+    };
+    digits.chars().enumerate().flat_map(comma).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_done_and_what_is_left() {
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        let now = Instant::now();
+        let state = |copied, here, compared, comparing| State {
+            total: 3_000,
+            copied,
+            here,
+            compared,
+            began: ago(10),
+            comparing,
+            shown: now,
+        };
+        let copying = state(2_000, 1_000, 0, None).line();
+        assert!(
+            copying.starts_with("copying   [##########--------------]  44 %  2,000 of 3,000 rows, 99/s"),
+            "{copying}"
+        );
+        assert!(copying.ends_with("0:25 left"), "{copying}");
+        let comparing = state(3_000, 1_000, 1_500, Some(ago(3))).line();
+        assert!(
+            comparing.contains(" 83 %  1,500 of 3,000 rows, 49") && comparing.ends_with("0:03 left"),
+            "{comparing}"
+        );
+        assert!(state(0, 0, 0, None).line().ends_with("- left"));
+        let nothing = State { total: 0, ..state(0, 0, 0, Some(now)) }.line();
+        assert!(nothing.contains("100 %"), "{nothing}");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,252 @@
+//! `move`: everything from one database to another.
+
+mod bar;
+mod ends;
+
+use self::bar::Bar;
+pub use self::ends::Fence;
+use self::ends::{Act, Source, Target};
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::facts;
+use crate::config::{self, Config, Raw, StoreUrl, Value as _};
+use clap::{Args, ValueHint};
+use rules::Secret;
+use serde_json::json;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::engine::{CommitError, Engine};
+use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
+use store::moving::{self, Move, PAGE, Sum, Trouble};
+
+/// From where to where.
+#[derive(Clone, Debug, Args)]
+pub struct Moving {
+    /// The database to move, as store.url names it [default: store.url]
+    #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "from_file")]
+    from: Option<Secret>,
+    /// A file with that URL in its first line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    from_file: Option<PathBuf>,
+    /// The database to move to
+    #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "to_file")]
+    to: Option<Secret>,
+    /// A file with that URL in its first line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    to_file: Option<PathBuf>,
+    /// Do not ask before writes stop
+    #[arg(long)]
+    yes: bool,
+    /// Say how far a move is
+    #[arg(long, conflicts_with_all = ["abort", "yes"])]
+    status: bool,
+    /// Give a move up: the source is written to again, and what was copied is void. Not once a server has run on the target
+    #[arg(long)]
+    abort: bool,
+    /// With --abort: the target cannot be asked, and no server has run on it
+    #[arg(long, requires = "abort")]
+    target_is_gone: bool,
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    Ok(Secret::new(text))
+}
+
+impl From<Trouble> for Failure {
+    fn from(Trouble(why): Trouble) -> Self {
+        Failure::Failed(why)
+    }
+}
+
+/// Variables for URLs.
+const FROM: &str = "PORTIERE_MOVE_FROM";
+const TO: &str = "PORTIERE_MOVE_TO";
+
+impl Moving {
+    /// Does what was asked for.
+    pub async fn run(&self, config: &Config) -> Reply {
+        let from = given(self.from.as_ref(), self.from_file.as_ref(), FROM)?;
+        let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
+        let from = from.map_or_else(|| Ok(config.store.url.clone()), |url| read(&url, "--from"))?;
+        let to = to.map(|url| read(&url, "--to")).transpose()?;
+        let (source, target) = (Source::new(config, from), to.map(|to| Target::new(config, to)));
+        if target.as_ref().is_some_and(|target| target.name == source.name) {
+            return Err(Failure::Use("the source and the target are the same database".into()));
+        }
+        match (self.status, self.abort, target) {
+            (true, _, target) => status(&source, target.as_ref()).await,
+            (_, true, target) => self.abort(&source, target.as_ref()).await,
+            (_, _, Some(target)) => self.go(&source, &target).await,
+            (_, _, None) => Err(Failure::Use(format!("where to? name the database with --to, --to-file or {TO}"))),
+        }
+    }
+
+    /// Asks, unless it was said beforehand.
+    fn confirm(&self, what: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::Use(format!("{what}; say --yes if that is meant")));
+        }
+        eprint!("{what}. Go on? [y/N] ");
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Failure::Failed("nothing was done".into())),
+        }
+    }
+
+    async fn go(&self, source: &Source<'_>, target: &Target) -> Reply {
+        let from = source.reading().await?;
+        let out = Marks::read(&*from).await?.out;
+        if let Some(out) = out.as_ref().filter(|out| out.peer != target.name || out.state == Leave::Lifting) {
+            return Err(Failure::Failed(out.sentence()));
+        }
+        let database = target.open().await?;
+        let to = database.engine();
+        moving::examine(&*from, &*to, out.as_ref().map(|out| out.id.as_str())).await?;
+        if out.is_none() {
+            let what = "nothing can be written to it until the move is done or given up with --abort";
+            self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;
+        }
+        let began = Instant::now();
+        let fresh = app::entropy::fresh().map_err(Failure::from)?.name("move");
+        let id = source.act(Act::Raise { id: fresh, peer: target.name.clone() }).await?;
+        let bar = Bar::new();
+        let tell = |step| bar.tell(step);
+        let moving = Move { from: &*from, to: &*to, id: &id, from_name: &source.name, page: PAGE, tell: &tell };
+        let done = moving.run().await;
+        bar.end();
+        let sums = done?;
+        source.act(Act::Left { id: id.clone() }).await?;
+        database.close();
+        Ok(moved((&source.name, &target.name), &id, sums, began.elapsed()))
+    }
+
+    async fn abort(&self, source: &Source<'_>, target: Option<&Target>) -> Reply {
+        let from = source.reading().await?;
+        let name = &source.name;
+        let Some(out) = Marks::read(&*from).await?.out else {
+            return Err(Failure::Failed(format!("{name} is not being moved")));
+        };
+        let copy = match target {
+            None if self.target_is_gone => None,
+            None => {
+                let peer = &out.peer;
+                return Err(Failure::Use(format!("say which database is the target ({peer}), or --target-is-gone")));
+            }
+            Some(target) if target.name != out.peer => return Err(Failure::Failed(out.sentence())),
+            Some(target) => {
+                // A server that runs on it would keep this process off its file.
+                unserved(&*target.looking().await?, &out).await?;
+                Some(target.connect().await?)
+            }
+        };
+        self.confirm(&format!("{name} will be written to again, and its copy in {} is void from now on", out.peer))?;
+        if let Some(copy) = copy {
+            give_up(&*copy.engine(), &out).await?;
+            copy.close();
+        }
+        source.act(Act::Lift { id: out.id.clone() }).await?;
+        let text = format!("{name} is written to again\nno server starts on the copy in {}: empty it", out.peer);
+        Ok(Outcome::new(text, json!({ "from": name, "to": out.peer, "id": out.id, "state": "given up" })))
+    }
+}
+
+/// A URL from whichever place it was given in.
+fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result<Option<Secret>, Failure> {
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(file);
+        let text = text.map(Secret::new).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+        return Ok(Some(Secret::new(text.reveal().lines().next().unwrap_or("").trim())));
+    }
+    let named = || config::environment().into_iter().find(|(name, value)| name == variable && !value.is_empty());
+    Ok(url.cloned().or_else(|| named().map(|(_, value)| Secret::new(value))))
+}
+
+/// Never repeats what it was given.
+fn read(url: &Secret, what: &str) -> Result<StoreUrl, Failure> {
+    StoreUrl::parse(&Raw::Word(url.reveal().to_owned())).map_err(|why| Failure::Use(format!("{what} {why}")))
+}
+
+/// Why a move is not given up.
+const SERVED: &str = "a server has run on the target: what was done there would be lost, so the move stands";
+
+/// The target's end of this move, if it was begun there and no server has been on it.
+async fn unserved(to: &dyn Engine, out: &Mark<Leave>) -> Result<Option<Mark<Arrival>>, Failure> {
+    match Marks::read(to).await?.into.filter(|into| into.id == out.id) {
+        Some(into) if into.state == Arrival::Serving => Err(Failure::Failed(SERVED.into())),
+        into => Ok(into),
+    }
+}
+
+/// Keeps every server off the copy.
+async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
+    match unserved(to, out).await? {
+        None => Ok(()),
+        Some(into) if into.state == Arrival::Abandoned => Ok(()),
+        Some(into) => match marks::abandon(to, &into).await {
+            Err(CommitError::Conflict { .. }) => Err(Failure::Failed(SERVED.into())),
+            done => done.map_err(|error| Trouble::from(error).into()),
+        },
+    }
+}
+
+async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
+    let out = Marks::read(&*source.reading().await?).await?.out;
+    let (mut into, mut rows) = (None, None);
+    if let Some(target) = target {
+        let engine = target.looking().await?;
+        into = Marks::read(&*engine).await?.into;
+        if into.as_ref().is_some_and(|into| into.state == Arrival::Arriving) {
+            rows = Some(marks::progress(&*engine).await?);
+        }
+    }
+    let leaving = match &out {
+        None => "is not being moved".to_owned(),
+        Some(out) => out.sentence(),
+    };
+    let arriving = match into.as_ref().map(|into| (into.state, &into.peer)) {
+        None => String::new(),
+        Some((Arrival::Arriving, peer)) => format!("holds {} rows of {peer} so far", rows.unwrap_or(0)),
+        Some((Arrival::Ready, peer)) => format!("holds everything of {peer}; no server has run on it yet"),
+        Some((Arrival::Serving, peer)) => format!("came from {peer}, and is served from"),
+        Some((Arrival::Abandoned, peer)) => format!("holds a copy of {peer} that was given up"),
+    };
+    let text = facts(&[(&source.name, leaving), (target.map_or("", |target| &target.name), arriving)]);
+    let from = json!({
+        "database": source.name,
+        "state": out.as_ref().map(|out| out.state),
+        "to": out.as_ref().map(|out| &out.peer),
+        "id": out.as_ref().map(|out| &out.id),
+    });
+    let to = target.map(|target| {
+        let (state, id) = (into.as_ref().map(|into| into.state), into.as_ref().map(|into| &into.id));
+        json!({ "database": target.name, "state": state, "id": id, "rows": rows })
+    });
+    let json = json!({ "from": from, "to": to });
+    Ok(Outcome::new(text, json))
+}
+
+fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Duration) -> Outcome {
+    let rows: Option<u64> = sums.as_ref().map(|sums| sums.iter().map(|sum| sum.rows).sum());
+    let first = match (rows, &sums) {
+        (Some(rows), Some(sums)) => format!(
+            "moved {rows} rows of {} tables from {from} to {to} in {:.1} s; every row was compared",
+            sums.len(),
+            took.as_secs_f64()
+        ),
+        _ => format!("{from} was moved to {to} already"),
+    };
+    let text = format!(
+        "{first}\nnow stop the servers that run on the old database, set store.url (PORTIERE_STORE_URL) to the new one, and \
+         start them: the data folder stays as it is, with the master key and the peppers\nthe old database takes no writes any \
+         more, and no server starts on it; keep it until all is well"
+    );
+    let table = |sum: &Sum| json!({ "table": sum.table, "rows": sum.rows, "sha256": sum.sha256 });
+    let tables = sums.map(|sums| sums.iter().map(table).collect::<Vec<_>>());
+    let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
+    Outcome::new(text, json!({ "from": from, "to": to, "id": id, "rows": rows, "seconds": seconds, "tables": tables }))
+}

@@ -1,0 +1,157 @@
+//! What moving a database needs said differently: what tables there are, triggers that keep writes off, pages.
+
+use super::Dialect;
+
+/// What a write is told on a database that is being moved, or was. MySQL cuts at 128 characters.
+pub const REFUSAL: &str = "this database is being moved to another, or was moved: nothing is written to it any more";
+
+/// The SQLSTATE with which PostgreSQL says so.
+pub(crate) const POSTGRES_STATE: &str = "PMOVE";
+
+/// What a write can be, for engines that want a trigger for each.
+const EVENTS: [&str; 3] = ["insert", "update", "delete"];
+
+const SQLITE_COLUMNS: &str = "SELECT m.name, c.name, lower(c.type), c.pk FROM sqlite_schema AS m \
+     JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND substr(m.name, 1, 7) <> 'sqlite_' \
+     ORDER BY m.name, c.cid";
+
+const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname AS text), \
+     CAST(CASE c.atttypid WHEN 20 THEN 'bigint' WHEN 25 THEN 'text' WHEN 17 THEN 'blob' \
+     ELSE format_type(c.atttypid, c.atttypmod) END AS text), \
+     CAST(COALESCE((SELECT k.place FROM pg_index AS i, unnest(i.indkey) WITH ORDINALITY AS k (att, place) \
+     WHERE i.indrelid = t.oid AND i.indisprimary AND k.att = c.attnum), 0) AS bigint) \
+     FROM pg_class AS t JOIN pg_attribute AS c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped \
+     WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(current_schema() AS regnamespace) \
+     ORDER BY t.relname COLLATE \"C\", c.attnum";
+
+const MYSQL_COLUMNS: &str = "SELECT t.table_name, c.column_name, \
+     CASE WHEN c.data_type IN ('varchar', 'longtext') THEN 'text' \
+     WHEN c.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE c.data_type END, CAST(COALESCE(k.seq_in_index, 0) AS SIGNED) \
+     FROM information_schema.tables AS t \
+     JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name \
+     LEFT JOIN information_schema.statistics AS k ON k.table_schema = c.table_schema AND k.table_name = c.table_name \
+     AND k.column_name = c.column_name AND k.index_name = 'PRIMARY' \
+     WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' \
+     ORDER BY t.table_name, c.ordinal_position";
+
+impl Dialect {
+    /// Every column of every table: table, column, type (`bigint`, `text`, `blob`, or whatever else it is), and its place
+    /// in the primary key from 1, or 0.
+    pub(crate) fn columns(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => SQLITE_COLUMNS,
+            Dialect::Postgres => POSTGRES_COLUMNS,
+            Dialect::Mysql => MYSQL_COLUMNS,
+        }
+    }
+
+    /// Statements after which no row of `table` can be written, by whatever program. Run twice they are as good as once.
+    pub(crate) fn fence(self, table: &str) -> Vec<String> {
+        match self {
+            Dialect::Sqlite => EVENTS
+                .iter()
+                .map(|event| {
+                    format!(
+                        "CREATE TRIGGER IF NOT EXISTS moving_{table}_{event} BEFORE {event} ON {table} \
+                         BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+                    )
+                })
+                .collect(),
+            // For each statement: what is sent for many rows is refused at the first.
+            Dialect::Postgres => vec![format!(
+                "DO $$ BEGIN CREATE TRIGGER moving BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
+                 FOR EACH STATEMENT EXECUTE FUNCTION portiere_moving(); \
+                 EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+            )],
+            Dialect::Mysql => EVENTS
+                .iter()
+                .map(|event| {
+                    format!(
+                        "CREATE TRIGGER moving_{table}_{event} BEFORE {event} ON {table} FOR EACH ROW \
+                         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{REFUSAL}'"
+                    )
+                })
+                .collect(),
+        }
+    }
+
+    /// What has to be there before the first table is fenced.
+    pub(crate) fn before_fences(self) -> Vec<String> {
+        match self {
+            Dialect::Postgres => vec![format!(
+                "CREATE OR REPLACE FUNCTION portiere_moving() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION '{REFUSAL}' USING ERRCODE = '{POSTGRES_STATE}'; END $$"
+            )],
+            Dialect::Sqlite | Dialect::Mysql => Vec::new(),
+        }
+    }
+
+    /// Takes the fence of `table` away, where it has one.
+    pub(crate) fn unfence(self, table: &str) -> Vec<String> {
+        match self {
+            Dialect::Postgres => vec![format!("DROP TRIGGER IF EXISTS moving ON {table}")],
+            Dialect::Sqlite | Dialect::Mysql => {
+                EVENTS.iter().map(|event| format!("DROP TRIGGER IF EXISTS moving_{table}_{event}")).collect()
+            }
+        }
+    }
+
+    /// What is done once for a table that was filled from empty, so that its plans are good from the first request on.
+    pub(crate) fn filled(self, table: &str) -> Vec<String> {
+        match self {
+            Dialect::Sqlite => Vec::new(),
+            Dialect::Postgres => vec![format!("ANALYZE {table}")],
+            Dialect::Mysql => vec![format!("ANALYZE TABLE {table}")],
+        }
+    }
+
+    /// The reads that together give the rows after a key, in order, up to a limit: each has what it gives first before
+    /// all of what the next one gives. With each, how many columns of the key it takes, from the first on.
+    ///
+    /// A comparison of whole keys is one range of an index on SQLite and PostgreSQL. MySQL would look at every row of the
+    /// table: there each read holds all columns of the key but one.
+    pub(crate) fn after(self, select: &str, table: &str, key: &[&str]) -> Vec<(String, usize)> {
+        let names = key.join(", ");
+        match self {
+            Dialect::Sqlite | Dialect::Postgres => {
+                let marks = vec!["?"; key.len()].join(", ");
+                let sql = format!("{select} FROM {table} WHERE ({names}) > ({marks}) ORDER BY {names} LIMIT ?");
+                vec![(sql, key.len())]
+            }
+            Dialect::Mysql => (1..=key.len())
+                .rev()
+                .map(|taken| {
+                    let same: String = key[..taken - 1].iter().map(|name| format!("{name} = ? AND ")).collect();
+                    let (next, rest) = (key[taken - 1], key[taken - 1..].join(", "));
+                    let sql = format!(
+                        "{select} FROM {table} FORCE INDEX (PRIMARY) WHERE {same}{next} > ? ORDER BY {rest} LIMIT ?"
+                    );
+                    (sql, taken)
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_fits_into_what_mysql_keeps_of_it() {
+        assert!(REFUSAL.len() <= 128 && !REFUSAL.contains(['\'', '%']));
+    }
+
+    #[test]
+    fn mysql_goes_through_a_key_from_its_last_column_to_its_first() {
+        let reads = Dialect::Mysql.after("SELECT a", "t", &["a", "b"]);
+        let texts: Vec<_> = reads.iter().map(|(sql, taken)| (sql.as_str(), *taken)).collect();
+        assert_eq!(
+            texts,
+            [
+                ("SELECT a FROM t FORCE INDEX (PRIMARY) WHERE a = ? AND b > ? ORDER BY b LIMIT ?", 2),
+                ("SELECT a FROM t FORCE INDEX (PRIMARY) WHERE a > ? ORDER BY a, b LIMIT ?", 1),
+            ]
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! Where a database is being moved to or came from, and how far that is. Belongs to no realm: it is about all of them.
+
+use crate::schema::Migration;
+
+pub(super) const MIGRATION: Migration = Migration {
+    version: 6,
+    name: "moves",
+    steps: &["CREATE TABLE moves (part text NOT NULL, move text NOT NULL, state text NOT NULL, detail text NOT NULL,
+            PRIMARY KEY (part)) WITHOUT ROWID"],
+};

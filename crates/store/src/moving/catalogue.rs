@@ -1,0 +1,155 @@
+//! Which tables and columns a database has, as it says itself.
+
+use std::collections::BTreeMap;
+
+use super::Trouble;
+use crate::engine::{Engine, Read, Row, Sql, Value};
+use crate::schema;
+
+/// Where it is written down which steps brought the schema there: each database's own.
+pub const STEPS: &str = "schema_steps";
+
+/// What is known of a move: each database's own.
+pub const MOVES: &str = "moves";
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A 64-bit integer.
+    Int,
+    /// Text.
+    Text,
+    /// Bytes.
+    Blob,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Its columns, in its own order.
+    pub columns: Vec<Column>,
+    /// Which of its columns make the primary key, in the key's order.
+    pub key: Vec<usize>,
+}
+
+impl Table {
+    /// The names of all columns.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    /// The names of the key's columns.
+    pub(crate) fn key_names(&self) -> Vec<&str> {
+        self.key.iter().map(|at| self.columns[*at].name.as_str()).collect()
+    }
+
+    /// The key of a row.
+    pub(super) fn key_of(&self, row: &Row) -> Row {
+        self.key.iter().map(|at| row[*at].clone()).collect()
+    }
+
+    /// The same columns with the same types and key, in whatever order.
+    fn is_like(&self, other: &Table) -> bool {
+        let sorted = |table: &Table| {
+            let mut columns = table.columns.clone();
+            columns.sort_by(|one, other| one.name.cmp(&other.name));
+            columns
+        };
+        sorted(self) == sorted(other) && self.key_names() == other.key_names()
+    }
+}
+
+/// Every table, by name.
+pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trouble> {
+    let read = Read { sql: Sql::fixed(engine.dialect().columns()), args: vec![] };
+    let rows = engine.fetch(&[read]).await?.pop().unwrap_or_default();
+    let mut tables: BTreeMap<String, (Table, BTreeMap<i64, usize>)> = BTreeMap::new();
+    for row in rows {
+        let [Value::Text(table), Value::Text(column), Value::Text(kind), Value::Int(place)] = row.as_slice() else {
+            return Err(Trouble("the database does not say which tables it has".to_owned()));
+        };
+        let kind = match kind.as_str() {
+            "bigint" => Kind::Int,
+            "text" => Kind::Text,
+            "blob" => Kind::Blob,
+            other => return Err(Trouble(format!("{table}.{column} is {other}: this is no column of Portiere's"))),
+        };
+        if let Some(name) = [table, column].into_iter().find(|name| !is_plain(name)) {
+            return Err(Trouble(format!("{name:?} is no name that Portiere gives")));
+        }
+        let empty = || (Table { name: table.clone(), columns: Vec::new(), key: Vec::new() }, BTreeMap::new());
+        let (found, key) = tables.entry(table.clone()).or_insert_with(empty);
+        if *place > 0 {
+            key.insert(*place, found.columns.len());
+        }
+        found.columns.push(Column { name: column.clone(), kind });
+    }
+    let finish = |(name, (mut table, key)): (String, (Table, BTreeMap<i64, usize>))| {
+        table.key = key.into_values().collect();
+        (name, table)
+    };
+    Ok(tables.into_iter().map(finish).collect())
+}
+
+/// Names become part of statements.
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The tables that both databases have, in the source's order of columns: all but each one's own. Refuses two databases
+/// that are not of one schema.
+pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Table>, Trouble> {
+    let (source, target) = (tables(from).await?, tables(to).await?);
+    if !source.contains_key(STEPS) {
+        return Err(Trouble("the source is not a database of Portiere".to_owned()));
+    }
+    let (theirs, ours) = (steps(from).await?, steps(to).await?);
+    if theirs != ours {
+        let newest = |steps: &[Row]| match steps.last().map(Vec::as_slice) {
+            Some([Value::Int(version), _]) => *version,
+            _ => 0,
+        };
+        return Err(Trouble(format!(
+            "the source has schema {} and this program {}: run portiere migrate on the source with this version first",
+            newest(&theirs),
+            newest(&ours)
+        )));
+    }
+    if let Some(name) =
+        source.keys().chain(target.keys()).find(|name| source.contains_key(*name) != target.contains_key(*name))
+    {
+        return Err(Trouble(format!("only one of the two databases has a table {name}, which is not Portiere's")));
+    }
+    let own = |table: &Table| table.name == STEPS || table.name == MOVES;
+    let shared: Vec<Table> = source.into_values().filter(|table| !own(table)).collect();
+    for table in &shared {
+        if table.key.is_empty() || !target.get(&table.name).is_some_and(|other| table.is_like(other)) {
+            return Err(Trouble(format!("the table {} is not the same in both databases", table.name)));
+        }
+    }
+    Ok(shared)
+}
+
+/// Which steps of the schema were done.
+async fn steps(engine: &dyn Engine) -> Result<Vec<Row>, Trouble> {
+    let sql = Sql::joined(&[schema::DONE, " ORDER BY version, step"]);
+    Ok(engine.fetch(&[Read { sql, args: vec![] }]).await?.pop().unwrap_or_default())
+}
+
+/// Whether there is such a table.
+pub(super) async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
+    let read = Read { sql: Sql::fixed(engine.dialect().columns()), args: vec![] };
+    let rows = engine.fetch(&[read]).await?.concat();
+    Ok(rows.iter().any(|row| matches!(row.first(), Some(Value::Text(name)) if name == table)))
+}

@@ -1,0 +1,75 @@
+//! Keeping writes off a database that is moved: triggers on every table. They hold for every program that writes to it, of
+//! whatever version, from the moment on at which the last of them is there.
+
+use std::time::Duration;
+
+use super::Trouble;
+use super::catalogue::{self, MOVES};
+use super::marks::{self, Leave, Mark, Marks};
+use crate::engine::{Engine, Unavailable};
+
+/// How often triggers are tried that others' transactions keep off.
+const TRIES: u32 = 6;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Lets nothing be written to `engine` any more, because it is being moved to `peer`; what the move is called: `id`, or
+/// what it was called when it was begun before. When it answers, no write is under way.
+pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, Trouble> {
+    let id = match Marks::read(engine).await? {
+        marks @ Marks { out: None, .. } if marks.obstacle().is_some() => {
+            return Err(Trouble(marks.obstacle().unwrap_or_default()));
+        }
+        Marks { out: None, .. } => {
+            marks::leave(engine, id, peer).await?;
+            id.to_owned()
+        }
+        Marks { out: Some(out), .. } if out.peer != peer || out.state == Leave::Lifting => {
+            return Err(Trouble(out.sentence()));
+        }
+        Marks { out: Some(Mark { id, state: Leave::Fencing, .. }), .. } => id,
+        Marks { out: Some(Mark { id, .. }), .. } => return Ok(id),
+    };
+    let tables = catalogue::tables(engine).await?;
+    let dialect = engine.dialect();
+    let fences = tables.keys().filter(|table| *table != MOVES).flat_map(|table| dialect.fence(table));
+    alter(engine, dialect.before_fences().into_iter().chain(fences).collect()).await?;
+    marks::leave_turns(engine, &id, Leave::Fencing, Leave::Fenced).await?;
+    Ok(id)
+}
+
+/// Everything is at the other end: this one stays as it is for good.
+pub async fn left(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    match Marks::read(engine).await?.out {
+        Some(out) if out.id == id && out.state == Leave::Left => Ok(()),
+        _ => marks::leave_turns(engine, id, Leave::Fenced, Leave::Left).await,
+    }
+}
+
+/// Lets be written to `engine` again. Interrupted, it is to be run again: until then nothing can go on from what was
+/// copied, since something may have been written here meanwhile.
+pub async fn lift(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    match Marks::read(engine).await?.out {
+        None => return Ok(()),
+        Some(out) if out.id != id => return Err(Trouble(out.sentence())),
+        Some(out) if out.state == Leave::Lifting => {}
+        Some(out) => marks::leave_turns(engine, id, out.state, Leave::Lifting).await?,
+    }
+    let tables = catalogue::tables(engine).await?;
+    let dialect = engine.dialect();
+    alter(engine, tables.keys().flat_map(|table| dialect.unfence(table)).collect()).await?;
+    marks::stays(engine, id).await
+}
+
+async fn alter(engine: &dyn Engine, statements: Vec<String>) -> Result<(), Unavailable> {
+    let mut tried = 1;
+    loop {
+        match engine.alter(statements.clone()).await {
+            Err(why) if tried == TRIES => return Err(why),
+            Err(why) => tracing::debug!(why = why.0, "a fence waits for others"),
+            Ok(()) => return Ok(()),
+        }
+        tried += 1;
+        tokio::time::sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,275 @@
+//! What each end of a move knows of it: rows of the table `moves`, which no fence keeps off.
+//!
+//! `out` says where this database is being moved to, `in` where it came from, `table …` how far the copy of a table is.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::Trouble;
+use super::catalogue::{self, MOVES};
+use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
+
+/// How far a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Leave {
+    /// Some of its tables may not be fenced yet.
+    Fencing,
+    /// Nothing is written to it.
+    Fenced,
+    /// Some of its tables may not be fenced any more.
+    Lifting,
+    /// It was moved, and stays fenced.
+    Left,
+}
+
+/// How far a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    /// It holds a part.
+    Arriving,
+    /// It holds everything, and nothing was done on it.
+    Ready,
+    /// A server has begun on it.
+    Serving,
+    /// The move was given up.
+    Abandoned,
+}
+
+/// One end of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark<S> {
+    /// What the move is called.
+    pub id: String,
+    /// How far it is.
+    pub state: S,
+    /// The other end, without a password.
+    pub peer: String,
+}
+
+impl Mark<Leave> {
+    /// What it means, for people.
+    pub fn sentence(&self) -> String {
+        let peer = &self.peer;
+        match self.state {
+            Leave::Fencing | Leave::Fenced => format!(
+                "this database is being moved to {peer}: nothing is written to it until portiere move has come to its end, \
+                 or was given up with --abort"
+            ),
+            Leave::Lifting => {
+                format!("moving this database to {peer} is being given up: run portiere move --abort again")
+            }
+            Leave::Left => format!("this database was moved to {peer}: set store.url to that"),
+        }
+    }
+}
+
+/// What a database knows of moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// It is being moved, or was.
+    pub out: Option<Mark<Leave>>,
+    /// It came from elsewhere.
+    pub into: Option<Mark<Arrival>>,
+}
+
+impl Marks {
+    /// Reads them, also from a database that has no such table yet.
+    pub async fn read(engine: &dyn Engine) -> Result<Marks, Trouble> {
+        match catalogue::has(engine, MOVES).await? {
+            true => Ok(Marks::known(engine).await?),
+            false => Ok(Marks::default()),
+        }
+    }
+
+    /// Reads them from a database whose schema is up to date.
+    pub async fn known(engine: &dyn Engine) -> Result<Marks, Unavailable> {
+        let sql = Sql::fixed("SELECT part, move, state, detail FROM moves WHERE part IN (?, ?)");
+        let read = Read { sql, args: vec![text("in"), text("out")] };
+        let mut marks = Marks::default();
+        for row in engine.fetch(&[read]).await?.into_iter().flatten() {
+            let strange = || Unavailable("the table moves does not hold what this program writes".to_owned());
+            match row.first() {
+                Some(Value::Text(part)) if part == "out" => marks.out = Some(mark(&row).ok_or_else(strange)?),
+                _ => marks.into = Some(mark(&row).ok_or_else(strange)?),
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Why no server may start on this database, if so.
+    pub fn obstacle(&self) -> Option<String> {
+        if let Some(out) = &self.out {
+            return Some(out.sentence());
+        }
+        let into = self.into.as_ref()?;
+        let peer = &into.peer;
+        match into.state {
+            Arrival::Arriving => Some(format!(
+                "this database holds an unfinished copy of {peer}: run the same portiere move again, which finishes it"
+            )),
+            Arrival::Abandoned => {
+                Some(format!("this database holds a copy of {peer} that was given up: empty it, or use another"))
+            }
+            Arrival::Ready | Arrival::Serving => None,
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn mark<S: for<'de> Deserialize<'de>>(row: &Row) -> Option<Mark<S>> {
+    let [_, Value::Text(id), Value::Text(state), Value::Text(peer)] = row.as_slice() else { return None };
+    let state = serde_json::from_value(Json::String(state.clone())).ok()?;
+    Some(Mark { id: id.clone(), state, peer: peer.clone() })
+}
+
+/// A state as it is kept.
+fn name<S: Serialize>(state: S) -> Value {
+    match json!(state) {
+        Json::String(name) => Value::Text(name),
+        other => Value::Text(other.to_string()),
+    }
+}
+
+const INSERT: Sql = Sql::fixed("INSERT INTO moves (part, move, state, detail) VALUES (?, ?, ?, ?)");
+const TURN: Sql = Sql::fixed("UPDATE moves SET state = ? WHERE part = ? AND move = ? AND state = ?");
+const ADVANCE: Sql = Sql::fixed("UPDATE moves SET detail = ? WHERE part = ? AND move = ? AND detail = ?");
+
+async fn insert(engine: &dyn Engine, part: &str, id: &str, state: Value, peer: &str) -> Result<(), CommitError> {
+    let args = vec![text(part), text(id), state, text(peer)];
+    engine.commit(vec![Write { sql: INSERT, args, must: Must::Touch(1) }]).await.map(drop)
+}
+
+async fn turn(engine: &dyn Engine, part: &str, id: &str, from: Value, to: Value) -> Result<(), CommitError> {
+    let args = vec![to, text(part), text(id), from];
+    engine.commit(vec![Write { sql: TURN, args, must: Must::Touch(1) }]).await.map(drop)
+}
+
+/// A source begins to be fenced.
+pub(super) async fn leave(engine: &dyn Engine, id: &str, peer: &str) -> Result<(), Trouble> {
+    Ok(insert(engine, "out", id, name(Leave::Fencing), peer).await?)
+}
+
+/// A source goes from one state to the next.
+pub(super) async fn leave_turns(engine: &dyn Engine, id: &str, from: Leave, to: Leave) -> Result<(), Trouble> {
+    Ok(turn(engine, "out", id, name(from), name(to)).await?)
+}
+
+/// A source is as it was.
+pub(super) async fn stays(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    let sql = Sql::fixed("DELETE FROM moves WHERE part = ? AND move = ?");
+    let args = vec![text("out"), text(id)];
+    engine.commit(vec![Write { sql, args, must: Must::Touch(1) }]).await?;
+    Ok(())
+}
+
+/// A target begins to be filled.
+pub(super) async fn arrive(engine: &dyn Engine, id: &str, peer: &str) -> Result<(), Trouble> {
+    Ok(insert(engine, "in", id, name(Arrival::Arriving), peer).await?)
+}
+
+/// A target holds everything.
+pub(super) async fn ready(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    let args = vec![name(Arrival::Ready), text("in"), text(id), name(Arrival::Arriving)];
+    let ready = Write { sql: TURN, args, must: Must::Touch(1) };
+    let sql = Sql::fixed("DELETE FROM moves WHERE part <> ? AND part <> ? AND move = ?");
+    let clean = Write { sql, args: vec![text("in"), text("out"), text(id)], must: Must::Any };
+    engine.commit(vec![ready, clean]).await?;
+    Ok(())
+}
+
+/// A server begins on a target that holds everything: from now on the move cannot be given up.
+pub async fn serve(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
+    turn(engine, "in", &into.id, name(Arrival::Ready), name(Arrival::Serving)).await
+}
+
+/// No server will begin on this target, as long as none has.
+pub async fn abandon(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
+    turn(engine, "in", &into.id, name(into.state), name(Arrival::Abandoned)).await
+}
+
+/// How far the copy of a table is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Copied {
+    /// Rows in the target.
+    pub(super) rows: u64,
+    /// The key of the last of them.
+    pub(super) after: Option<Vec<Json>>,
+    /// Whether there are no more.
+    pub(super) done: bool,
+}
+
+impl Copied {
+    /// The last key, as values.
+    pub(super) fn key(&self) -> Result<Option<Row>, Trouble> {
+        let strange = || Trouble("the table moves does not hold what this program writes".to_owned());
+        let value = |json: &Json| match json {
+            Json::Null => Some(Value::Null),
+            Json::Number(number) => number.as_i64().map(Value::Int),
+            Json::String(text) => Some(Value::Text(text.clone())),
+            Json::Array(bytes) => {
+                bytes.iter().map(|byte| byte.as_u64()?.try_into().ok()).collect::<Option<_>>().map(Value::Blob)
+            }
+            _ => None,
+        };
+        let row = |key: &Vec<Json>| key.iter().map(value).collect::<Option<Row>>().ok_or_else(strange);
+        self.after.as_ref().map(row).transpose()
+    }
+
+    /// A key as it is kept.
+    pub(super) fn kept(key: &Row) -> Vec<Json> {
+        let json = |value: &Value| match value {
+            Value::Null => Json::Null,
+            Value::Int(number) => json!(number),
+            Value::Text(text) => json!(text),
+            Value::Blob(bytes) => json!(bytes),
+        };
+        key.iter().map(json).collect()
+    }
+
+    fn text(&self) -> Value {
+        Value::Text(json!(self).to_string())
+    }
+}
+
+fn part(table: &str) -> Value {
+    Value::Text(format!("table {table}"))
+}
+
+/// How far the copy of a table is; `None` where it was not begun.
+pub(super) async fn copied(engine: &dyn Engine, id: &str, table: &str) -> Result<Option<Copied>, Trouble> {
+    let sql = Sql::fixed("SELECT detail FROM moves WHERE part = ? AND move = ?");
+    let found = engine.fetch(&[Read { sql, args: vec![part(table), text(id)] }]).await?.concat().pop();
+    match found.as_deref() {
+        None => Ok(None),
+        Some([Value::Text(detail)]) => {
+            let strange = |error| Trouble(format!("the table moves does not hold what this program writes: {error}"));
+            serde_json::from_str(detail).map(Some).map_err(strange)
+        }
+        Some(_) => Err(Trouble("the table moves does not hold what this program writes".to_owned())),
+    }
+}
+
+/// Says how far the copy of a table is, unless another process has said something since.
+pub(super) fn advance(id: &str, table: &str, was: Option<&Copied>, is: &Copied) -> Write {
+    let must = Must::Touch(1);
+    match was {
+        None => Write { sql: INSERT, args: vec![part(table), text(id), text("copying"), is.text()], must },
+        Some(was) => Write { sql: ADVANCE, args: vec![is.text(), part(table), text(id), was.text()], must },
+    }
+}
+
+/// Rows that were copied so far, of every table of an unfinished copy.
+pub async fn progress(engine: &dyn Engine) -> Result<u64, Trouble> {
+    let sql = Sql::fixed("SELECT detail FROM moves WHERE part <> ? AND part <> ?");
+    let rows = engine.fetch(&[Read { sql, args: vec![text("in"), text("out")] }]).await?.concat();
+    let copied = |row: &Row| match row.as_slice() {
+        [Value::Text(detail)] => serde_json::from_str::<Copied>(detail).map_or(0, |copied| copied.rows),
+        _ => 0,
+    };
+    Ok(rows.iter().map(copied).sum())
+}

@@ -1,0 +1,166 @@
+//! Moving everything from one database to another, whichever engines they have.
+//!
+//! Both ends keep what is known of the move in their table `moves` ([`marks`]). The source is fenced first ([`fence`]):
+//! from then on every write to it is refused, by triggers, whoever sends it. Then each table is copied page by page in the
+//! order of its key ([`copy`]); a page and how far the copy is are one commit, so that an interrupted move goes on where it
+//! was. At the end both ends are read again and compared row by row ([`check`]); only then is the target marked as ready.
+//!
+//! Which tables and columns there are is asked of the databases ([`catalogue`]) and written nowhere, so that none can be
+//! forgotten.
+
+pub mod catalogue;
+mod check;
+mod copy;
+pub mod fence;
+pub mod marks;
+mod page;
+
+use std::fmt;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::engine::{CommitError, Engine, Unavailable};
+use catalogue::Table;
+pub use check::Sum;
+use marks::{Arrival, Marks};
+
+/// Tables that are copied, or compared, at the same time.
+const AT_ONCE: usize = 3;
+
+/// Why a move does not go on, in a sentence for whoever runs it. What was copied stays, and it can be run again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble(pub String);
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<Unavailable> for Trouble {
+    fn from(Unavailable(why): Unavailable) -> Self {
+        Trouble(why)
+    }
+}
+
+impl From<CommitError> for Trouble {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Unavailable(why) => Trouble(why),
+            CommitError::Unknown(why) => Trouble(format!("{why}; run it again to go on")),
+            CommitError::Conflict { .. } => Trouble("another process changed what this one works on".to_owned()),
+        }
+    }
+}
+
+/// How far a move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The source has so many rows in all.
+    Counted(u64),
+    /// So many rows were copied before.
+    Found(u64),
+    /// So many more rows are in the target.
+    Copied(u64),
+    /// Every row was copied; the comparison begins.
+    Comparing,
+    /// So many more rows were compared.
+    Compared(u64),
+}
+
+/// A move whose source is fenced.
+pub struct Move<'a> {
+    /// Where everything is.
+    pub from: &'a dyn Engine,
+    /// Where everything is to be. Its schema is up to date.
+    pub to: &'a dyn Engine,
+    /// What the source calls this move.
+    pub id: &'a str,
+    /// The source's name, without a password.
+    pub from_name: &'a str,
+    /// The most rows of one page.
+    pub page: usize,
+    /// Told of every step.
+    pub tell: &'a (dyn Fn(Step) + Sync),
+}
+
+/// The usual number of rows of one page at most. One with large rows has fewer.
+pub const PAGE: usize = 2048;
+
+impl Move<'_> {
+    /// Copies what is not copied yet, compares everything, and marks the target as ready; what was compared. At a target
+    /// that is ready nothing is left to do.
+    pub async fn run(&self) -> Result<Option<Vec<Sum>>, Trouble> {
+        let tables = catalogue::common(self.from, self.to).await?;
+        if self.claim(&tables).await? != Arrival::Arriving {
+            return Ok(None);
+        }
+        let tables = self.counted(tables).await?;
+        (self.tell)(Step::Counted(tables.iter().map(|(_, rows)| rows).sum()));
+        let copies = stream::iter(&tables).map(|(table, _)| copy::table(self, table));
+        copies.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        for (table, _) in &tables {
+            self.to.alter(self.to.dialect().filled(&table.name)).await?;
+        }
+        (self.tell)(Step::Comparing);
+        let checks = stream::iter(&tables).map(|(table, _)| check::table(self, table));
+        let mut sums: Vec<Sum> = checks.buffer_unordered(AT_ONCE).try_collect().await?;
+        sums.sort_by(|one, other| one.table.cmp(&other.table));
+        marks::ready(self.to, self.id).await?;
+        Ok(Some(sums))
+    }
+
+    /// Makes the target this move's own: it has to be empty, or to be so already.
+    async fn claim(&self, tables: &[Table]) -> Result<Arrival, Trouble> {
+        if let Some(arrival) = standing(self.to, tables, Some(self.id)).await? {
+            return Ok(arrival);
+        }
+        marks::arrive(self.to, self.id, self.from_name).await?;
+        Ok(Arrival::Arriving)
+    }
+
+    /// Each table with its rows, the largest first: what takes longest is not begun last.
+    async fn counted(&self, tables: Vec<Table>) -> Result<Vec<(Table, u64)>, Trouble> {
+        let mut counted = Vec::with_capacity(tables.len());
+        for table in tables {
+            let rows = page::count(self.from, &table).await?;
+            counted.push((table, rows));
+        }
+        counted.sort_by(|(one, fewer), (other, more)| more.cmp(fewer).then_with(|| one.name.cmp(&other.name)));
+        Ok(counted)
+    }
+}
+
+/// Whether a move can begin, or go on as `id`: asked before anything is fenced.
+pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<(), Trouble> {
+    let tables = catalogue::common(from, to).await?;
+    standing(to, &tables, id).await.map(drop)
+}
+
+/// How far the move `id` is at a target; `None` where that is empty.
+async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
+    let Marks { out, into } = Marks::read(to).await?;
+    if let Some(out) = out {
+        return Err(Trouble(format!("the target cannot be moved to: {}", out.sentence())));
+    }
+    match into {
+        Some(into) if Some(into.id.as_str()) != id => {
+            Err(Trouble(format!("the target holds something else, a copy of {}: empty it, or name another", into.peer)))
+        }
+        Some(into) if into.state == Arrival::Abandoned => {
+            Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
+        }
+        Some(into) => Ok(Some(into.state)),
+        None => {
+            for table in tables {
+                if page::count(to, table).await? > 0 {
+                    let name = &table.name;
+                    return Err(Trouble(format!("the target is not empty: it has rows in the table {name}")));
+                }
+            }
+            Ok(None)
+        }
+    }
+}

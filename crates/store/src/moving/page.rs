@@ -1,0 +1,105 @@
+//! Going through a table in the order of its key.
+
+use super::Trouble;
+use super::catalogue::{Kind, Table};
+use crate::engine::{Engine, Read, Row, Sql, Value};
+
+/// What a page should weigh about, in bytes.
+const WEIGHT: usize = 1 << 20;
+
+/// The fewest rows of a page.
+const FEWEST: usize = 16;
+
+/// How many rows a table has.
+pub(super) async fn count(engine: &dyn Engine, table: &Table) -> Result<u64, Trouble> {
+    let sql = Sql::of_catalogue(format!("SELECT COUNT(*) FROM {}", table.name));
+    match engine.fetch(&[Read { sql, args: vec![] }]).await?.concat().concat().as_slice() {
+        [Value::Int(rows)] => Ok(rows.unsigned_abs()),
+        _ => Err(Trouble(format!("the rows of {} cannot be counted", table.name))),
+    }
+}
+
+/// A walk through a table.
+pub(super) struct Walk<'a> {
+    engine: &'a dyn Engine,
+    table: &'a Table,
+    first: Sql,
+    next: Vec<(Sql, usize)>,
+    after: Option<Row>,
+}
+
+impl<'a> Walk<'a> {
+    /// From the beginning, or from the row after a key on.
+    pub(super) fn new(engine: &'a dyn Engine, table: &'a Table, after: Option<Row>) -> Self {
+        let select = format!("SELECT {}", table.names().join(", "));
+        let (name, key) = (&table.name, table.key_names());
+        let first = format!("{select} FROM {name} ORDER BY {} LIMIT ?", key.join(", "));
+        let next = engine.dialect().after(&select, name, &key);
+        let next = next.into_iter().map(|(sql, taken)| (Sql::of_catalogue(sql), taken)).collect();
+        Walk { engine, table, first: Sql::of_catalogue(first), next, after }
+    }
+
+    /// The next rows: `limit` of them, or what is left.
+    pub(super) async fn page(&mut self, limit: usize) -> Result<Vec<Row>, Trouble> {
+        let bound = |taken: usize| Value::Int(i64::try_from(limit - taken).unwrap_or(i64::MAX));
+        let mut page = Vec::new();
+        match &self.after {
+            None => page = self.ask(self.first.clone(), vec![bound(0)]).await?,
+            Some(after) => {
+                for (sql, taken) in &self.next {
+                    let args = after[..*taken].iter().cloned().chain([bound(page.len())]).collect();
+                    page.append(&mut self.ask(sql.clone(), args).await?);
+                    if page.len() >= limit {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(last) = page.last() {
+            self.after = Some(self.table.key_of(last));
+        }
+        Ok(page)
+    }
+
+    async fn ask(&self, sql: Sql, args: Vec<Value>) -> Result<Vec<Row>, Trouble> {
+        let rows = self.engine.fetch(&[Read { sql, args }]).await?.pop().unwrap_or_default();
+        match rows.iter().find_map(|row| self.strange(row)) {
+            None => Ok(rows),
+            Some(column) => {
+                let table = &self.table.name;
+                Err(Trouble(format!("the column {column} of {table} holds something of another type")))
+            }
+        }
+    }
+
+    /// The first column that holds what it should not. SQLite keeps whatever it is given.
+    fn strange(&self, row: &Row) -> Option<&'a str> {
+        let fits = |kind: Kind, value: &Value| match value {
+            Value::Null => true,
+            Value::Int(_) => kind == Kind::Int,
+            Value::Text(_) => kind == Kind::Text,
+            Value::Blob(_) => kind == Kind::Blob,
+        };
+        let mut columns = self.table.columns.iter().zip(row);
+        columns.find(|(column, value)| !fits(column.kind, value)).map(|(column, _)| column.name.as_str())
+    }
+}
+
+/// How many rows the next page should have, after these.
+pub(super) fn next(rows: &[Row], most: usize) -> usize {
+    let weight: usize = rows.iter().map(weight).sum();
+    let Some(each) = weight.checked_div(rows.len()) else { return most };
+    (WEIGHT / each.max(1)).clamp(FEWEST.min(most), most)
+}
+
+/// What a row weighs, in bytes, about.
+pub(super) fn weight(row: &Row) -> usize {
+    row.iter()
+        .map(|value| match value {
+            Value::Null => 1,
+            Value::Int(_) => 8,
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+        })
+        .sum()
+}

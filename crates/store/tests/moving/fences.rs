@@ -1,0 +1,97 @@
+//! From the fence on nothing is written, by anybody.
+
+use super::place::{self, run};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+use store::conformance::everything::{self, fill, rows, writes};
+use store::dialect::moving::REFUSAL;
+use store::engine::CommitError;
+use store::moving::fence;
+use store::moving::marks::{self, Arrival, Marks};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_write_to_every_table_is_refused_until_the_fence_is_lifted() {
+    for place in place::all().await {
+        let (engine, kind) = (&*place.engine, place.kind);
+        fill(engine).await.unwrap();
+        let before = rows(engine).await.unwrap();
+        fence::raise(engine, "move-1", "there").await.unwrap();
+        // Begun again it is the same move.
+        assert_eq!(fence::raise(engine, "move-2", "there").await.unwrap(), "move-1");
+        assert!(fence::raise(engine, "move-2", "elsewhere").await.is_err(), "{kind}");
+        let tried = writes(engine).await.unwrap();
+        assert!(tried.len() > 3 * 20, "{kind}");
+        for (what, came) in tried {
+            assert_eq!(came, Err(CommitError::Unavailable(REFUSAL.to_owned())), "{kind}: {what}");
+        }
+        assert_eq!(rows(engine).await.unwrap(), before, "{kind}");
+        assert!(Marks::read(engine).await.unwrap().obstacle().unwrap().contains("being moved to there"), "{kind}");
+        assert!(engine.health().await.unwrap().writable.is_ok(), "{kind}");
+        fence::lift(engine, "move-1").await.unwrap();
+        fence::lift(engine, "move-1").await.unwrap();
+        assert_eq!(Marks::read(engine).await.unwrap(), Marks::default(), "{kind}");
+        for (what, came) in writes(engine).await.unwrap() {
+            // What would undo it is reached: the write itself went through.
+            assert!(matches!(came, Err(CommitError::Conflict { at: 1, .. })), "{kind}: {what}: {came:?}");
+        }
+    }
+}
+
+/// Many write while the fence is raised: what was acknowledged is there, and nothing comes after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_before_the_fence_is_there_and_nothing_comes_after() {
+    for place in place::all().await {
+        let table =
+            everything::tables(&*place.engine).await.unwrap().into_iter().find(|table| table.name == "strangers");
+        let table = Arc::new(table.unwrap());
+        let (next, stood, stop) =
+            (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let mut writers = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (engine, table) = (Arc::clone(&place.engine), Arc::clone(&table));
+            let (next, stood, stop) = (Arc::clone(&next), Arc::clone(&stood), Arc::clone(&stop));
+            writers.spawn(async move {
+                while !stop.load(SeqCst) {
+                    let number = usize::try_from(next.fetch_add(1, SeqCst)).unwrap();
+                    if engine.commit(vec![everything::insert(&table, number, false)]).await.is_ok() {
+                        stood.fetch_add(1, SeqCst);
+                    }
+                }
+            });
+        }
+        while stood.load(SeqCst) < 50 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        fence::raise(&*place.engine, "move-1", "there").await.unwrap();
+        let count = async || rows(&*place.engine).await.unwrap()["strangers"].len() as u64;
+        let fenced = count().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stop.store(true, SeqCst);
+        while writers.join_next().await.is_some() {}
+        assert_eq!((count().await, stood.load(SeqCst)), (fenced, fenced), "{}", place.kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_serves_from_a_target_first_and_who_gives_it_up_first() {
+    for to in place::all().await {
+        let from = place::file().await;
+        fill(&*from.engine).await.unwrap();
+        run(&*from.engine, &*to.engine).await.unwrap();
+        let ready = Marks::read(&*to.engine).await.unwrap();
+        assert_eq!(ready.obstacle(), None);
+        let into = ready.into.unwrap();
+        marks::serve(&*to.engine, &into).await.unwrap();
+        assert!(marks::abandon(&*to.engine, &into).await.is_err());
+        let serving = Marks::read(&*to.engine).await.unwrap();
+        assert_eq!((serving.obstacle(), serving.into.unwrap().state), (None, Arrival::Serving));
+    }
+    let (from, to) = (place::file().await, place::file().await);
+    run(&*from.engine, &*to.engine).await.unwrap();
+    let into = Marks::read(&*to.engine).await.unwrap().into.unwrap();
+    marks::abandon(&*to.engine, &into).await.unwrap();
+    assert!(marks::serve(&*to.engine, &into).await.is_err());
+    assert!(Marks::read(&*to.engine).await.unwrap().obstacle().unwrap().contains("given up"));
+    assert!(run(&*from.engine, &*to.engine).await.unwrap_err().0.contains("given up"));
+}

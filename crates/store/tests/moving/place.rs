@@ -1,0 +1,88 @@
+//! Databases to move between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts};
+use store::engine::Engine;
+use store::migrations::MIGRATIONS;
+use store::moving::{Move, Step, Sum, Trouble, fence};
+use store::mysql::Mysql;
+use store::postgres::Postgres;
+use store::remote::Settings;
+use store::sqlite::{Options, Sqlite};
+use tempfile::TempDir;
+
+/// An empty database of our schema.
+pub struct Place {
+    pub engine: Arc<dyn Engine>,
+    pub kind: &'static str,
+    _folder: Option<TempDir>,
+}
+
+/// In a file.
+pub async fn file() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Sqlite::open(Options::at(folder.path().join("facts.db")), MIGRATIONS).unwrap();
+    engine.migrate().await.unwrap();
+    Place { engine: Arc::new(engine), kind: "SQLite", _folder: Some(folder) }
+}
+
+fn fresh() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("moving_{}_{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+}
+
+fn given(name: &str) -> Option<String> {
+    let url = std::env::var(name).ok().filter(|url| !url.is_empty());
+    if url.is_none() {
+        println!("not run: start a server with scripts/databases, and put its URL into {name}");
+    }
+    url
+}
+
+/// On a PostgreSQL server, where there is one.
+pub async fn postgres() -> Option<Place> {
+    let admin = given("PORTIERE_TEST_POSTGRES")?;
+    let name = fresh();
+    let config: tokio_postgres::Config = admin.parse().unwrap();
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let url = format!("{}/{name}", admin.rsplit_once('/').unwrap().0);
+    let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    Some(Place { engine: Arc::new(engine), kind: "PostgreSQL", _folder: None })
+}
+
+/// On a MySQL or MariaDB server, where there is one.
+pub async fn mysql() -> Option<Place> {
+    let admin = given("PORTIERE_TEST_MYSQL")?;
+    let name = fresh();
+    let mut conn = Conn::new(Opts::from_url(&admin).unwrap()).await.unwrap();
+    conn.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
+    let engine =
+        Mysql::open(Settings::at(format!("{}/{name}", admin.trim_end_matches('/'))), MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    Some(Place { engine: Arc::new(engine), kind: "MariaDB", _folder: None })
+}
+
+/// One of each engine that is there.
+pub async fn all() -> Vec<Place> {
+    [Some(file().await), postgres().await, mysql().await].into_iter().flatten().collect()
+}
+
+/// Moves everything, in small pages.
+pub async fn run(from: &dyn Engine, to: &dyn Engine) -> Result<Option<Vec<Sum>>, Trouble> {
+    run_with(from, to, &|_| {}).await
+}
+
+pub async fn run_with(
+    from: &dyn Engine,
+    to: &dyn Engine,
+    tell: &(dyn Fn(Step) + Sync),
+) -> Result<Option<Vec<Sum>>, Trouble> {
+    let id = fence::raise(from, "move-1", "there").await?;
+    Move { from, to, id: &id, from_name: "here", page: 3, tell }.run().await
+}
