@@ -104,7 +104,7 @@ impl Mysql {
     }
 
     async fn run_alterations(&self, statements: Vec<String>) -> Result<(), String> {
-        let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
+        let mut lease = self.shared.pool.lease(self.shared.deadline()).await?;
         migrate::alter(&mut lease.link.conn, self.shared.flavor, &statements).await
     }
 }
