@@ -5,11 +5,12 @@ import random
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from databases_lib import mariadb
 
-from .place import Place, Process, Trouble, as_user, free_port, give, kill, password, send, tool, tree, wait_until
+from .place import Place, Process, Strike, Trouble, as_user, free_port, give, password, run, send, tool, tree, wait_until
 
 USER = "mysql"
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -40,11 +41,8 @@ class Member:
         self.process: Process | None = None
 
     def install(self) -> None:
-        subprocess.run(
-            [mariadb.tool("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db",
-             "--auth-root-authentication-method=normal"],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **as_user(USER),
-        )
+        run([mariadb.tool("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db",
+             "--auth-root-authentication-method=normal"], USER)
 
     def configure(self, members: list["Member"]) -> None:
         group = ",".join(f"{member.address}:{member.group}" for member in members)
@@ -105,11 +103,11 @@ class Galera:
             member.configure(self.members)
         first, *others = self.members
         first.start(place, "--wsrep-new-cluster")
-        wait_until("the first Galera node is ready", STARTED_WITHIN_S, lambda: self._is_ready(first, 1))
+        wait_until("the first Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(first, 1))
         self._make_database(first)
         for count, member in enumerate(others, 2):
             member.start(place)
-            wait_until("the next Galera node is ready", STARTED_WITHIN_S, lambda: self._is_ready(member, count))
+            wait_until("the next Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(member, count))
 
     @property
     def url(self) -> str:
@@ -117,7 +115,7 @@ class Galera:
         return f"mysql://portiere:{self.secret}@{hosts}/portiere"
 
     def is_whole(self) -> bool:
-        return all(self._is_ready(member, len(self.members)) for member in self.members)
+        return all(self.is_ready(member, len(self.members)) for member in self.members)
 
     def wait_until_whole(self) -> None:
         wait_until("the Galera cluster is whole", STARTED_WITHIN_S, self.is_whole)
@@ -129,7 +127,7 @@ class Galera:
             return int(count or 0)
         return max(self.members, key=connections)
 
-    def _is_ready(self, member: Member, size: int) -> bool:
+    def is_ready(self, member: Member, size: int) -> bool:
         if member.process is None or not member.process.runs():
             raise Trouble(f"{member.name} ended; see {member.name}.log")
         said = member.say("SHOW STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_cluster_status', "
@@ -154,28 +152,36 @@ def library() -> str:
     raise Trouble("the Galera library is not installed: apt-get install galera-4")
 
 
-# What happens to it. Each function strikes, and answers what it did and how to mend it.
+# What happens to it.
 
-def kill_active(cluster: Galera, chance: random.Random):
-    member = cluster.active()
+def kill_active(cluster: Galera, chance: random.Random) -> Strike:
+    member, at = cluster.active(), time.monotonic()
     member.process.kill()
-    return f"{member.name} killed", lambda: member.start_again(cluster.place)
+    return Strike(f"{member.name} killed", at, without(cluster, member), lambda: member.start_again(cluster.place))
 
 
-def cut_off(cluster: Galera, chance: random.Random):
+def cut_off(cluster: Galera, chance: random.Random) -> Strike:
     """The active node hears nothing of the others any more, nor they of it; Portiere still reaches it."""
-    member = cluster.active()
+    member, at = cluster.active(), time.monotonic()
     isolate(cluster, member, 1)
-    return f"{member.name} cut off", lambda: isolate(cluster, member, 0)
+    return Strike(f"{member.name} cut off", at, without(cluster, member), lambda: isolate(cluster, member, 0))
 
 
 def isolate(cluster: Galera, member: Member, how: int) -> None:
+    """1: the provider drops what comes from the others and sends them nothing; 0: no longer."""
     if member.say(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={how}'", cluster.admin) is None:
         raise Trouble(f"{member.name} does not take gmcast.isolate={how}")
 
 
-def pause(cluster: Galera, chance: random.Random):
+def pause(cluster: Galera, chance: random.Random) -> Strike:
     """The active node sleeps, the others go on without it, and it wakes up believing that it belongs to them."""
-    member = cluster.active()
+    member, at = cluster.active(), time.monotonic()
     send(tree(member.process.pid), signal.SIGSTOP)
-    return f"{member.name} paused", lambda: send(tree(member.process.pid), signal.SIGCONT)
+    return Strike(f"{member.name} paused", at, without(cluster, member),
+                  lambda: send(tree(member.process.pid), signal.SIGCONT))
+
+
+def without(cluster: Galera, member: Member):
+    """Whether the others are a cluster of their own."""
+    others = [one for one in cluster.members if one is not member]
+    return lambda: all(cluster.is_ready(one, len(others)) for one in others)

@@ -6,7 +6,6 @@ Strict synchronous replication needs the third: with two, nothing is written whi
 import json
 import random
 import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from databases_lib import postgres
 
-from .place import Place, Process, Trouble, free_port, give, kill, password, send, tool, tree, wait_until
+from .place import Place, Process, Strike, Trouble, free_port, give, kill, password, run, send, tool, tree, wait_until
 
 USER = "postgres"
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -107,9 +106,8 @@ class Patroni:
     def wait_until_whole(self) -> None:
         wait_until("the Patroni cluster is whole", WHOLE_WITHIN_S, self.is_whole)
 
-    def switch(self) -> str:
+    def switch(self, old: Member) -> str:
         """Asks for a planned change of the primary."""
-        old = self.primary()
         found = self._ask(old, "/cluster")["members"]
         standby = "sync_standby" if self.synchronous else "replica"
         new = next(member["name"] for member in found if member["role"] == standby)
@@ -129,9 +127,8 @@ class Patroni:
 
     def hold_back(self, member: Member) -> None:
         """Nothing more goes from this primary to its standbys, as if the network between them were slow."""
-        found = subprocess.run(
-            self._psql(member, "SELECT pid FROM pg_stat_replication"), capture_output=True, text=True, check=True)
-        send([int(line) for line in found.stdout.split()], signal.SIGSTOP)
+        found = run(self._psql(member, "SELECT pid FROM pg_stat_replication"))
+        send([int(line) for line in found.split()], signal.SIGSTOP)
 
     def _start_etcd(self) -> None:
         client, peer = (f"http://127.0.0.1:{free_port('127.0.0.1')}" for _ in range(2))
@@ -139,7 +136,7 @@ class Patroni:
         self.place.start("etcd", [
             tool("etcd", "etcd-server"), "--data-dir", self.place.room("etcd", "etcd"),
             "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-            "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+            "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}", "--enable-v2",
         ], "etcd")
         wait_until("etcd answers", STARTED_WITHIN_S, lambda: ask(f"{client}/health"))
 
@@ -160,7 +157,9 @@ class Patroni:
                 "namespace": "/portiere/",
                 "name": member.name,
                 "restapi": {"listen": member.api, "connect_address": member.api},
-                "etcd3": {"host": self.etcd},
+                # By the older interface Patroni says whose lock it prolongs. By the newer one, a Patroni (3.0.2) that slept
+                # through its lease and wakes up between two steps writes itself back over whoever was promoted since.
+                "etcd": {"host": self.etcd},
                 "bootstrap": {"dcs": dcs, "initdb": initdb},
                 "postgresql": self._server(member),
                 "watchdog": {"mode": "off"},
@@ -187,7 +186,7 @@ class Patroni:
             f"CREATE ROLE portiere LOGIN PASSWORD '{self.secret}' IN ROLE pg_monitor",
             "CREATE DATABASE portiere OWNER portiere",
         ):
-            subprocess.run(self._psql(self.primary(), statement), check=True, stdout=subprocess.DEVNULL)
+            run(self._psql(self.primary(), statement))
 
     def _psql(self, member: Member, statement: str) -> list[str]:
         login = f"postgres://{USER}:{self.admin}@{member.address}:{member.port}/postgres"
@@ -211,37 +210,45 @@ def ask(url: str, body: dict | None = None):
         return text or True
 
 
-# What happens to it. Each function strikes, and answers what it did and how to mend it.
+# What happens to it.
 
-def kill_machine(cluster: Patroni, chance: random.Random):
+def kill_machine(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary and its Patroni die; they are started again later."""
-    member = cluster.primary()
+    member, at = cluster.primary(), time.monotonic()
     cluster.kill(member)
-    return f"{member.name} killed with its Patroni", lambda: member.start(cluster.place)
+    return Strike(f"{member.name} killed with its Patroni", at, another_than(cluster, member), lambda: member.start(cluster.place))
 
 
-def kill_postgres(cluster: Patroni, chance: random.Random):
+def kill_postgres(cluster: Patroni, chance: random.Random) -> Strike:
     """PostgreSQL alone dies; its Patroni sees that, and lets another take over."""
-    member = cluster.primary()
+    member, at = cluster.primary(), time.monotonic()
     kill(member.postmaster())
-    return f"{member.name} killed", lambda: None
+    return Strike(f"{member.name} killed", at, another_than(cluster, member))
 
 
-def switch(cluster: Patroni, chance: random.Random):
-    return cluster.switch(), lambda: None
+def switch(cluster: Patroni, chance: random.Random) -> Strike:
+    old, at = cluster.primary(), time.monotonic()
+    return Strike(cluster.switch(old), at, another_than(cluster, old))
 
 
-def pause(cluster: Patroni, chance: random.Random):
+def pause(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary sleeps, another takes over, and it wakes up believing that it still is the primary."""
-    member = cluster.primary()
+    member, at = cluster.primary(), time.monotonic()
     cluster.pause(member)
-    return f"{member.name} paused", lambda: cluster.wake(member)
+    return Strike(f"{member.name} paused", at, another_than(cluster, member), lambda: cluster.wake(member))
 
 
-def kill_behind(cluster: Patroni, chance: random.Random):
+def kill_behind(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary dies while its standbys lag."""
     member, lag = cluster.primary(), chance.uniform(0.3, 1.5)
     cluster.hold_back(member)
     time.sleep(lag)
+    at = time.monotonic()
     cluster.kill(member)
-    return f"{member.name} killed, standbys {lag:.1f} s behind", lambda: member.start(cluster.place)
+    what = f"{member.name} killed, standbys {lag:.1f} s behind"
+    return Strike(what, at, another_than(cluster, member), lambda: member.start(cluster.place))
+
+
+def another_than(cluster: Patroni, member: Member):
+    """Whether the lock is with somebody else."""
+    return lambda: cluster.primary() not in (None, member)

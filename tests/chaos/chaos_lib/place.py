@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 ENDED_WITHIN_S = 10
@@ -21,6 +23,18 @@ PR_SET_CHILD_SUBREAPER = 36
 
 class Trouble(Exception):
     """What keeps a run from going on; no verdict on Portiere."""
+
+
+@dataclass
+class Strike:
+    """What was done to a cluster."""
+
+    what: str
+    # When it happened (`time.monotonic`).
+    at: float
+    # Whether the cluster has noticed, and somebody else has taken over where somebody has to.
+    felt: Callable[[], bool] = lambda: True
+    mend: Callable[[], None] = lambda: None
 
 
 class Place:
@@ -188,6 +202,15 @@ def tool(name: str, package: str) -> str:
     if found is None:
         raise Trouble(f"{name} is not installed: apt-get install {package}")
     return found
+
+
+def run(words: list, user: str | None = None) -> str:
+    """Runs a program to its end, which has to be a good one. Answers what it printed."""
+    done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/",
+                          **as_user(user))
+    if done.returncode != 0:
+        raise Trouble(f"{Path(words[0]).name} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout
 
 
 def as_user(name: str | None) -> dict:

@@ -8,7 +8,7 @@ from . import probe
 from .browser import Crowd
 from .check import Check, Verdict
 from .ledger import Ledger
-from .place import Trouble, wait_until
+from .place import Strike, Trouble, wait_until
 from .scenario import PROMISES, Scenario
 from .visitor import Visitor
 from .wire import PATIENCE_S, Tally
@@ -39,7 +39,9 @@ class Outcome:
     ledger: Ledger
     tally: Tally
     verdict: Verdict
-    # From each disturbance to sign-in at both nodes; None: not within the time.
+    # Seconds until the cluster had somebody to write to again.
+    felt: float
+    # Seconds from each disturbance to sign-in at both nodes; None: not within the time.
     back: list[float | None]
     faults: list[str]
 
@@ -51,7 +53,7 @@ class Outcome:
         ledger, verdict = self.ledger, self.verdict
         back = " and ".join("never" if seconds is None else f"{seconds:.1f} s" for seconds in self.back)
         gone = [*verdict.lost, *ledger.lost]
-        return (f"{self.what}; {ledger.acknowledged} acknowledged, {ledger.unknown} unknown, {ledger.refused} refused; "
+        return (f"{self.what}, felt after {self.felt:.1f} s; {ledger.acknowledged} acknowledged, {ledger.unknown} unknown, {ledger.refused} refused; "
                 f"sign-in after {back}; longest answer {self.tally.longest[0]:.1f} s ({self.tally.longest[1]}); "
                 f"asked {verdict.kept} kept, {verdict.ended} ended; {len(gone)} lost, "
                 f"{len(verdict.undone) + len(ledger.undone)} undone; {'passed' if self.passed else 'FAILED'}")
@@ -72,7 +74,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
         thread.start()
     time.sleep(chance.uniform(*WARM_S))
     try:
-        what, event, back = disturb(stage, probes, number, chance)
+        strike, felt, back = disturb(stage, probes, number, chance)
     finally:
         for thread in [*visitors, *probes]:
             thread.over.set()
@@ -83,26 +85,27 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
             raise visitor.failure
     for node in stage.nodes:
         node.wait_until_ready()
-    verdict = Check(stage.nodes, stage.issuer, stage.client, tally, event, seed).run(ledger)
-    failures = sorted({why for one in probes for why in one.failures(event)})
-    outcome = Outcome(what, ledger, tally, verdict, back, [])
+    verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed).run(ledger)
+    failures = sorted({why for one in probes for why in one.failures(strike.at)})
+    outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
     outcome.faults = judge(stage.scenario, outcome, [thread for thread in [*visitors, *probes] if thread.is_alive()], failures)
     return outcome
 
 
-def disturb(stage: Stage, probes: list, number: int, chance: random.Random):
+def disturb(stage: Stage, probes: list, number: int, chance: random.Random) -> tuple[Strike, float, list[float | None]]:
     """Strikes, waits for sign-in, mends, and waits for sign-in and for the cluster."""
     faults = stage.scenario.faults
-    event = time.monotonic()
-    what, mend = faults[number % len(faults)](stage.cluster, chance)
-    back = [until_back(probes, event)]
+    strike = faults[number % len(faults)](stage.cluster, chance)
+    wait_until(f"{strike.what}: somebody takes over", GIVEN_UP_AFTER_S, strike.felt)
+    felt = time.monotonic() - strike.at
+    back = [until_back(probes, strike.at)]
     time.sleep(AFTER_S)
     mended = time.monotonic()
-    mend()
+    strike.mend()
     stage.cluster.wait_until_whole()
     back.append(until_back(probes, mended))
     time.sleep(AFTER_S)
-    return what, event, back
+    return strike, felt, back
 
 
 def until_back(probes: list, event: float) -> float | None:

@@ -5,7 +5,7 @@ import time
 
 from databases_lib import mariadb, postgres
 
-from .place import Place, kill, tree
+from .place import Place, Strike, kill, tree
 
 SERVERS = {"postgres": postgres, "mariadb": mariadb}
 
@@ -31,10 +31,10 @@ class Single:
         self.server.up(self.folder)
 
 
-def restart(cluster: Single, chance: random.Random):
+def restart(cluster: Single, chance: random.Random) -> Strike:
     """kill -9, and started again after a moment."""
-    down = chance.uniform(0.1, 3)
+    down, at = chance.uniform(0.1, 3), time.monotonic()
     kill(cluster.processes())
     time.sleep(down)
     cluster.server.up(cluster.folder)
-    return f"killed, started again after {down:.1f} s", lambda: None
+    return Strike(f"killed, started again after {down:.1f} s", at)

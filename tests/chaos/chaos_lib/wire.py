@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 # Longer than any answer may take: what has not come by then hangs.
 PATIENCE_S = 30
+ADDRESS = "127.0.0.1"
 
 
 @dataclass
@@ -34,8 +35,11 @@ class Answer:
 class Origin:
     """One connection to one node, made anew when it broke."""
 
-    def __init__(self, port: int, host: str, address: str = "127.0.0.1", tally=None):
-        self.port, self.host, self.address, self.tally = port, host, address, tally
+    def __init__(self, port: int, host: str, tally=None):
+        self.port, self.host, self.tally = port, host, tally
+        # The address that it comes from, and headers that it always sends.
+        self.source: str | None = None
+        self.more: dict[str, str] = {}
         self.connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, headers: dict | None = None) -> Answer:
@@ -59,11 +63,12 @@ class Origin:
 
     def _exchange(self, method: str, path: str, body: str | None, headers: dict) -> Answer:
         if self.connection is None:
-            self.connection = http.client.HTTPConnection(self.address, self.port, timeout=PATIENCE_S)
+            self.connection = http.client.HTTPConnection(
+                ADDRESS, self.port, timeout=PATIENCE_S, source_address=self.source and (self.source, 0))
             self.connection.connect()
             self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host = {"Host": self.host} if self.host else {}
-        self.connection.request(method, path, body, host | headers)
+        self.connection.request(method, path, body, host | self.more | headers)
         got = self.connection.getresponse()
         text = got.read().decode(errors="replace")
         cookies = got.headers.get_all("Set-Cookie") or []
