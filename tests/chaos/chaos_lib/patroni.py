@@ -31,6 +31,8 @@ PARAMETERS = {
     "max_connections": 100,
     "wal_keep_size": "256MB",
     "wal_log_hints": "on",
+    # A standby that lost its primary asks the next one soon: strict replication writes nothing until it has.
+    "wal_retrieve_retry_interval": "500ms",
 }
 
 
