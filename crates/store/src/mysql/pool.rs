@@ -58,10 +58,18 @@ impl Lease<'_> {
     pub(super) fn keep(mut self) {
         self.link.used = true;
         let Lease { link, pool, _place } = self;
-        let mut state = pool.state();
-        if link.era == state.era && !pool.places.is_closed() {
-            state.idle.push(link);
+        // Its era is the pool's: nobody changes the server while a place is taken.
+        if !pool.places.is_closed() {
+            pool.state().idle.push(link);
         }
+    }
+
+    /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
+    /// for.
+    pub(super) async fn end(self, deadline: Instant) {
+        let Lease { link, _place, .. } = self;
+        // It is going either way.
+        drop(timeout_at(deadline, link.conn.disconnect()).await);
     }
 }
 
