@@ -92,10 +92,10 @@ class Member:
 
 
 class Galera:
-    """The cluster."""
+    """The cluster. With `apart`, the nodes of Portiere begin at different members."""
 
-    def __init__(self, place: Place):
-        self.place = place
+    def __init__(self, place: Place, apart: bool = False):
+        self.place, self.apart = place, apart
         self.admin, self.secret = "", password()
         self.members = [Member(place, number) for number in range(len(ADDRESSES))]
         for member in self.members:
@@ -110,9 +110,11 @@ class Galera:
             wait_until("the next Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(member, count))
 
     @property
-    def url(self) -> str:
-        hosts = ",".join(f"{member.address}:{member.port}" for member in self.members)
-        return f"mysql://portiere:{self.secret}@{hosts}/portiere"
+    def urls(self) -> list[str]:
+        """One for each node of Portiere."""
+        orders = [self.members, self.members[::-1] if self.apart else self.members]
+        hosts = [",".join(f"{member.address}:{member.port}" for member in order) for order in orders]
+        return [f"mysql://portiere:{self.secret}@{one}/portiere" for one in hosts]
 
     def is_whole(self) -> bool:
         return all(self.is_ready(member, len(self.members)) for member in self.members)

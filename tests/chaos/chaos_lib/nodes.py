@@ -34,15 +34,15 @@ GRACE_S = 1
 class Node:
     """One of them."""
 
-    def __init__(self, place: Place, number: int, environment: dict, options: list | None = None):
-        self.place, self.environment, self.options = place, environment, options or []
+    def __init__(self, place: Place, number: int, environment: dict):
+        self.place, self.environment = place, environment
         self.name = f"node{number + 1}"
         self.data = place.room(self.name, USER)
         self.port = free_port("127.0.0.1")
         self.process: Process | None = None
 
     def start(self) -> None:
-        words = [program(self.place), "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}", *self.options]
+        words = [program(self.place), "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}"]
         self.process = self.place.start(self.name, words, USER, self.environment)
 
     def stop(self) -> None:
@@ -95,11 +95,11 @@ class Client:
         return "Basic " + base64.b64encode(f"{self.id}:{self.secret}".encode()).decode()
 
 
-def start(place: Place, url: str, public_url: str | None = None, more: dict | None = None) -> list[Node]:
-    """Nodes with one master key, ready."""
+def start(place: Place, urls: list[str], public_url: str | None = None, more: dict | None = None) -> list[Node]:
+    """A node for each URL of the one database, all with one master key, ready."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
-    environment = SETTINGS | {"PORTIERE_STORE_URL": url, "PORTIERE_KEYS_MASTER_KEY": key} | (more or {})
-    nodes = [Node(place, number, environment) for number in range(COUNT)]
+    same = SETTINGS | {"PORTIERE_KEYS_MASTER_KEY": key} | (more or {})
+    nodes = [Node(place, number, same | {"PORTIERE_STORE_URL": url}) for number, url in enumerate(urls)]
     issuer = public_url or f"http://localhost:{nodes[0].port}"
     for node in nodes:
         node.environment["PORTIERE_PUBLIC_URL"] = issuer

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from databases_lib import postgres
 
+from . import nodes
 from .place import Place, Process, Strike, Trouble, free_port, give, kill, password, run, send, tool, tree, wait_until
 
 USER = "postgres"
@@ -83,9 +84,10 @@ class Patroni:
         self._make_database()
 
     @property
-    def url(self) -> str:
+    def urls(self) -> list[str]:
+        """One for each node of Portiere."""
         hosts = ",".join(f"{member.address}:{member.port}" for member in self.members)
-        return f"postgres://portiere:{self.secret}@{hosts}/portiere"
+        return [f"postgres://portiere:{self.secret}@{hosts}/portiere"] * nodes.COUNT
 
     def primary(self) -> Member | None:
         """Who has the lock and says that it is the primary."""

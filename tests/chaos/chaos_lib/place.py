@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -14,6 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from databases_lib.common import Owner
 
 ENDED_WITHIN_S = 10
 POLL_S = 0.1
@@ -215,20 +216,11 @@ def run(words: list, user: str | None = None) -> str:
 
 def as_user(name: str | None) -> dict:
     """How to run something as somebody who may do nothing else; only root may say so."""
-    if name is None or os.geteuid() != 0:
-        return {}
-    who = account(name)
-    return {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-
-
-def account(name: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        return pwd.getpwnam("nobody")
+    return {} if name is None else Owner(name).running()
 
 
 def give(path: Path, user: str) -> None:
     """Gives a file or folder to who is going to use it."""
-    if os.geteuid() == 0:
-        os.chown(path, account(user).pw_uid, account(user).pw_gid)
+    who = Owner(user).account()
+    if who is not None:
+        os.chown(path, who.pw_uid, who.pw_gid)

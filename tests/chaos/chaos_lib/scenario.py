@@ -42,6 +42,10 @@ def asynchronous(place):
     return patroni.Patroni(place, synchronous=False)
 
 
+def apart(place):
+    return galera.Galera(place, apart=True)
+
+
 def postgres(place):
     return single.Single(place, "postgres")
 
@@ -58,6 +62,8 @@ SCENARIOS = {
     "galera-kill": Scenario("C", galera.Galera, (galera.kill_active,)),
     "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
     "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),
+    # Two nodes that each found another member fit, as after one of them was started anew.
+    "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
     "postgres-restart": Scenario("B", postgres, (single.restart,)),
     "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
 }

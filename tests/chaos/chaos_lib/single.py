@@ -5,6 +5,7 @@ import time
 
 from databases_lib import mariadb, postgres
 
+from . import nodes
 from .place import Place, Strike, kill, tree
 
 SERVERS = {"postgres": postgres, "mariadb": mariadb}
@@ -18,7 +19,7 @@ class Single:
         self.folder = place.folder / kind
         self.server.up(self.folder)
         place.also_end(self.processes)
-        self.url = self.server.database(self.folder, "portiere")
+        self.urls = [self.server.database(self.folder, "portiere")] * nodes.COUNT
 
     def processes(self) -> list[int]:
         pid = self.server.running(self.folder)

@@ -165,6 +165,7 @@ class Visitor(threading.Thread):
         if not self._yes(browser.submit(self.crowd, found), 200):
             return False
         session.known, session.ended = True, time.monotonic()
+        self._must_be_out(session)
         return True
 
     def change_password(self) -> bool:
@@ -212,6 +213,10 @@ class Visitor(threading.Thread):
         answer = self.portal.introspect(family.refresh)
         if answer.status == 200 and '"active":true' in answer.text:
             self.ledger.note("undone", "a token that was just revoked is active at the other node")
+
+    def _must_be_out(self, session: Session) -> None:
+        if Browser(session.jar).get(self.crowd, "/account").status == 200:
+            self.ledger.note("undone", "a session that just ended is alive at the other node")
 
     def _add(self, own: list, all_of_them: list, one) -> None:
         own.append(one)
