@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 class Account:
     name: str
     password: str
+    # Left alone: nobody asks for a change of it, so that what became of it is known whatever happens.
+    alone: bool = False
     made: float = field(default_factory=time.monotonic)
     # Cleared when a change of it was not acknowledged: from then on nothing about it is known.
     known: bool = True
@@ -21,6 +23,7 @@ class Account:
 class Session:
     account: Account
     jar: dict
+    alone: bool = False
     made: float = field(default_factory=time.monotonic)
     known: bool = True
     ended: float | None = None
@@ -40,6 +43,7 @@ class Family:
     access: str
     # Whether it outlives its session.
     offline: bool
+    alone: bool = False
     made: float = field(default_factory=time.monotonic)
     known: bool = True
     revoked: float | None = None

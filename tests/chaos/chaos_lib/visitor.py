@@ -19,6 +19,9 @@ PASSWORD = "gorse violet anvil 41"
 # What a visitor does next, and how often.
 STEPS = {"sign_up": 2, "sign_in": 8, "refresh": 10, "revoke": 3, "sign_out": 2, "change_password": 1, "disable": 1}
 
+# The share of all that nobody touches again until the oracle asks for it.
+ALONE = 0.3
+
 
 class Portal:
     """The protocol, without memory: each call says what was answered."""
@@ -95,9 +98,9 @@ class Visitor(threading.Thread):
         answer = browser.submit(self.crowd, found, username=name, password=PASSWORD)
         if not self._yes(answer, 303):
             return False
-        account = Account(name, PASSWORD)
+        account = Account(name, PASSWORD, self._leaves_alone())
         self._add(self.accounts, self.ledger.accounts, account)
-        self._add(self.sessions, self.ledger.sessions, Session(account, browser.jar))
+        self._add(self.sessions, self.ledger.sessions, Session(account, browser.jar, account.alone))
         return True
 
     def sign_in(self) -> bool:
@@ -112,7 +115,7 @@ class Visitor(threading.Thread):
         if not self._yes(answer, 303, f"the account {account.name} cannot sign in"):
             return False
         code = answer.parameter("code")
-        session = Session(account, browser.jar)
+        session = Session(account, browser.jar, self._leaves_alone())
         self._add(self.sessions, self.ledger.sessions, session)
         return code is not None and self._redeem(session, code, offline)
 
@@ -122,7 +125,7 @@ class Visitor(threading.Thread):
         if not self._yes(answer, 200, f"a code that was issued {time.monotonic() - issued:.1f} s before is not taken"):
             return False
         refresh, access = tokens(answer)
-        self._add(self.families, self.ledger.families, Family(session, code, refresh, access, offline))
+        self._add(self.families, self.ledger.families, Family(session, code, refresh, access, offline, session.alone))
         with self.ledger.lock:
             self.ledger.codes.append((code, time.monotonic()))
         return True
@@ -188,7 +191,7 @@ class Visitor(threading.Thread):
         return True
 
     def disable(self) -> bool:
-        account = self._pick(self.accounts[1:], lambda one: one.known and one.disabled is None)
+        account = self._pick(self.accounts, lambda one: one.known and one.disabled is None)
         if account is None:
             return False
         account.known = False
@@ -224,8 +227,11 @@ class Visitor(threading.Thread):
             all_of_them.append(one)
 
     def _pick(self, of: list, fits):
-        fitting = [one for one in of if fits(one)]
+        fitting = [one for one in of if not one.alone and fits(one)]
         return self.chance.choice(fitting) if fitting else None
+
+    def _leaves_alone(self) -> bool:
+        return self.chance.random() < ALONE
 
     def _loses(self, what, sentence: str) -> str:
         return f"{sentence} (acknowledged {time.monotonic() - what.made:.1f} s before)"

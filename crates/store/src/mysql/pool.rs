@@ -133,7 +133,10 @@ impl Pool {
                     Ok(Ok(())) => return Ok(Lease { link, pool: self, _place: place }),
                     // It was idle for too long; the next one tells more.
                     Ok(Err(_)) => continue,
-                    Err(_) => return Err(LATE.to_owned()),
+                    Err(_) => {
+                        self.suspect(era);
+                        return Err(LATE.to_owned());
+                    }
                 }
             }
             self.lately_refused()?;
