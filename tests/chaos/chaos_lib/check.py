@@ -64,6 +64,20 @@ class Check:
         self._all(self._used_code, self._some(ledger.codes, lambda one: one[1]))
         return self.verdict
 
+    def held(self, ledger: Ledger) -> None:
+        """While a node is gone that may remember what has ended, nothing that was issued before the event is believed."""
+        before = [one for one in ledger.families if one.lives and one.made < self.event]
+        believed = []
+
+        def question(portals: list[Portal], one: Family) -> None:
+            for portal in portals:
+                if active(self._ask(lambda: portal.introspect(one.access))):
+                    believed.append(one)
+
+        self._all(question, self._some(before, lambda one: one.made, PASSWORDS))
+        for one in believed:
+            ledger.note("undone", f"a token from before ({self._when(one.made)}) is believed while a node is missing")
+
     def _account(self, portals: list[Portal], one: Account) -> None:
         for portal in portals:
             answer = self._sign_in(portal, one.name, one.password)

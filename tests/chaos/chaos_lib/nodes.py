@@ -48,6 +48,9 @@ class Node:
     def stop(self) -> None:
         self.process.stop()
 
+    def kill(self) -> None:
+        self.process.kill()
+
     def runs(self) -> bool:
         return self.process is not None and self.process.runs()
 
@@ -62,6 +65,14 @@ class Node:
                 raise Trouble(f"{self.name} ended: {self.log()[-2000:]}")
             return self.ready()
         return wait_until(f"{self.name} is ready", READY_WITHIN_S, found)
+
+    def wait_until_settled(self) -> None:
+        """Ready, and with no fence up: every node has said its journal again."""
+        def found():
+            said = self.ready()
+            return said is not None and not (said.get("fence") or {}).get("up")
+        self.wait_until_ready()
+        wait_until(f"{self.name} has no fence", READY_WITHIN_S, found)
 
     def command(self, *words: str, given: str = "") -> str | None:
         """Runs a command on it; None where it failed, or nobody knows."""

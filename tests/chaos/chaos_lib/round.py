@@ -74,7 +74,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
         thread.start()
     time.sleep(chance.uniform(*WARM_S))
     try:
-        strike, felt, back = disturb(stage, probes, number, chance)
+        strike, felt, back = disturb(stage, probes, number, chance, ledger)
     finally:
         for thread in [*visitors, *probes]:
             thread.over.set()
@@ -84,7 +84,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
         if visitor.failure:
             raise visitor.failure
     for node in stage.nodes:
-        node.wait_until_ready()
+        node.wait_until_settled()
     verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed).run(ledger)
     failures = sorted({why for one in probes for why in one.failures(strike.at)})
     outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
@@ -92,16 +92,24 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
     return outcome
 
 
-def disturb(stage: Stage, probes: list, number: int, chance: random.Random) -> tuple[Strike, float, list[float | None]]:
+def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledger: Ledger):
     """Strikes, waits for sign-in, mends, and waits for sign-in and for the cluster."""
     faults = stage.scenario.faults
     strike = faults[number % len(faults)](stage.cluster, chance)
+    gone = stage.nodes[-1:] if stage.scenario.loses_node else []
+    for node in gone:
+        node.kill()
+        strike.what += f", and {node.name}"
     wait_until(f"{strike.what}: somebody takes over", GIVEN_UP_AFTER_S, strike.felt)
     felt = time.monotonic() - strike.at
-    back = [until_back(probes, strike.at)]
+    back = [until_back(probes[: len(probes) - len(gone)], strike.at)]
+    if gone:
+        Check(stage.nodes[: -len(gone)], stage.issuer, stage.client, None, strike.at, number).held(ledger)
     time.sleep(AFTER_S)
     mended = time.monotonic()
     strike.mend()
+    for node in gone:
+        node.start()
     stage.cluster.wait_until_whole()
     back.append(until_back(probes, mended))
     time.sleep(AFTER_S)

@@ -32,6 +32,8 @@ class Scenario:
     make: object
     # What happens, each round the next.
     faults: tuple
+    # Whether a node of Portiere dies too, and comes back when all is mended: what only it remembers is waited for.
+    loses_node: bool = False
 
 
 def synchronous(place):
@@ -59,6 +61,7 @@ SCENARIOS = {
     "patroni-switchover": Scenario("A", synchronous, (patroni.switch,)),
     "patroni-pause": Scenario("A", synchronous, (patroni.pause,)),
     "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
+    "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
     "galera-kill": Scenario("C", galera.Galera, (galera.kill_active,)),
     "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
     "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),
