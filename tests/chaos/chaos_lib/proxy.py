@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 
 from .nodes import ROOT, Node
-from .place import Place, Process, Trouble, free_port, give, tool, wait_until
+from .place import Place, Process, Trouble, give, tool, wait_until
 from .wire import Origin
 
 ADDRESS = "127.0.0.1"

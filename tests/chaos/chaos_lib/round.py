@@ -8,7 +8,7 @@ from . import probe
 from .browser import Crowd
 from .check import Check, Verdict
 from .ledger import Ledger
-from .place import Strike, Trouble, wait_until
+from .place import Trouble, wait_until
 from .scenario import PROMISES, Scenario
 from .visitor import Visitor
 from .wire import PATIENCE_S, Tally
@@ -53,8 +53,8 @@ class Outcome:
         ledger, verdict = self.ledger, self.verdict
         back = " and ".join("never" if seconds is None else f"{seconds:.1f} s" for seconds in self.back)
         gone = [*verdict.lost, *ledger.lost]
-        return (f"{self.what}, felt after {self.felt:.1f} s; {ledger.acknowledged} acknowledged, {ledger.unknown} unknown, {ledger.refused} refused; "
-                f"sign-in after {back}; longest answer {self.tally.longest[0]:.1f} s ({self.tally.longest[1]}); "
+        return (f"{self.what}, felt after {self.felt:.1f} s; {ledger.acknowledged} acknowledged, {ledger.unknown} unknown, "
+                f"{ledger.refused} refused; sign-in after {back}; longest answer {self.tally.longest[0]:.1f} s ({self.tally.longest[1]}); "
                 f"asked {verdict.kept} kept, {verdict.ended} ended; {len(gone)} lost, "
                 f"{len(verdict.undone) + len(ledger.undone)} undone; {'passed' if self.passed else 'FAILED'}")
 
@@ -88,7 +88,8 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
     verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed).run(ledger)
     failures = sorted({why for one in probes for why in one.failures(strike.at)})
     outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
-    outcome.faults = judge(stage.scenario, outcome, [thread for thread in [*visitors, *probes] if thread.is_alive()], failures)
+    hanging = [thread for thread in [*visitors, *probes] if thread.is_alive()]
+    outcome.faults = judge(stage.scenario, outcome, hanging, failures)
     return outcome
 
 
