@@ -1,6 +1,6 @@
 # `make` lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench bench-hash bench-engines fuzz miri pages lint fmt
+.PHONY: help run test test-full chaos bench bench-hash bench-engines fuzz miri pages lint fmt
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
@@ -15,6 +15,11 @@ test: ## install what the tests need and lack, and run all of them
 
 test-full: ## the same tests with release figures: hours, not minutes
 	@TEST_SCALE=full scripts/test
+
+chaos: ## kill, pause and cut off database servers under load: 20 rounds of each scenario, about three hours
+	@TEST_SCALE=full scripts/install-test-tools
+	@cargo build --locked --package server --bin portiere
+	@tests/chaos/run all --rounds 20 $(ARGS)
 
 bench: ## measure the release build, each figure beside its reference
 	@scripts/bench $(ARGS)

@@ -164,6 +164,7 @@ impl Batch {
                 Err(ended)
             }
             Err(_) => {
+                shared.pool.suspect(lease.link.era);
                 let why = "the database took too long over a batch: it was given up".to_owned();
                 Err(Ended::Failed(self.lines.len(), Fault::Other(why)))
             }

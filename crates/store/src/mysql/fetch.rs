@@ -95,7 +95,11 @@ async fn kept(
 ) -> Result<Vec<Vec<Row>>, Fault> {
     let answered = match timeout_at(at, ask(&mut lease.link)).await {
         Ok(answered) => answered,
-        Err(_) => return Err(Fault::Other("the database did not answer a read in time".to_owned())),
+        Err(_) => {
+            // Whoever comes next is not to wait as long on another connection to a server that is silent.
+            shared.pool.suspect(lease.link.era);
+            return Err(Fault::Other("the database did not answer a read in time".to_owned()));
+        }
     };
     match answered {
         Err(Fault::Lost(_) | Fault::Unfit(_)) => shared.pool.suspect(lease.link.era),

@@ -50,6 +50,8 @@ struct Seen {
     prelude: Option<Arc<Read>>,
     /// Why the last attempt to connect failed, unless one succeeded since.
     trouble: Option<String>,
+    /// When that was last said in the log.
+    told: Option<Instant>,
 }
 
 /// The place of one connection.
@@ -68,6 +70,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The shortest and the longest pause between attempts to connect.
 const PAUSES: Range<Duration> = Duration::from_millis(50)..Duration::from_secs(2);
+
+/// How often the log says that the database cannot be reached, while nothing changes.
+const REMIND: Duration = Duration::from_secs(30);
 
 /// How often a connection at rest is looked at.
 const LOOK: Duration = Duration::from_secs(5);
@@ -95,6 +100,17 @@ impl Pool {
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes why there is no connection. All connections find it out again and again: it is said once, and now and then.
+    fn in_trouble(&self, why: String) {
+        let mut seen = self.seen();
+        let known = seen.trouble.as_ref() == Some(&why);
+        if !(known && seen.told.is_some_and(|at| at.elapsed() < REMIND)) {
+            tracing::warn!(why, "the database cannot be reached");
+            seen.told = Some(Instant::now());
+        }
+        seen.trouble = Some(why);
     }
 
     /// What each connection is for.
@@ -244,8 +260,7 @@ impl Pool {
                 // What ended the connection before may have ended this one too.
                 Err(OpenError::Unreachable(_)) if !failed => failed = true,
                 Err(error) => {
-                    tracing::warn!(%error, "the database cannot be reached");
-                    self.seen().trouble = Some(error.to_string());
+                    self.in_trouble(error.to_string());
                     // Not at once, however much somebody wants it.
                     sleep(PAUSES.start).await;
                     drop(timeout(pause, slot.wanted.notified()).await);

@@ -1,0 +1,204 @@
+"""The oracle: everything that was acknowledged, asked for at both nodes after the cluster is whole again.
+
+First what has to be there still, then what has to have ended: a code that comes twice ends what the first time gave.
+"""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from .browser import Browser, Crowd
+from .ledger import Account, Family, Ledger, Session
+from .nodes import GRACE_S
+from .visitor import Portal, tokens
+from .wire import Answer
+
+WORKERS = 6
+# Of each kind at most: those from around the event, and a few of the others.
+NEAR = 60
+FAR = 20
+# Passwords cost what they are meant to cost.
+PASSWORDS = 15
+TRIES = 20
+
+
+@dataclass
+class Verdict:
+    """What was found. `lost` is gone, `undone` came back, `unwell` has no answer."""
+
+    kept: int = 0
+    ended: int = 0
+    lost: list[str] = field(default_factory=list)
+    undone: list[str] = field(default_factory=list)
+    unwell: list[str] = field(default_factory=list)
+
+
+class Check:
+    """Asks; each question at each node."""
+
+    def __init__(self, nodes: list, issuer: str, client, tally, event: float, seed: int):
+        self.nodes, self.issuer, self.client, self.tally, self.event = nodes, issuer, client, tally, event
+        self.chance = random.Random(seed)
+        self.verdict = Verdict()
+
+    def run(self, ledger: Ledger) -> Verdict:
+        living = [one for one in ledger.accounts if one.known and one.disabled is None]
+        self._all(self._account, self._some(living, lambda one: one.made, PASSWORDS))
+        self._all(self._session, self._some([one for one in ledger.sessions if one.lives], lambda one: one.made))
+        families = [one for one in ledger.families if one.lives]
+        self._all(self._family, self._some(families, lambda one: one.rotated[-1][1] if one.rotated else one.made))
+
+        over = [one for one in ledger.sessions if one.ended is not None]
+        self._all(self._ended_session, self._some(over, lambda one: one.ended))
+        disabled = [one for one in ledger.accounts if one.disabled is not None]
+        self._all(self._disabled, self._some(disabled, lambda one: one.disabled, PASSWORDS))
+        old = [(one, *changed) for one in living for changed in one.old]
+        self._all(self._old_password, self._some(old, lambda one: one[2], PASSWORDS))
+        dead = [one for one in ledger.families if one.ended is not None]
+        self._all(self._dead_family, self._some(dead, lambda one: one.ended))
+        # These two are attacks, and end the families that they belong to.
+        rotated = [pair for one in ledger.families for pair in one.rotated]
+        time.sleep(GRACE_S)
+        self._all(self._rotated, self._some(rotated, lambda one: one[1]))
+        self._all(self._used_code, self._some(ledger.codes, lambda one: one[1]))
+        return self.verdict
+
+    def held(self, ledger: Ledger) -> None:
+        """While a node is gone that may remember what has ended, nothing that was issued before the event is believed."""
+        before = [one for one in ledger.families if one.lives and one.made < self.event]
+        believed = []
+
+        def question(portals: list[Portal], one: Family) -> None:
+            for portal in portals:
+                if active(self._ask(lambda: portal.introspect(one.access))):
+                    believed.append(one)
+
+        self._all(question, self._some(before, lambda one: one.made, PASSWORDS))
+        for one in believed:
+            ledger.note("undone", f"a token from before ({self._when(one.made)}) is believed while a node is missing")
+
+    def _account(self, portals: list[Portal], one: Account) -> None:
+        for portal in portals:
+            answer = self._sign_in(portal, one.name, one.password)
+            self._must_be(answer, answer.status == 303, f"an account ({self._when(one.made)}) cannot sign in: {answer.status}")
+
+    def _session(self, portals: list[Portal], one: Session) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: Browser(one.jar).get(portal.crowd, "/account"))
+            self._must_be(answer, answer.status == 200, f"a session ({self._when(one.made)}) is not known")
+
+    def _family(self, portals: list[Portal], one: Family) -> None:
+        last = one.rotated[-1][1] if one.rotated else one.made
+        for portal in portals:
+            answer = self._ask(lambda: portal.introspect(one.refresh))
+            if not self._must_be(answer, active(answer), f"a refresh token ({self._when(last)}) is not active"):
+                return
+        for portal in portals:
+            answer = self._ask(lambda: portal.refresh(one.refresh))
+            if not self._must_be(answer, answer.status == 200, f"a refresh token ({self._when(last)}) is not taken"):
+                return
+            one.refresh, one.access = tokens(answer)
+
+    def _ended_session(self, portals: list[Portal], one: Session) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: Browser(one.jar).get(portal.crowd, "/account"))
+            self._must_not(answer, answer.status == 200, f"a session that ended ({self._when(one.ended)}) is alive")
+            answer = self._ask(lambda: portal.authorize(Browser(one.jar), prompt="none"))
+            self._must_not(answer, answer.parameter("code") is not None,
+                           f"a session that ended ({self._when(one.ended)}) gives a code")
+
+    def _disabled(self, portals: list[Portal], one: Account) -> None:
+        for portal in portals:
+            answer = self._sign_in(portal, one.name, one.password)
+            self._must_not(answer, answer.status == 303, f"an account that was disabled ({self._when(one.disabled)}) signs in")
+
+    def _old_password(self, portals: list[Portal], one: tuple[Account, str, float]) -> None:
+        account, password, when = one
+        for portal in portals:
+            answer = self._sign_in(portal, account.name, password)
+            self._must_not(answer, answer.status == 303, f"a password that was changed ({self._when(when)}) signs in")
+
+    def _dead_family(self, portals: list[Portal], one: Family) -> None:
+        when = self._when(one.ended)
+        for portal in portals:
+            for token in (one.refresh, one.access):
+                answer = self._ask(lambda: portal.introspect(token))
+                self._must_not(answer, active(answer), f"a token that was revoked ({when}) is active")
+            answer = self._ask(lambda: portal.userinfo(one.access))
+            self._must_not(answer, answer.status == 200, f"an access token that was revoked ({when}) is taken")
+        for portal in portals:
+            answer = self._ask(lambda: portal.refresh(one.refresh))
+            self._must_not(answer, answer.status == 200, f"a refresh token that was revoked ({when}) is taken")
+
+    def _rotated(self, portals: list[Portal], one: tuple[str, float]) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: portal.refresh(one[0]))
+            self._must_not(answer, answer.status == 200, f"a refresh token that was used ({self._when(one[1])}) is taken again")
+
+    def _used_code(self, portals: list[Portal], one: tuple[str, float]) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: portal.redeem(one[0]))
+            self._must_not(answer, answer.status == 200, f"a code that was redeemed ({self._when(one[1])}) is redeemed again")
+
+    def _sign_in(self, portal: Portal, name: str, password: str) -> Answer:
+        def attempt() -> Answer:
+            browser = Browser()
+            page = portal.authorize(browser)
+            return page if page.status != 200 else portal.log_in(browser, page, name, password)
+        return self._ask(attempt)
+
+    def _ask(self, question) -> Answer:
+        """The cluster is whole: an answer comes, if not at once."""
+        for _ in range(TRIES):
+            answer = question()
+            if not answer.unknown:
+                break
+            time.sleep(0.5)
+        return answer
+
+    def _must_be(self, answer: Answer, so: bool, sentence: str) -> bool:
+        self.verdict.kept += 1
+        return self._judge(answer, so, self.verdict.lost, sentence)
+
+    def _must_not(self, answer: Answer, so: bool, sentence: str) -> None:
+        self.verdict.ended += 1
+        self._judge(answer, not so, self.verdict.undone, sentence)
+
+    def _judge(self, answer: Answer, well: bool, wrong: list[str], sentence: str) -> bool:
+        if answer.unknown:
+            self.verdict.unwell.append(f"no answer after the cluster is whole: {answer.status} {answer.text[:80]}")
+            return False
+        if not well:
+            wrong.append(sentence)
+        return well
+
+    def _all(self, question, of: list) -> None:
+        """Asks about each, several at a time."""
+        if not of:
+            return
+        shares = [of[start::WORKERS] for start in range(WORKERS)]
+
+        def work(share: list) -> None:
+            crowds = [Crowd([node], self.issuer, self.tally) for node in self.nodes]
+            portals = [Portal(crowd, self.client) for crowd in crowds]
+            for one in share:
+                self.chance.shuffle(portals)
+                question(portals, one)
+            for crowd in crowds:
+                crowd.close()
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(work, shares))
+
+    def _some(self, of: list, when, near: int = NEAR) -> list:
+        """Those that were acknowledged around the event, and some of the others."""
+        ordered = sorted(of, key=lambda one: abs(when(one) - self.event))
+        return ordered[:near] + self.chance.sample(ordered[near:], min(FAR * near // NEAR, len(ordered[near:])))
+
+    def _when(self, at: float) -> str:
+        return f"acknowledged {at - self.event:+.2f} s"
+
+
+def active(answer: Answer) -> bool:
+    return answer.status == 200 and '"active":true' in answer.text

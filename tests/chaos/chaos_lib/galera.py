@@ -1,0 +1,189 @@
+"""Three MariaDB servers in a Galera cluster."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from databases_lib import mariadb
+
+from .place import Place, Process, Strike, Trouble, as_user, free_port, give, password, run, send, tool, tree, wait_until
+
+USER = "mysql"
+ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
+STARTED_WITHIN_S = 90
+
+SETTINGS = mariadb.SETTINGS | {
+    "innodb-buffer-pool-size": "64M",
+    "innodb-log-file-size": "64M",
+    "max-connections": "200",
+    "binlog-format": "ROW",
+    "innodb-autoinc-lock-mode": "2",
+    "wsrep-on": "ON",
+    "wsrep-cluster-name": "chaos",
+    "wsrep-sst-method": "rsync",
+    "wsrep-slave-threads": "2",
+}
+
+
+class Member:
+    """One server."""
+
+    def __init__(self, place: Place, number: int):
+        self.name = f"db{number + 1}"
+        self.address = ADDRESSES[number]
+        self.port, self.group, self.ist, self.sst = (free_port(self.address) for _ in range(4))
+        self.folder = place.room(self.name, USER)
+        self.process: Process | None = None
+
+    def install(self) -> None:
+        run([mariadb.tool("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db",
+             "--auth-root-authentication-method=normal"], USER)
+
+    def configure(self, members: list["Member"]) -> None:
+        group = ",".join(f"{member.address}:{member.group}" for member in members)
+        options = {"gmcast.listen_addr": f"tcp://{self.address}:{self.group}", "ist.recv_addr": f"{self.address}:{self.ist}",
+                   "gcache.size": "64M"}
+        settings = SETTINGS | {
+            "bind-address": self.address,
+            "port": str(self.port),
+            "datadir": self.folder / "data",
+            "socket": self.folder / "socket",
+            "pid-file": self.folder / "mariadbd.pid",
+            "wsrep-provider": library(),
+            "wsrep-cluster-address": f"gcomm://{group}",
+            "wsrep-node-name": self.name,
+            "wsrep-node-address": f"{self.address}:{self.group}",
+            "wsrep-node-incoming-address": f"{self.address}:{self.port}",
+            "wsrep-sst-receive-address": f"{self.address}:{self.sst}",
+            "wsrep-provider-options": f'"{";".join(f"{name}={value}" for name, value in options.items())}"',
+        }
+        file = self.folder / "server.cnf"
+        file.write_text("\n".join(["[mariadbd]", *(f"{name} = {value}" for name, value in settings.items()), ""]))
+        give(file, USER)
+
+    def start(self, place: Place, *options: str) -> None:
+        words = [mariadb.tool("mariadbd"), f"--defaults-file={self.folder / 'server.cnf'}", *options]
+        self.process = place.start(self.name, words, USER)
+
+    def start_again(self, place: Place) -> None:
+        """After kill -9: told where it was, it asks the others for what it missed instead of for a copy of everything."""
+        log = self.folder / "recovery.log"
+        subprocess.run(
+            [mariadb.tool("mariadbd"), f"--defaults-file={self.folder / 'server.cnf'}", "--wsrep-recover", f"--log-error={log}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, **as_user(USER),
+        )
+        found = re.findall(r"Recovered position: (\S+)", log.read_text(errors="replace"))
+        self.start(place, *([f"--wsrep-start-position={found[-1]}"] if found else []))
+
+    def say(self, statement: str, secret: str = "") -> str | None:
+        """What the server answers to its root, or None."""
+        words = [mariadb.tool("mariadb"), "--no-defaults", f"--socket={self.folder / 'socket'}", "--user=root", "-N", "-B",
+                 "--connect-timeout=2", "-e", statement]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=10, env=os.environ | {"MYSQL_PWD": secret})
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+
+class Galera:
+    """The cluster. With `apart`, the nodes of Portiere begin at different members."""
+
+    def __init__(self, place: Place, apart: bool = False):
+        self.place, self.apart = place, apart
+        self.admin, self.secret = "", password()
+        self.members = [Member(place, number) for number in range(len(ADDRESSES))]
+        for member in self.members:
+            member.install()
+            member.configure(self.members)
+        first, *others = self.members
+        first.start(place, "--wsrep-new-cluster")
+        wait_until("the first Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(first, 1))
+        self._make_database(first)
+        for count, member in enumerate(others, 2):
+            member.start(place)
+            wait_until("the next Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(member, count))
+
+    @property
+    def urls(self) -> list[str]:
+        """One for each node of Portiere."""
+        orders = [self.members, self.members[::-1] if self.apart else self.members]
+        hosts = [",".join(f"{member.address}:{member.port}" for member in order) for order in orders]
+        return [f"mysql://portiere:{self.secret}@{one}/portiere" for one in hosts]
+
+    def is_whole(self) -> bool:
+        return all(self.is_ready(member, len(self.members)) for member in self.members)
+
+    def wait_until_whole(self) -> None:
+        wait_until("the Galera cluster is whole", STARTED_WITHIN_S, self.is_whole)
+
+    def active(self) -> Member:
+        """The one that Portiere uses."""
+        def connections(member: Member) -> int:
+            count = member.say("SELECT count(*) FROM information_schema.processlist WHERE user = 'portiere'", self.admin)
+            return int(count or 0)
+        return max(self.members, key=connections)
+
+    def is_ready(self, member: Member, size: int) -> bool:
+        if member.process is None or not member.process.runs():
+            raise Trouble(f"{member.name} ended; see {member.name}.log")
+        said = member.say("SHOW STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_cluster_status', "
+                          "'wsrep_cluster_size')", self.admin)
+        status = dict(line.split("\t") for line in (said or "").splitlines())
+        return list(status.values()) and status == {
+            "wsrep_local_state_comment": "Synced", "wsrep_cluster_status": "Primary", "wsrep_cluster_size": str(size)}
+
+    def _make_database(self, member: Member) -> None:
+        admin = password()
+        member.say("DROP USER IF EXISTS root@'127.0.0.1', root@'::1'; CREATE DATABASE portiere; "
+                   f"CREATE USER portiere IDENTIFIED BY '{self.secret}'; GRANT ALL ON portiere.* TO portiere; "
+                   f"DROP USER IF EXISTS ''@localhost, ''@'{os.uname().nodename}'; "
+                   f"ALTER USER root@localhost IDENTIFIED BY '{admin}'")
+        self.admin = admin
+
+
+def library() -> str:
+    for path in LIBRARIES:
+        if Path(path).exists():
+            return path
+    raise Trouble("the Galera library is not installed: apt-get install galera-4")
+
+
+# What happens to it.
+
+def kill_active(cluster: Galera, chance: random.Random) -> Strike:
+    member, at = cluster.active(), time.monotonic()
+    member.process.kill()
+    return Strike(f"{member.name} killed", at, without(cluster, member), lambda: member.start_again(cluster.place))
+
+
+def cut_off(cluster: Galera, chance: random.Random) -> Strike:
+    """The active node hears nothing of the others any more, nor they of it; Portiere still reaches it."""
+    member, at = cluster.active(), time.monotonic()
+    isolate(cluster, member, 1)
+    return Strike(f"{member.name} cut off", at, without(cluster, member), lambda: isolate(cluster, member, 0))
+
+
+def isolate(cluster: Galera, member: Member, how: int) -> None:
+    """1: the provider drops what comes from the others and sends them nothing; 0: no longer."""
+    if member.say(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={how}'", cluster.admin) is None:
+        raise Trouble(f"{member.name} does not take gmcast.isolate={how}")
+
+
+def pause(cluster: Galera, chance: random.Random) -> Strike:
+    """The active node sleeps, the others go on without it, and it wakes up believing that it belongs to them."""
+    member, at = cluster.active(), time.monotonic()
+    send(tree(member.process.pid), signal.SIGSTOP)
+    return Strike(f"{member.name} paused", at, without(cluster, member),
+                  lambda: send(tree(member.process.pid), signal.SIGCONT))
+
+
+def without(cluster: Galera, member: Member):
+    """Whether the others are a cluster of their own."""
+    others = [one for one in cluster.members if one is not member]
+    return lambda: all(cluster.is_ready(one, len(others)) for one in others)

@@ -1,0 +1,72 @@
+"""Every scenario, and what Portiere promises in it."""
+
+from dataclasses import dataclass
+
+from . import galera, patroni, single
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What holds for everything that was acknowledged."""
+
+    # It is there: accounts, sessions, refresh tokens.
+    kept: bool
+    # What ended stays ended: codes that were redeemed, tokens that were rotated or revoked, sign-outs, disabled accounts.
+    ended: bool
+
+
+# The classes of `/readyz`, after docs/guide/scaling.md, "What a write is worth".
+PROMISES = {
+    # Nothing acknowledged is lost over failover.
+    "A": Promise(kept=True, ended=True),
+    # Nothing acknowledged is lost while the disk survives, as it does when a process dies.
+    "B": Promise(kept=True, ended=True),
+    # The last writes may be lost. The journal and the fence keep what ended.
+    "C": Promise(kept=False, ended=True),
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    kind: str
+    make: object
+    # What happens, each round the next.
+    faults: tuple
+    # Whether a node of Portiere dies too, and comes back when all is mended: what only it remembers is waited for.
+    loses_node: bool = False
+
+
+def synchronous(place):
+    return patroni.Patroni(place, synchronous=True)
+
+
+def asynchronous(place):
+    return patroni.Patroni(place, synchronous=False)
+
+
+def apart(place):
+    return galera.Galera(place, apart=True)
+
+
+def postgres(place):
+    return single.Single(place, "postgres")
+
+
+def mariadb(place):
+    return single.Single(place, "mariadb")
+
+
+SCENARIOS = {
+    "patroni-kill": Scenario("A", synchronous, (patroni.kill_machine, patroni.kill_postgres)),
+    "patroni-switchover": Scenario("A", synchronous, (patroni.switch,)),
+    "patroni-pause": Scenario("A", synchronous, (patroni.pause,)),
+    "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
+    "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
+    "galera-kill": Scenario("C", galera.Galera, (galera.kill_active,)),
+    "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
+    "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),
+    # Two nodes that each found another member fit, as after one of them was started anew.
+    "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
+    "postgres-restart": Scenario("B", postgres, (single.restart,)),
+    "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
+}

@@ -1,0 +1,41 @@
+"""One database server alone."""
+
+import random
+import time
+
+from databases_lib import mariadb, postgres
+
+from . import nodes
+from .place import Place, Strike, kill, tree
+
+SERVERS = {"postgres": postgres, "mariadb": mariadb}
+
+
+class Single:
+    """A server that is started again in its folder."""
+
+    def __init__(self, place: Place, kind: str):
+        self.server = SERVERS[kind]
+        self.folder = place.folder / kind
+        self.server.up(self.folder)
+        place.also_end(self.processes)
+        self.urls = [self.server.database(self.folder, "portiere")] * nodes.COUNT
+
+    def processes(self) -> list[int]:
+        pid = self.server.running(self.folder)
+        return tree(pid) if pid else []
+
+    def is_whole(self) -> bool:
+        return self.server.running(self.folder) is not None
+
+    def wait_until_whole(self) -> None:
+        self.server.up(self.folder)
+
+
+def restart(cluster: Single, chance: random.Random) -> Strike:
+    """kill -9, and started again after a moment."""
+    down, at = chance.uniform(0.1, 3), time.monotonic()
+    kill(cluster.processes())
+    time.sleep(down)
+    cluster.server.up(cluster.folder)
+    return Strike(f"killed, started again after {down:.1f} s", at)
