@@ -57,6 +57,9 @@ impl Saying {
     }
 }
 
+/// What a block is made of: the numbers of its phrases, and how many rows each has to touch or find.
+type Form = Vec<(usize, Option<u64>)>;
+
 /// Every statement that was said so far.
 #[derive(Default)]
 pub(super) struct Phrasebook(RwLock<Pages>);
@@ -66,8 +69,8 @@ struct Pages {
     sayings: HashMap<Sql, Arc<Saying>>,
     /// By the numbers of the phrases in them.
     unions: HashMap<Vec<usize>, Arc<Phrase>>,
-    /// By the numbers of the phrases in them, and by how many rows each has to touch or find.
-    blocks: HashMap<Vec<(usize, Option<u64>)>, Option<Arc<Phrase>>>,
+    /// `None` for what cannot be one.
+    blocks: HashMap<Form, Option<Arc<Phrase>>>,
     phrases: usize,
 }
 
@@ -135,8 +138,8 @@ impl Phrasebook {
         self.block(key, || Some(block::reads(sayings.iter().map(|saying| saying.plain.text.as_str()))))
     }
 
-    fn block(&self, key: Vec<(usize, Option<u64>)>, text: impl FnOnce() -> Option<String>) -> Option<Arc<Phrase>> {
-        let known = |pages: &Pages| match pages.blocks.get(&key) {
+    fn block(&self, form: Form, text: impl FnOnce() -> Option<String>) -> Option<Arc<Phrase>> {
+        let known = |pages: &Pages| match pages.blocks.get(&form) {
             Some(known) => Some(known.clone()),
             None if pages.blocks.len() >= BLOCKS => Some(None),
             None => None,
@@ -150,7 +153,7 @@ impl Phrasebook {
             return known;
         }
         let phrase = text.map(|text| Arc::new(pages.phrase(text)));
-        pages.blocks.entry(key).or_insert(phrase).clone()
+        pages.blocks.entry(form).or_insert(phrase).clone()
     }
 }
 
