@@ -8,9 +8,15 @@ mod m0001_first;
 mod m0002_secrets;
 mod m0003_leases;
 mod m0004_setup_offers;
+mod m0005_fences;
 
 use crate::schema::Migration;
 
 /// What brings an empty database to this program's schema.
-pub static MIGRATIONS: &[Migration] =
-    &[m0001_first::MIGRATION, m0002_secrets::MIGRATION, m0003_leases::MIGRATION, m0004_setup_offers::MIGRATION];
+pub static MIGRATIONS: &[Migration] = &[
+    m0001_first::MIGRATION,
+    m0002_secrets::MIGRATION,
+    m0003_leases::MIGRATION,
+    m0004_setup_offers::MIGRATION,
+    m0005_fences::MIGRATION,
+];
