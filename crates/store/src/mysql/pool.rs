@@ -58,9 +58,9 @@ impl Lease<'_> {
     pub(super) fn keep(mut self) {
         self.link.used = true;
         let Lease { link, pool, _place } = self;
-        let mut state = pool.state();
-        if link.era == state.era && !pool.places.is_closed() {
-            state.idle.push(link);
+        // Its era is the pool's: nobody changes the server while a place is taken.
+        if !pool.places.is_closed() {
+            pool.state().idle.push(link);
         }
     }
 }

@@ -135,11 +135,15 @@ impl Flight {
             Message::Complete(count) => {
                 self.complete(count)?;
             }
-            // When only the commit remained, the connection's end says nothing about it.
-            Message::Failed(failure) if failure.severity != "ERROR" && self.is_complete() => {
-                self.warned = Some(failure.text)
+            Message::Failed(failure) => {
+                self.last = failure.severity != "ERROR";
+                // When only the commit remained, the connection's end says nothing about it.
+                if self.last && self.is_complete() {
+                    self.warned = Some(failure.text);
+                } else {
+                    self.failed = Some(failure);
+                }
             }
-            Message::Failed(failure) => self.failed = Some(failure),
             Message::Notice(notice) if notice.severity == "WARNING" => self.warned = Some(notice.text),
             Message::Notice(_) | Message::Other | Message::Ready { .. } => {}
         }

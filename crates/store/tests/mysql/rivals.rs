@@ -186,9 +186,9 @@ async fn a_connection_that_is_killed_inside_a_batch_leaves_nothing() {
     until("a batch that waits", async || !place.query::<u64>(&sql).await.is_empty()).await;
     let id = place.query::<u64>(&sql).await[0];
     place.run(&format!("KILL {id}")).await;
+    other.query_drop("ROLLBACK").await.unwrap();
     let answer = waiting.await.unwrap();
     assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
-    other.query_drop("ROLLBACK").await.unwrap();
     assert_eq!(found(&engine, 1).await, 0);
     engine.commit(three_rows(1)).await.unwrap();
     assert_eq!(found(&engine, 1).await, 3);

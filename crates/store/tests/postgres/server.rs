@@ -86,10 +86,10 @@ impl Database {
         self.admin().await.batch_execute(&format!("ALTER DATABASE {} SET {setting}", self.name)).await.unwrap();
     }
 
-    /// Ends the engines' sessions, those that `which` leaves.
+    /// Ends the engines' sessions, those that `which` leaves, and waits until they have ended.
     pub async fn end_sessions(&self, which: &str) {
         let sql = format!(
-            "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '{}' \
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '{}' \
              AND application_name = 'portiere' {which}) AS ours",
             self.name
         );
