@@ -2,12 +2,13 @@
 
 use crate::{App, Fault};
 use rules::decision::Change;
+use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Proof};
 use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::{Code, Error};
-use rules::oauth::family::RefreshToken;
+use rules::oauth::family::{self, RefreshToken};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
@@ -15,6 +16,7 @@ use rules::oauth::{authorize, device, token};
 use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
+use store::tables::fences::Holds;
 use store::tables::{codes, devices, families, groups};
 
 /// Tokens on the wire (RFC 6749 §5.1).
@@ -68,10 +70,9 @@ impl App {
         if proved.used.is_empty() {
             return Ok(Ok(()));
         }
-        let now = self.clock.now();
-        let writes = store::tables::changes::batch(&self.realm.id, &proved.used, now, &crate::entropy::fresh()?);
-        match self.engine.commit(writes).await {
-            Ok(_) => Ok(Ok(())),
+        let (used, now) = (proved.used.clone(), self.clock.now());
+        match self.commit(used, now, &crate::entropy::fresh()?).await {
+            Ok(()) => Ok(Ok(())),
             Err(store::engine::CommitError::Conflict { .. }) => Ok(Err(Error::client("client authentication failed"))),
             Err(error) => Err(error.into()),
         }
@@ -148,10 +149,21 @@ impl App {
         let (ask, family) = (&ask, Some(&token.family));
         self.settle(|now, fresh| async move {
             let (found, names) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
-            let found = found.map(|found| rules::oauth::family::Found { groups: names, ..found });
+            self.unless_held(found.as_ref(), family).await?;
+            let found = found.map(|found| family::Found { groups: names, ..found });
             Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
+    }
+
+    /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
+    /// a failover may have lost, is told to come back; only where nothing was found does that ask once more.
+    pub(crate) async fn unless_held(&self, found: Option<&family::Found>, id: Option<&FamilyId>) -> Result<(), Fault> {
+        let Some(id) = id.filter(|_| found.is_none()) else { return Ok(()) };
+        match self.ask(Holds(id)).await? {
+            true => Err(Fault::Unavailable("a fence holds what was issued before a failover of the database".into())),
+            false => Ok(()),
+        }
     }
 
     async fn own(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, group, keys, user};
+use super::{client, events, fence, group, keys, user};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub enum Request {
     /// Read the audit log
     #[command(subcommand)]
     Events(events::Command),
+    /// Look after failovers of the database
+    #[command(subcommand)]
+    Fence(fence::Command),
     /// Make a one-time link that makes the first account
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
@@ -61,6 +64,7 @@ impl Request {
         match self {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
+            Request::Fence(command) => command.complete(input),
             // The server's working directory is another one.
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
@@ -110,6 +114,7 @@ impl Request {
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,
             Request::Events(command) => command.execute(app).await,
+            Request::Fence(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,

@@ -24,13 +24,14 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::dialect::mysql::Flavor;
-use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings};
 use crate::schema::Migration;
 use address::Address;
 use batch::Batch;
 use connect::{Node, Use};
-use pool::Pool;
+use fitness::Fitness;
+use pool::{Active, Pool};
 use say::Phrasebook;
 
 /// A database on a server.
@@ -142,16 +143,34 @@ impl Engine for Mysql {
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
-            let fitness = self.shared.pool.active().fitness;
-            let bounded = fitness.galera.is_some() || !fitness.losses.is_empty();
-            let durability = if bounded { Durability::Bounded } else { Durability::DurableNode };
+            let durability = durability(&self.shared.pool.active().fitness);
             Ok(Health { durability, writable, commit_ms: self.shared.commit_ms() })
         })
+    }
+
+    fn answering(&self) -> Option<Answering> {
+        // In this order: a server that comes between the two is looked at again.
+        let generation = self.shared.pool.generation();
+        let Active { host, fitness, .. } = self.shared.pool.active();
+        let durability = durability(&fitness);
+        Some(Answering { generation, identity: format!("{host} {}", fitness.identity), durability })
+    }
+
+    fn generation(&self) -> u64 {
+        self.shared.pool.generation()
     }
 
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
         let why =
             "a database on a server is copied with its own tools: mariadb-dump --single-transaction, or mysqldump";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
+    }
+}
+
+/// What an acknowledgement of a server is worth.
+fn durability(fitness: &Fitness) -> Durability {
+    match fitness.galera.is_some() || !fitness.losses.is_empty() {
+        true => Durability::Bounded,
+        false => Durability::DurableNode,
     }
 }

@@ -5,30 +5,34 @@
 
 use super::fences::Fence;
 use super::row::{every, to_json};
-use super::{Question, clients, families, groups, keys, realms, sessions, tokens, users, values, write};
-use crate::dialect::list;
-use crate::engine::{Must, Read, Row, Sql, Value, Write};
+use super::{clients, families, groups, keys, realms, sessions, tokens, users, values, write};
+use crate::dialect::{LONGEST_LIST, list};
+use crate::engine::{Engine, Must, Read, Sql, Unavailable, Value, Write};
 use rules::ending::{Ending, Record};
 use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::{Span, Time};
 use std::collections::HashSet;
 
-/// Which of these lines of the audit log are there, at most [`crate::dialect::LONGEST_LIST`].
-pub struct Known(pub Vec<String>);
+/// Which of these lines of the audit log are there, however many are asked for.
+pub async fn known(
+    engine: &dyn Engine,
+    realm: &RealmId,
+    ids: Vec<String>,
+) -> Result<HashSet<String>, Unavailable> {
+    let reads: Vec<Read> = ids.chunks(LONGEST_LIST).map(|ids| asked(realm, ids)).collect();
+    let answers = engine.fetch(&reads).await?;
+    every(answers.concat(), |row| row.text())
+        .map(HashSet::from_iter)
+        .ok_or_else(|| Unavailable("a row is not what this program writes".into()))
+}
 
-impl Question for Known {
-    type Fact = HashSet<String>;
-    fn read(&self, realm: &RealmId) -> Read {
-        let ids = self.0.iter().map(|id| Value::Text(id.clone())).collect();
-        let (piece, ids) = list(ids).unwrap_or(("(NULL)", Vec::new()));
-        let mut args: Vec<Value> = values![realm];
-        args.extend(ids);
-        Read { sql: Sql::joined(&["SELECT id FROM events WHERE realm = ? AND id IN ", piece]), args }
-    }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, |row| row.text()).map(HashSet::from_iter)
-    }
+fn asked(realm: &RealmId, ids: &[String]) -> Read {
+    let ids = ids.iter().map(|id| Value::Text(id.clone())).collect();
+    let (piece, ids) = list(ids).unwrap_or(("(NULL)", Vec::new()));
+    let mut args: Vec<Value> = values![realm];
+    args.extend(ids);
+    Read { sql: Sql::joined(&["SELECT id FROM events WHERE realm = ? AND id IN ", piece]), args }
 }
 
 /// Up to where a record reaches.
