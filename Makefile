@@ -1,6 +1,6 @@
 # `make` lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench bench-hash fuzz miri pages lint fmt
+.PHONY: help run test test-full bench bench-hash bench-engines fuzz miri pages lint fmt
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
@@ -21,6 +21,9 @@ bench: ## measure the release build, each figure beside its reference
 
 bench-hash: ## measure password hashing beside the argon2, bcrypt and argon2-rust crates
 	@cargo run --release --locked --package hasher --example bench_hash -- $(ARGS)
+
+bench-engines: ## measure the same load on SQLite, PostgreSQL and MariaDB, with two nodes and with the database far away
+	@scripts/bench --only engines $(ARGS)
 
 fuzz: ## feed every parser that reads what strangers send with mutated input
 	@scripts/fuzz $(ARGS)

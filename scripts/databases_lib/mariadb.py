@@ -1,7 +1,6 @@
 """A MariaDB server of one's own for tests and measurements: on loopback, durable, in one folder."""
 
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -10,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from .common import Owner, certify, free_port, keep_private, url
 
 # What a server that keeps acknowledged commits is set to; the rest is the package's default, but for what takes memory.
 SETTINGS = {
@@ -26,6 +27,8 @@ SETTINGS = {
 READY_WITHIN_S = 60
 DOWN_WITHIN_S = 60
 
+OWNER = Owner("mysql")
+
 
 def up(folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> str:
     """Starts a server with its data in `folder`, which is made where it is not there. Answers its admin URL.
@@ -39,11 +42,11 @@ def up(folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> s
     if not data.exists():
         create(folder, port or free_port())
     configure(folder, settings or {})
-    own(folder)
+    OWNER.own(folder)
     log = (folder / "mariadbd.log").open("ab")
     subprocess.Popen(
         [tool("mariadbd"), f"--defaults-file={folder / 'server.cnf'}"],
-        stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **as_owner(),
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **OWNER.running(),
     )
     wait_until_ready(folder)
     return url(folder)
@@ -63,18 +66,6 @@ def down(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def database(folder: Path, name: str) -> str:
-    """Makes an empty database on the server of `folder`. Answers its URL."""
-    admin = url(folder)
-    password = admin.split("@")[0].rsplit(":", 1)[1]
-    subprocess.run(
-        [tool("mariadb"), "--no-defaults", f"--socket={folder / 'socket'}", "--user=root",
-         f"--execute=CREATE DATABASE `{name}`"],
-        check=True, env=os.environ | {"MYSQL_PWD": password},
-    )
-    return f"{admin}/{name}"
-
-
 def running(folder: Path) -> int | None:
     """The process that serves `folder`."""
     try:
@@ -85,11 +76,6 @@ def running(folder: Path) -> int | None:
         return None
     # The number may have gone to another process since, and a dead one stays until its parent looks.
     return pid if str(folder).encode() in command and state != "Z" else None
-
-
-def url(folder: Path) -> str:
-    """Where the server of `folder` is, as one who may do everything."""
-    return (folder / "url").read_text().strip()
 
 
 def database(folder: Path, name: str) -> str:
@@ -105,24 +91,23 @@ def database(folder: Path, name: str) -> str:
 def create(folder: Path, port: int) -> None:
     """Makes an empty server."""
     folder.mkdir(parents=True, exist_ok=True)
-    own(folder)
+    OWNER.own(folder)
     password = secrets.token_hex(16)
     subprocess.run(
         [tool("mariadb-install-db"), "--no-defaults", f"--datadir={folder / 'data'}", "--skip-test-db",
          "--auth-root-authentication-method=normal"],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **as_owner(),
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **OWNER.running(),
     )
-    certify(folder)
+    certify(folder, "client")
     # Run at every start: says the same each time.
-    (folder / "init.sql").touch(0o600)
-    (folder / "init.sql").write_text(
+    keep_private(
+        folder / "init.sql",
         "DROP USER IF EXISTS root@'127.0.0.1', root@'::1';\n"
         f"CREATE OR REPLACE USER root@localhost IDENTIFIED BY '{password}';\n"
-        "GRANT ALL ON *.* TO root@localhost WITH GRANT OPTION;\n"
+        "GRANT ALL ON *.* TO root@localhost WITH GRANT OPTION;\n",
     )
     (folder / "port").write_text(str(port))
-    (folder / "url").touch(0o600)
-    (folder / "url").write_text(f"mysql://root:{password}@127.0.0.1:{port}\n")
+    keep_private(folder / "url", f"mysql://root:{password}@127.0.0.1:{port}\n")
 
 
 def configure(folder: Path, settings: dict[str, str]) -> None:
@@ -140,24 +125,6 @@ def configure(folder: Path, settings: dict[str, str]) -> None:
     (folder / "server.cnf").write_text("\n".join(["[mariadbd]", *lines, ""]))
 
 
-def certify(folder: Path) -> None:
-    """An authority, a certificate of it for this server, and one for a client, where OpenSSL is installed."""
-    if shutil.which("openssl") is None:
-        return
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], check=True, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "3650"]
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority of a test")
-    for name, alias in (("server", "DNS:localhost,IP:127.0.0.1"), ("client", "DNS:client")):
-        # The request is unlike a certificate in `-days`.
-        openssl("req", *key[:-2], "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        (folder / "alias.cnf").write_text(f"subjectAltName = {alias}\n")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-days", "3650", "-extfile", "alias.cnf", "-out", f"{name}.pem")
-
-
 def wait_until_ready(folder: Path) -> None:
     """Until the server greets who connects."""
     port = int((folder / "port").read_text())
@@ -172,38 +139,6 @@ def wait_until_ready(folder: Path) -> None:
         time.sleep(0.05)
     sys.stderr.write((folder / "mariadbd.log").read_text(errors="replace")[-4000:])
     raise SystemExit(f"the server in {folder} is not ready after {READY_WITHIN_S} s")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has at present."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def owner() -> pwd.struct_passwd | None:
-    """As whom the server runs: root gives it to somebody who may do nothing else."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return pwd.getpwnam("mysql")
-    except KeyError:
-        return pwd.getpwnam("nobody")
-
-
-def as_owner() -> dict:
-    """How to run something as [owner]."""
-    who = owner()
-    return {} if who is None else {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-
-
-def own(folder: Path) -> None:
-    """Gives the folder, and what is in it, to [owner]."""
-    who = owner()
-    if who is None:
-        return
-    for path in [folder, *folder.iterdir()]:
-        os.chown(path, who.pw_uid, who.pw_gid)
 
 
 def tool(name: str) -> str:

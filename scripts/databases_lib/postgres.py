@@ -1,13 +1,13 @@
 """A PostgreSQL server of one's own for tests and measurements: on loopback, durable, in one folder."""
 
 import os
-import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from .common import Owner, certify, free_port, keep_private, url
 
 # What a server that keeps acknowledged commits is set to; the rest is the package's default, but for what takes memory.
 SETTINGS = {
@@ -21,6 +21,8 @@ SETTINGS = {
 }
 
 READY_WITHIN_S = 60
+
+OWNER = Owner("postgres")
 
 
 def up(folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> str:
@@ -59,11 +61,6 @@ def running(folder: Path) -> int | None:
     return pid if str(folder).encode() in command else None
 
 
-def url(folder: Path) -> str:
-    """Where the server of `folder` is, as one who may do everything."""
-    return (folder / "url").read_text().strip()
-
-
 def database(folder: Path, name: str) -> str:
     """Makes an empty database. Answers its URL."""
     subprocess.run([tool("psql"), url(folder), "-q", "-c", f'CREATE DATABASE "{name}"'], check=True)
@@ -74,14 +71,14 @@ def create(folder: Path, port: int) -> None:
     """Makes an empty server. Its own collation is one for people, so that whoever needs another has to say so."""
     folder.mkdir(parents=True, exist_ok=True)
     password = secrets.token_hex(16)
-    (folder / "password").touch(0o600)
-    (folder / "password").write_text(password)
-    certify(folder)
-    own(folder)
+    keep_private(folder / "password", password)
+    # This name is a role of a test, which signs in with its certificate alone.
+    certify(folder, "certified")
+    OWNER.own(folder)
     subprocess.run(
         [tool("initdb"), "-D", folder / "data", "-U", "postgres", "--pwfile", folder / "password", "-A", "scram-sha-256",
          "--data-checksums", "-E", "UTF8", "--locale", "C.UTF-8", "--locale-provider", "icu", "--icu-locale", "en-US"],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **as_owner(),
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **OWNER.running(),
     )
     with (folder / "data" / "pg_hba.conf").open("w") as rules:
         rules.write("local all all scram-sha-256\n")
@@ -89,8 +86,7 @@ def create(folder: Path, port: int) -> None:
         rules.write("hostssl all certified 127.0.0.1/32 cert\n" if (folder / "server.pem").exists() else "")
         rules.write("host all all 127.0.0.1/32 scram-sha-256\nhost replication all 127.0.0.1/32 scram-sha-256\n")
     (folder / "port").write_text(str(port))
-    (folder / "url").touch(0o600)
-    (folder / "url").write_text(f"postgres://postgres:{password}@127.0.0.1:{port}/postgres\n")
+    keep_private(folder / "url", f"postgres://postgres:{password}@127.0.0.1:{port}/postgres\n")
 
 
 def configure(folder: Path, settings: dict[str, str]) -> None:
@@ -105,25 +101,7 @@ def configure(folder: Path, settings: dict[str, str]) -> None:
         places |= {"ssl": "on"} | {name: f"'{folder / file}'" for name, file in files.items()}
     lines = [f"{name} = {value}" for name, value in (places | SETTINGS | settings).items()]
     (folder / "server.conf").write_text("\n".join([*lines, ""]))
-    own(folder)
-
-
-def certify(folder: Path) -> None:
-    """An authority, a certificate of it for this server, and one for a client, where OpenSSL is installed."""
-    if shutil.which("openssl") is None:
-        return
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], check=True, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    openssl("req", "-x509", *key, "-days", "3650", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority of a test")
-    for name, who, alias in (("server", "server", "DNS:localhost,IP:127.0.0.1"), ("client", "certified", "DNS:client")):
-        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={who}")
-        (folder / "alias.cnf").write_text(f"subjectAltName = {alias}\n")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-days", "3650", "-extfile", "alias.cnf", "-out", f"{name}.pem")
-        (folder / f"{name}.key").chmod(0o600)
+    OWNER.own(folder)
 
 
 def control(folder: Path, *words: str) -> subprocess.CompletedProcess:
@@ -132,40 +110,8 @@ def control(folder: Path, *words: str) -> subprocess.CompletedProcess:
     start = ["-o", f"-c data_directory={folder / 'data'} {options}"] if words[0] == "start" else []
     return subprocess.run(
         [tool("pg_ctl"), "-D", folder / "data", *words, *start],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **as_owner(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **OWNER.running(),
     )
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has at present."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def owner() -> pwd.struct_passwd | None:
-    """As whom the server runs: it refuses to run as root."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return pwd.getpwnam("postgres")
-    except KeyError:
-        return pwd.getpwnam("nobody")
-
-
-def as_owner() -> dict:
-    """How to run something as [owner]."""
-    who = owner()
-    return {} if who is None else {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-
-
-def own(folder: Path) -> None:
-    """Gives the folder, and what is in it, to [owner]."""
-    who = owner()
-    if who is None:
-        return
-    for path in [folder, *folder.iterdir()]:
-        os.chown(path, who.pw_uid, who.pw_gid)
 
 
 def tool(name: str) -> str:

@@ -10,6 +10,8 @@
 //! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which [says so](TOUCHED_NOTHING) |
 //! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, and the form of DELETE that is optimised as a join |
 
+pub(crate) mod block;
+
 use std::collections::BTreeSet;
 
 use super::NotPortable;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row};
+use mysql_async::{Error, Params, Row, from_value_opt};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Shared;
@@ -14,14 +14,17 @@ use super::fault::{Fault, not_committed, sentence};
 use super::pool::Lease;
 use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
-use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING};
-use crate::engine::{Broken, CommitError, Must, Write};
+use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
+use crate::engine::{Broken, CommitError, Must, Value, Write};
 
 /// How often a batch is begun that loses against others.
 const ATTEMPTS: u32 = 12;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The most statements that are sent at once.
+const LONGEST: usize = 40;
 
 /// The most reads that are sent together.
 const TOGETHER: usize = 8;
@@ -32,6 +35,8 @@ const ALTERED: [u16; 5] = [1264, 1265, 1300, 1366, 1406];
 /// A batch that can be sent: every statement is known, and takes the values that it is given.
 pub(super) struct Batch {
     lines: Vec<Line>,
+    /// All of it at once, where that can be.
+    whole: Option<Arc<Phrase>>,
     flights: Vec<Flight>,
 }
 
@@ -52,16 +57,14 @@ enum Flight {
 
 impl Line {
     fn phrase(&self) -> &Phrase {
-        match self.saying.kind {
-            Kind::Select if self.exclusive => &self.saying.exclusive,
-            Kind::Select => &self.saying.shared,
-            _ => &self.saying.plain,
-        }
+        self.saying.phrase(self.exclusive)
     }
 }
 
 /// How an attempt ended that did not stand.
 enum Ended {
+    /// Something went wrong in the whole of it, before COMMIT was sent: one by one the statements will tell.
+    Unclear(String),
     /// The statement at this place did not hold. The transaction is still there.
     Conflict(usize, Broken),
     /// It went wrong at this place, before COMMIT was sent.
@@ -90,18 +93,24 @@ impl Batch {
                 && later.iter().any(|line| line.saying.kind == Kind::Change && line.saying.table == read.saying.table);
         }
         let flights = flights(book, flavor, &lines);
-        Ok(Batch { lines, flights })
+        let whole = if may_be_one(flavor, &lines) { whole(book, &lines) } else { None };
+        Ok(Batch { lines, whole, flights })
     }
 
     /// Runs it until it stands, does not hold, or cannot.
     pub(super) async fn run(self, shared: &Shared) -> Result<Vec<u64>, CommitError> {
         let deadline = Instant::now() + shared.timeout;
-        let mut again = 0;
+        let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
             let lease = shared.pool.lease(Use::Batches, deadline).await.map_err(CommitError::Unavailable)?;
             let (era, used) = (lease.link.era, lease.link.used);
-            let why = match self.attempt(lease, shared, deadline).await {
+            let why = match self.attempt(lease, whole, (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),
+                Err(Ended::Unclear(why)) => {
+                    tracing::debug!(why, "a batch is sent once more, statement by statement");
+                    whole = None;
+                    continue;
+                }
                 Err(Ended::Conflict(at, why)) => return Err(CommitError::Conflict { at, why }),
                 Err(Ended::Unknown(why)) => {
                     shared.pool.suspect(era);
@@ -132,8 +141,19 @@ impl Batch {
     }
 
     /// Runs it once. The connection is kept only where it is known to have no transaction.
-    async fn attempt(&self, mut lease: Lease<'_>, shared: &Shared, deadline: Instant) -> Result<Vec<u64>, Ended> {
-        match timeout_at(deadline, self.statements(&mut lease.link)).await {
+    async fn attempt(
+        &self,
+        mut lease: Lease<'_>,
+        whole: Option<&Phrase>,
+        (shared, deadline): (&Shared, Instant),
+    ) -> Result<Vec<u64>, Ended> {
+        let run = async {
+            match whole {
+                Some(phrase) => self.at_once(&mut lease.link, phrase).await,
+                None => self.statements(&mut lease.link).await,
+            }
+        };
+        match timeout_at(deadline, run).await {
             Ok(Ok(counts)) => commit(lease, shared).await.map(|()| counts),
             Ok(Err(Ended::Failed(at, fault @ (Fault::Lost(_) | Fault::Unfit(_))))) => Err(Ended::Failed(at, fault)),
             Ok(Err(ended)) => {
@@ -147,6 +167,43 @@ impl Batch {
                 let why = "the database took too long over a batch: it was given up".to_owned();
                 Err(Ended::Failed(self.lines.len(), Fault::Other(why)))
             }
+        }
+    }
+
+    /// Runs all of it but the COMMIT.
+    async fn at_once(&self, link: &mut Link, phrase: &Phrase) -> Result<Vec<u64>, Ended> {
+        let values = self.lines.iter().flat_map(|line| value::sent(&line.write.args)).collect();
+        let run = async {
+            let statement = link.statement(phrase).await?;
+            link.conn.exec_first::<Row, _, _>(&statement, Params::Positional(values)).await
+        };
+        let told = match run.await {
+            Ok(row) => row.map(Row::unwrap).unwrap_or_default(),
+            Err(error) => {
+                // A table may have changed since it was prepared.
+                link.forget(phrase);
+                return Err(self.in_the_whole(&error));
+            }
+        };
+        let mut told = told.into_iter().map(from_value_opt::<u64>);
+        let count = |line: &Line| match line.write.must {
+            Must::Touch(count) | Must::Find(count) => Some(count),
+            Must::Any => told.next()?.ok(),
+        };
+        let counts: Option<Vec<u64>> = self.lines.iter().map(count).collect();
+        counts.ok_or_else(|| Ended::Unclear("a batch did not tell its counts".to_owned()))
+    }
+
+    /// What an error means that may be of any statement.
+    fn in_the_whole(&self, error: &Error) -> Ended {
+        if let Error::Server(server) = error
+            && let Some(at) = block::broken(&server.message)
+        {
+            return Ended::Conflict(at, Broken::Guard);
+        }
+        match Fault::of(error) {
+            Fault::Key(_) | Fault::Other(_) => Ended::Unclear(sentence(error)),
+            fault => Ended::Failed(0, fault),
         }
     }
 
@@ -208,6 +265,20 @@ impl Batch {
         }
         Ok(counts)
     }
+}
+
+/// Whether a batch may be sent at once: to MariaDB, which is asked for warnings only after each statement. A space at the
+/// end may be one too many for a column, and only a warning says so.
+fn may_be_one(flavor: Flavor, lines: &[Line]) -> bool {
+    let spaced = |value: &Value| matches!(value, Value::Text(text) if text.ends_with(' '));
+    flavor == Flavor::MariaDb
+        && (2..=LONGEST).contains(&lines.len())
+        && !lines.iter().any(|line| line.write.args.iter().any(spaced))
+}
+
+fn whole(book: &Phrasebook, lines: &[Line]) -> Option<Arc<Phrase>> {
+    let lines: Vec<_> = lines.iter().map(|line| (&*line.saying, line.exclusive, line.write.must)).collect();
+    book.batch(&lines)
 }
 
 /// Whether a statement that had warnings kept what it was given. Strict mode makes errors of them, but for spaces at the

@@ -120,6 +120,13 @@ impl Link {
         Ok(statement)
     }
 
+    /// Lets a phrase be prepared anew at its next use.
+    pub(super) fn forget(&mut self, phrase: &Phrase) {
+        if let Some(statement) = self.statements.get_mut(phrase.number) {
+            *statement = None;
+        }
+    }
+
     /// Whether a round trip costs more than what two tasks cost that share a fetch.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR

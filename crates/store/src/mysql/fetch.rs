@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row as Found};
+use mysql_async::{Error, Params, Row as Found};
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
 use super::connect::{Link, Use};
 use super::fault::Fault;
 use super::pool::{Lease, Place};
-use super::say::Saying;
+use super::say::{Phrase, Saying};
 use super::value;
+use crate::dialect::mysql::Flavor;
 use crate::engine::{Read, Row};
 
 /// How often a fetch is begun: reading twice changes nothing.
 const ATTEMPTS: u32 = 3;
+
+/// The most reads that are one statement.
+const TOGETHER: usize = 16;
 
 /// Questions, each with what is said.
 type Asked<'a> = [(&'a Read, Arc<Saying>)];
@@ -47,6 +51,9 @@ pub(super) async fn run(shared: &Shared, reads: &[Read]) -> Result<Vec<Vec<Row>>
 
 async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Result<Vec<Vec<Row>>, Fault> {
     let first = shared.pool.lease(Use::Reads, deadline).await.map_err(Fault::Other)?;
+    if let Some(phrase) = at_once(shared, asked) {
+        return kept(shared, first, deadline, async |link| whole(link, &phrase, asked).await).await;
+    }
     let wanted = if first.link.is_far() { asked.len() - 1 } else { 0 };
     let spare: Vec<Place> = std::iter::from_fn(|| shared.pool.spare()).take(wanted).collect();
     if spare.is_empty() {
@@ -66,9 +73,27 @@ async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Resul
     Ok(rows)
 }
 
-/// Asks in turn. The connection is kept unless it is lost or nobody knows where it stands.
-async fn part(shared: &Shared, mut lease: Lease<'_>, asked: &Asked<'_>, at: Instant) -> Result<Vec<Vec<Row>>, Fault> {
-    let answered = match timeout_at(at, answers(&mut lease.link, asked)).await {
+/// Several reads as one statement: MariaDB takes that.
+fn at_once(shared: &Shared, asked: &Asked<'_>) -> Option<Arc<Phrase>> {
+    if shared.flavor != Flavor::MariaDb || !(2..=TOGETHER).contains(&asked.len()) {
+        return None;
+    }
+    shared.book.reads(&asked.iter().map(|(_, saying)| &**saying).collect::<Vec<_>>())
+}
+
+/// Asks in turn.
+async fn part(shared: &Shared, lease: Lease<'_>, asked: &Asked<'_>, at: Instant) -> Result<Vec<Vec<Row>>, Fault> {
+    kept(shared, lease, at, async |link| answers(link, asked).await).await
+}
+
+/// Asks on a connection, which is kept unless it is lost or nobody knows where it stands.
+async fn kept(
+    shared: &Shared,
+    mut lease: Lease<'_>,
+    at: Instant,
+    ask: impl AsyncFnOnce(&mut Link) -> Result<Vec<Vec<Row>>, Fault>,
+) -> Result<Vec<Vec<Row>>, Fault> {
+    let answered = match timeout_at(at, ask(&mut lease.link)).await {
         Ok(answered) => answered,
         Err(_) => return Err(Fault::Other("the database did not answer a read in time".to_owned())),
     };
@@ -77,6 +102,28 @@ async fn part(shared: &Shared, mut lease: Lease<'_>, asked: &Asked<'_>, at: Inst
         _ => lease.keep(),
     }
     answered
+}
+
+async fn whole(link: &mut Link, phrase: &Phrase, asked: &Asked<'_>) -> Result<Vec<Vec<Row>>, Fault> {
+    let values = asked.iter().flat_map(|(read, _)| value::sent(&read.args)).collect();
+    let ask = async {
+        let statement = link.statement(phrase).await?;
+        let mut result = link.conn.exec_iter(&statement, Params::Positional(values)).await?;
+        let mut found = Vec::with_capacity(asked.len());
+        for _ in asked {
+            found.push(result.collect::<Found>().await?);
+        }
+        result.drop_result().await?;
+        Ok(found)
+    };
+    let found: Result<Vec<Vec<Found>>, Error> = ask.await;
+    let found = found.map_err(|error| {
+        // A table may have changed since it was prepared.
+        link.forget(phrase);
+        Fault::of(&error)
+    })?;
+    let rows = |found: Vec<Found>| found.into_iter().map(value::taken).collect::<Result<Vec<Row>, String>>();
+    found.into_iter().map(rows).collect::<Result<_, _>>().map_err(Fault::Other)
 }
 
 async fn answers(link: &mut Link, asked: &Asked<'_>) -> Result<Vec<Vec<Row>>, Fault> {

@@ -97,8 +97,10 @@ impl Mysql {
 
     async fn run_migrations(&self) -> Result<(), String> {
         let mut lease = self.shared.pool.lease(Use::Reads, self.shared.deadline()).await?;
-        // The connection is not kept: it has other limits now.
-        migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations).await
+        let done = migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations).await;
+        // It has other limits now.
+        lease.end(self.shared.deadline()).await;
+        done
     }
 }
 

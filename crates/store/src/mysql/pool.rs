@@ -65,6 +65,14 @@ impl Lease<'_> {
             pool.state().idle.push(link);
         }
     }
+
+    /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
+    /// for.
+    pub(super) async fn end(self, deadline: Instant) {
+        let Lease { link, _place, .. } = self;
+        // It is going either way.
+        drop(timeout_at(deadline, link.conn.disconnect()).await);
+    }
 }
 
 /// The server that is used.

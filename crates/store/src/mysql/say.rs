@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::dialect::mysql::block::{self, Part};
 use crate::dialect::mysql::{self, Kind};
-use crate::engine::Sql;
+use crate::engine::{Must, Sql};
+
+/// The most blocks: batches have few forms, and each connection keeps each of them prepared.
+const BLOCKS: usize = 300;
 
 /// Text that is sent to a server. Connections keep it prepared under its number.
 #[derive(Debug)]
@@ -33,6 +37,20 @@ pub(super) struct Saying {
 }
 
 impl Saying {
+    /// As it is in a batch.
+    pub(super) fn phrase(&self, exclusive: bool) -> &Phrase {
+        match self.kind {
+            Kind::Select if exclusive => &self.exclusive,
+            Kind::Select => &self.shared,
+            _ => &self.plain,
+        }
+    }
+
+    fn part(&self, exclusive: bool, must: Must) -> Part<'_> {
+        let rows = self.rows.as_deref().map(|rows| (rows, exclusive));
+        Part { kind: self.kind, text: &self.plain.text, rows, must }
+    }
+
     /// Whether it may be sent together with others.
     pub(super) fn is_sociable(&self) -> bool {
         self.rows.is_some()
@@ -48,6 +66,8 @@ struct Pages {
     sayings: HashMap<Sql, Arc<Saying>>,
     /// By the numbers of the phrases in them.
     unions: HashMap<Vec<usize>, Arc<Phrase>>,
+    /// By the numbers of the phrases in them, and by how many rows each has to touch or find.
+    blocks: HashMap<Vec<(usize, Option<u64>)>, Option<Arc<Phrase>>>,
     phrases: usize,
 }
 
@@ -85,11 +105,7 @@ impl Phrasebook {
 
     /// Sociable reads as one: each with whether it locks as a change does.
     pub(super) fn together(&self, reads: &[(&Saying, bool)]) -> Arc<Phrase> {
-        let number = |&(saying, exclusive): &(&Saying, bool)| match exclusive {
-            true => saying.exclusive.number,
-            false => saying.shared.number,
-        };
-        let numbers: Vec<usize> = reads.iter().map(number).collect();
+        let numbers: Vec<usize> = reads.iter().map(|(saying, exclusive)| saying.phrase(*exclusive).number).collect();
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).unions.get(&numbers) {
             return Arc::clone(known);
         }
@@ -98,6 +114,43 @@ impl Phrasebook {
         let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let phrase = Arc::new(pages.phrase(text));
         Arc::clone(pages.unions.entry(numbers).or_insert(phrase))
+    }
+
+    /// A batch as one statement, where it can be one. The flag of each is whether it locks as a change does.
+    pub(super) fn batch<'a>(&self, lines: &[(&'a Saying, bool, Must)]) -> Option<Arc<Phrase>> {
+        let key = |&(saying, exclusive, must): &(&Saying, bool, Must)| match must {
+            Must::Touch(count) | Must::Find(count) => (saying.phrase(exclusive).number, Some(count)),
+            Must::Any => (saying.phrase(exclusive).number, None),
+        };
+        self.block(lines.iter().map(key).collect(), || {
+            let part = |(saying, exclusive, must): &(&'a Saying, bool, Must)| saying.part(*exclusive, *must);
+            let parts: Vec<Part<'a>> = lines.iter().map(part).collect();
+            block::batch(&parts)
+        })
+    }
+
+    /// Several reads as one statement with as many answers.
+    pub(super) fn reads(&self, sayings: &[&Saying]) -> Option<Arc<Phrase>> {
+        let key = sayings.iter().map(|saying| (saying.plain.number, None)).collect();
+        self.block(key, || Some(block::reads(sayings.iter().map(|saying| saying.plain.text.as_str()))))
+    }
+
+    fn block(&self, key: Vec<(usize, Option<u64>)>, text: impl FnOnce() -> Option<String>) -> Option<Arc<Phrase>> {
+        let known = |pages: &Pages| match pages.blocks.get(&key) {
+            Some(known) => Some(known.clone()),
+            None if pages.blocks.len() >= BLOCKS => Some(None),
+            None => None,
+        };
+        if let Some(known) = known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+            return known;
+        }
+        let text = text();
+        let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known(&pages) {
+            return known;
+        }
+        let phrase = text.map(|text| Arc::new(pages.phrase(text)));
+        pages.blocks.entry(key).or_insert(phrase).clone()
     }
 }
 

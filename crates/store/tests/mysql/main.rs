@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "where the server is stands in the environment")]
 
 mod between;
+mod blocks;
 mod connections;
 mod losses;
 mod place;

@@ -1,0 +1,156 @@
+"""The same load on every engine: a file, PostgreSQL, MariaDB; one node and two; a database that is far."""
+
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from .figures import number
+from .measures import Bench
+from .place import CLIENTS, PASSWORD, Place
+from .programs import RELEASE, ROOT, Server, load, run
+
+# People who sign in, and the database servers beside the file.
+PEOPLE = 50
+SERVERS = ("postgres", "mariadb")
+
+# Milliseconds that are added to each round trip to a database that is far.
+FAR = 5
+
+
+class Home(Place):
+    """A folder for each node and, unless it is a file, a database that they share."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]):
+        super().__init__(folder)
+        self.settings = settings
+
+    def make(self) -> "Home":
+        """From nothing, through the command line."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        with self.node() as server:
+            self._cli("user", "add", "user-0", "--password-stdin", stdin=PASSWORD)
+            for at in range(1, PEOPLE):
+                self._cli("user", "add", f"user-{at}", "--password-stdin", stdin=PASSWORD)
+            for name, options in CLIENTS.items():
+                made = json.loads(self._cli("client", "add", "--json", "--id", name, *options))
+                self.secret(name).touch(mode=0o600)
+                self.secret(name).write_text(made["client_secret"])
+            self.people.write_text("".join(f"user-{at}:{PASSWORD}\n" for at in range(PEOPLE)))
+            # What was just made is warm, and its tables have rows.
+            load(server, "w1", vus=20, seconds=3, arguments=[*self.arguments("web-es256"), "--no-password"])
+        return self
+
+    def node(self, number: int = 0, settings: dict[str, str] | None = None) -> Server:
+        """One of the nodes, each with a data folder and the same master key."""
+        data = self.data if number == 0 else self.folder / f"data-{number}"
+        if number and not data.exists():
+            data.mkdir(mode=0o700)
+            shutil.copy(self.data / "master.key", data / "master.key")
+        return Server(data, self.settings | (settings or {}))
+
+
+class Databases:
+    """Database servers of our own."""
+
+    def __init__(self, stack: ExitStack):
+        # Where the users as whom they run may go.
+        self.folder = Path(tempfile.mkdtemp(prefix="portiere-engines."))
+        self.folder.chmod(0o755)
+        self.stack = stack
+        stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def home(self, kind: str, folder: Path) -> Home:
+        if kind == "sqlite":
+            return Home(folder, {}).make()
+        self._databases("up", kind, self.folder / kind)
+        self.stack.callback(self._databases, "down", self.folder / kind)
+        url = self._databases("database", self.folder / kind, "portiere").strip()
+        return Home(folder, {"PORTIERE_STORE_URL": url}).make()
+
+    @staticmethod
+    def _databases(*arguments) -> str:
+        return run([ROOT / "scripts/databases", *arguments])
+
+
+def far(url: str, stack: ExitStack) -> str:
+    """The URL of the same database behind something that passes every byte on late."""
+    before, _, place = url.rpartition("@")
+    address, slash, rest = place.partition("/")
+    command = [RELEASE / "examples" / "delay", "127.0.0.1:0", address, str(FAR)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    return f"{before}@{process.stdout.readline().strip()}{slash}{rest}"
+
+
+def engines(bench: Bench, _: Place) -> None:
+    """W1 without password, refreshes and introspections on each engine, in turns."""
+    with ExitStack() as stack:
+        databases = Databases(stack)
+        homes = {kind: databases.home(kind, bench.folder / f"engines-{kind}") for kind in ("sqlite", *SERVERS)}
+        rates = {kind: [] for kind in homes}
+        for turn in range(bench.rounds):
+            for kind, home in homes.items():
+                with home.node() as server:
+                    report = bench.measure(server, home, "web-es256", "w1", "--no-password")
+                rates[kind].append(report["iterations_per_second"])
+            told = ", ".join(f"{kind} {runs[-1]:.0f}" for kind, runs in rates.items())
+            bench.say(f"W1 without password, round {turn + 1}: {told} flows/s")
+        for kind in SERVERS:
+            shares = [100 * there / here for here, there in zip(rates["sqlite"], rates[kind])]
+            bench.add(f"W1 without password, {kind} beside SQLite", shares, "%", least=40,
+                      reference=f"{statistics.median(rates[kind]):.0f} of {statistics.median(rates['sqlite']):.0f} flows/s")
+        two_nodes(bench, homes["postgres"])
+        for kind in SERVERS:
+            distance(bench, homes[kind], stack, kind)
+
+
+def two_nodes(bench: Bench, home: Home) -> None:
+    """Two load generators on one node, and one on each of two."""
+    shares, evenness = [], []
+    for _ in range(bench.rounds):
+        with home.node() as server:
+            one = sum(halves(bench, home, (server, server)))
+        with home.node() as first, home.node(1) as second:
+            rates = halves(bench, home, (first, second))
+        shares.append(100 * sum(rates) / one)
+        evenness.append(100 * min(rates) / max(rates))
+        bench.say(f"two nodes: {' and '.join(f'{rate:.0f}' for rate in rates)} beside {one:.0f} flows/s of one")
+    bench.add("two nodes on PostgreSQL beside one", shares, "%", least=100)
+    bench.add("the slower of two nodes beside the other", evenness, "%", least=80)
+
+
+def halves(bench: Bench, home: Home, servers: tuple[Server, Server]) -> list[float]:
+    """Flows a second of ten users at each of these."""
+    def half(server: Server) -> float:
+        return bench.measure(server, home, "web-es256", "w1", "--no-password", vus=10)["iterations_per_second"]
+
+    with ThreadPoolExecutor(len(servers)) as both:
+        return list(both.map(half, servers))
+
+
+def distance(bench: Bench, home: Home, stack: ExitStack, kind: str) -> None:
+    """Refreshes with the database near and far."""
+    away = {"PORTIERE_STORE_URL": far(home.settings["PORTIERE_STORE_URL"], stack)}
+    kept, medians, reports = [], [], []
+    for _ in range(bench.rounds):
+        with home.node() as server:
+            near = bench.measure(server, home, "web-es256", "refresh", vus=200)["iterations_per_second"]
+        with home.node(settings=away) as server:
+            many = bench.measure(server, home, "web-es256", "refresh", vus=200)
+            one = bench.measure(server, home, "web-es256", "refresh", vus=1)
+        kept.append(100 * many["iterations_per_second"] / near)
+        medians.append(one["latency"]["p50"])
+        reports.append(one)
+        bench.say(f"{kind}, {FAR} ms away: {many['iterations_per_second']:.0f} beside {near:.0f} refreshes/s "
+                  f"at 200 users; one user waits {number(medians[-1])} ms")
+    target = {"least": 80} if kind == "postgres" else {"least": 0}
+    bench.add(f"refresh at 200 users, {kind} {FAR} ms away beside near", kept, "%", **target)
+    most = 20 if kind == "postgres" else 1000
+    bench.add(f"refresh, median, {kind} {FAR} ms away", medians, "ms", most=most, reports=reports)

@@ -1,0 +1,70 @@
+"""What the servers of both kinds have in common."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+
+def url(folder: Path) -> str:
+    """Where the server of `folder` is, as one who may do everything."""
+    return (folder / "url").read_text().strip()
+
+
+def keep_private(path: Path, text: str) -> None:
+    """Writes a file that has a password in it."""
+    path.touch(0o600)
+    path.write_text(text)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has at present."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Owner:
+    """As whom a server runs: started by root, as the package's own user, who may do nothing else."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def account(self) -> pwd.struct_passwd | None:
+        if os.geteuid() != 0:
+            return None
+        try:
+            return pwd.getpwnam(self.name)
+        except KeyError:
+            return pwd.getpwnam("nobody")
+
+    def running(self) -> dict:
+        """How to run something as this user."""
+        who = self.account()
+        return {} if who is None else {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+
+    def own(self, folder: Path) -> None:
+        """Gives this user the folder, and what is in it."""
+        who = self.account()
+        for path in [] if who is None else [folder, *folder.iterdir()]:
+            os.chown(path, who.pw_uid, who.pw_gid)
+
+
+def certify(folder: Path, client: str) -> None:
+    """An authority, a certificate of it for this server, and one for `client`, where OpenSSL is installed."""
+    if shutil.which("openssl") is None:
+        return
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], check=True, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl("req", "-x509", *key, "-days", "3650", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority of a test")
+    for name, who, alias in (("server", "server", "DNS:localhost,IP:127.0.0.1"), ("client", client, "DNS:client")):
+        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={who}")
+        (folder / "alias.cnf").write_text(f"subjectAltName = {alias}\n")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", "3650", "-extfile", "alias.cnf", "-out", f"{name}.pem")
+        (folder / f"{name}.key").chmod(0o600)
