@@ -4,6 +4,7 @@
 
 mod batches;
 mod races;
+mod replays;
 mod values;
 
 use std::fmt::Debug;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::schema::Migration;
+
+pub use replays::replays;
 
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;

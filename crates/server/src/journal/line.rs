@@ -2,7 +2,6 @@
 
 use rules::Handle;
 use rules::ending::Record;
-use std::fmt::Write;
 
 /// Digits of the checksum.
 const DIGITS: usize = 16;
@@ -37,10 +36,5 @@ fn whole(line: &[u8]) -> Option<&str> {
 }
 
 fn sum(json: &str) -> String {
-    let mut digits = String::with_capacity(DIGITS);
-    for byte in &Handle::of(json).0[..DIGITS / 2] {
-        // A string takes whatever it is given.
-        drop(write!(digits, "{byte:02x}"));
-    }
-    digits
+    Handle::of(json).0[..DIGITS / 2].iter().map(|byte| format!("{byte:02x}")).collect()
 }
