@@ -24,7 +24,15 @@ pub enum Ending {
     Secret { session: SessionId, handle: Handle, auth_time: Time, amr: Vec<String>, last_seen: Time },
 
     /// A refresh token, by its successor: the family's `turn`th.
-    Refresh { family: FamilyId, turn: i64, current: Handle, was: Handle, until: Time, bridge: [u8; 32], idle_until: Time },
+    Refresh {
+        family: FamilyId,
+        turn: i64,
+        current: Handle,
+        was: Handle,
+        until: Time,
+        bridge: [u8; 32],
+        idle_until: Time,
+    },
     /// A family of tokens.
     Family { family: FamilyId, at: Time },
     /// The families that somebody had then: all, or of one client; those of one session may be spared.
@@ -243,7 +251,9 @@ mod tests {
         let changes = vec![Change::SaveClient(Box::new(confidential("shop", "https://shop.test/cb")))];
         let text = serde_json::to_string(&Record::of(changes, AT, None)).unwrap();
         let read: Record = serde_json::from_str(&text).unwrap();
-        assert!(matches!(&read.endings[0], Ending::Client { secret: Some(secret), .. } if *secret == Handle::of("secret")));
+        assert!(
+            matches!(&read.endings[0], Ending::Client { secret: Some(secret), .. } if *secret == Handle::of("secret"))
+        );
     }
 
     #[test]

@@ -4,9 +4,7 @@
 //! nobody may believe it. So the gate compares generations before an operation and after it: what was read from the
 //! next server is not given, and what may have been written to it is not confirmed.
 
-use crate::engine::{
-    Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write,
-};
+use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -133,7 +133,9 @@ impl Hand {
     fn note(&self, outcome: &Result<(), String>) {
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match (outcome, trouble.is_some()) {
-            (Err(why), false) => tracing::error!(why, "the journal cannot be written: nothing that ends can be acknowledged"),
+            (Err(why), false) => {
+                tracing::error!(why, "the journal cannot be written: nothing that ends can be acknowledged")
+            }
             (Ok(()), true) => tracing::info!("the journal can be written again"),
             _ => {}
         }

@@ -323,7 +323,8 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
     }
     for (node, time) in [(0, 20_000), (1, 30_000)] {
         let (was, raised) = (Handle::of(["bob", "raised 0"][node]), format!("raised {node}"));
-        let raised = Session { handle: Handle::of(&raised), auth_time: Time(time), ..session("bob", "bob", Time(5_000)) };
+        let raised =
+            Session { handle: Handle::of(&raised), auth_time: Time(time), ..session("bob", "bob", Time(5_000)) };
         world.acts(node, at, vec![Change::RaiseSession { session: Box::new(raised), was }]).await?;
         let (seen, password) = (Some(format!("bob {}", node + 1)), format!("bob {}", node + 2));
         let new = Change::SetPassword { user: bob.clone(), seen, password, at: Time(time) };
@@ -369,7 +370,11 @@ async fn held_while_waited_for(world: &World) -> Done {
     let questions = (families::InContext(Some(&id)), fences::Holds(&id));
     let (found, held) = ask(&*world.engine, &world.realm, questions).await.map_err(|why| why.0)?;
     same((found.is_none(), held), (true, true), "a family from before the fence is held")?;
-    same(world.count("SELECT 1 FROM codes WHERE realm = ? AND client_id = ?", "shop").await?, 0, "open codes are void")?;
+    same(
+        world.count("SELECT 1 FROM codes WHERE realm = ? AND client_id = ?", "shop").await?,
+        0,
+        "open codes are void",
+    )?;
     let early = world.engine.commit(fences::lift(&world.realm)).await;
     same(early.is_err(), true, "a fence that waits is not lifted")
 }

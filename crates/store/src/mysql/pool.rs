@@ -91,7 +91,8 @@ impl Pool {
         for (active, node) in nodes.iter().enumerate() {
             match node.connect(Use::Reads, 0, Counted::new(&open)).await {
                 Ok((link, fitness)) => {
-                    let state = State { active, era: 0, idle: vec![link], fitness, moves: 0, generation: 0, refused: None };
+                    let state =
+                        State { active, era: 0, idle: vec![link], fitness, moves: 0, generation: 0, refused: None };
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
                     return Ok(Pool { nodes, size, places, open, state, moving });

@@ -33,7 +33,8 @@ pub struct InContext<'a>(pub Option<&'a FamilyId>);
 impl Question for InContext<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = in_context!(" AND (r.fenced IS NULL OR s.id > r.fenced)", " AND (r.fenced IS NULL OR f.id > r.fenced)");
+        let sql =
+            in_context!(" AND (r.fenced IS NULL OR s.id > r.fenced)", " AND (r.fenced IS NULL OR f.id > r.fenced)");
         read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {

@@ -82,9 +82,7 @@ impl Question for Newest {
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| {
-            Some(Fence { number: row.int()?, at: row.time()?, identity: row.text()?, epoch: row.int()? })
-        })
+        one(rows, |row| Some(Fence { number: row.int()?, at: row.time()?, identity: row.text()?, epoch: row.int()? }))
     }
 }
 
@@ -94,7 +92,8 @@ pub struct Nodes;
 impl Question for Nodes {
     type Fact = Vec<Concerned>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? ORDER BY number DESC, node LIMIT 200";
+        let sql =
+            "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? ORDER BY number DESC, node LIMIT 200";
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -108,8 +107,7 @@ pub struct Waiting;
 impl Question for Waiting {
     type Fact = Vec<Concerned>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql =
-            "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? AND state = 'waiting' ORDER BY number, node";
+        let sql = "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? AND state = 'waiting' ORDER BY number, node";
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {

@@ -15,11 +15,7 @@ use rules::time::{Span, Time};
 use std::collections::HashSet;
 
 /// Which of these lines of the audit log are there, however many are asked for.
-pub async fn known(
-    engine: &dyn Engine,
-    realm: &RealmId,
-    ids: Vec<String>,
-) -> Result<HashSet<String>, Unavailable> {
+pub async fn known(engine: &dyn Engine, realm: &RealmId, ids: Vec<String>) -> Result<HashSet<String>, Unavailable> {
     let reads: Vec<Read> = ids.chunks(LONGEST_LIST).map(|ids| asked(realm, ids)).collect();
     let answers = engine.fetch(&reads).await?;
     every(answers.concat(), |row| row.text())
@@ -124,9 +120,7 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
              WHERE realm = ? AND family >= ? AND family < ? AND user_id = ? AND redeemed_at IS NULL",
             values![*at, r, first_id(*since), upto.id.as_str(), user],
         ),
-        Ending::Device { device } => {
-            any("DELETE FROM devices WHERE realm = ? AND handle = ?", values![r, *device])
-        }
+        Ending::Device { device } => any("DELETE FROM devices WHERE realm = ? AND handle = ?", values![r, *device]),
         Ending::ApprovalsOf { user, client } => any(
             "DELETE FROM devices WHERE realm = ? AND user_id = ? AND stage = 'approved' AND family < ? \
              AND (? IS NULL OR client_id = ?)",
@@ -157,8 +151,6 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
         }
         Ending::ClientItself { client, epoch } => clients::remove_again(r, client, *epoch, upto.time),
         Ending::Key { kid, at } => vec![keys::revoke(r, kid, *at)],
-        Ending::SetUp { link } => {
-            any("DELETE FROM setup_offers WHERE realm = ? AND link = ?", values![r, *link])
-        }
+        Ending::SetUp { link } => any("DELETE FROM setup_offers WHERE realm = ? AND link = ?", values![r, *link]),
     }
 }
