@@ -277,4 +277,20 @@ mod tests {
         }
         assert!(judge(&variables, &answers(&[]), &[]).is_err());
     }
+
+    #[test]
+    fn a_server_is_told_from_others_and_from_itself_in_another_cluster() {
+        let of = |pairs: &[(&str, &str)], galera| {
+            identity(&answers(pairs), &answers(&[("wsrep_cluster_state_uuid", "u")]), galera)
+        };
+        let one = [("hostname", "db1"), ("port", "3306"), ("server_id", "1")];
+        assert_eq!(of(&one, None), "db1 3306 1");
+        for (at, value) in [(0, "db2"), (1, "3307"), (2, "2")] {
+            let mut other = one;
+            other[at].1 = value;
+            assert_ne!(of(&other, None), of(&one, None));
+        }
+        assert_eq!(of(&[("server_uuid", "x"), ("hostname", "db1")], None), "x");
+        assert_eq!(of(&one, Some("7")), "db1 3306 1 of Galera u 7");
+    }
 }

@@ -324,3 +324,19 @@ impl Slot {
         Some(back.reply)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_server_or_a_later_timeline_is_another_generation() {
+        // red without the comparison in recognize.
+        let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
+        let system = |system: &str, timeline| pool.recognize(Identity { system: system.to_owned(), timeline });
+        assert_eq!((system("7", 1), system("7", 1)), (Ok(0), Ok(0)), "each connection says so");
+        assert_eq!(system("7", 3), Ok(1));
+        assert!(system("7", 2).is_err(), "who was promoted since has replaced it");
+        assert_eq!((system("8", 1), system("7", 3), pool.generation()), (Ok(2), Ok(3), 3));
+    }
+}
