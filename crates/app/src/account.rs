@@ -180,7 +180,7 @@ impl App {
                     user: user.id.clone(),
                     seen: user.password.clone(),
                     password: password.clone(),
-                    at: now,
+                    at: changed.next_change(now),
                 };
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);

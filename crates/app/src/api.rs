@@ -177,6 +177,7 @@ impl App {
         let renewed = self
             .settle(|now, fresh| async move {
                 let (found, groups) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
+                self.unless_held(found.as_ref(), family).await?;
                 let found = found.map(|found| Found { groups, ..found });
                 Ok(first_party::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
             })

@@ -6,7 +6,7 @@ use rules::login::throttle::address_key;
 use rules::people::User;
 use rules::secret::{Secret, from_base64url, mac, same};
 use rules::{Handle, Time};
-use store::tables::sessions::WithUser;
+use store::tables::sessions::{ForEnding, WithUser};
 
 /// The cookies of a browser and where it is.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,13 @@ impl App {
     pub async fn session(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(WithUser(Some(&cookie.id))).await?;
+        Ok(self.prove(browser, found, self.clock.now()))
+    }
+
+    /// The same for ending it: what may not be used at present ends, too.
+    pub(crate) async fn session_to_end(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
+        let Some(cookie) = &browser.session else { return Ok(None) };
+        let found = self.ask(ForEnding(Some(&cookie.id))).await?;
         Ok(self.prove(browser, found, self.clock.now()))
     }
 

@@ -27,6 +27,7 @@ pub mod sign_up;
 pub mod token;
 mod turnstile;
 pub mod userinfo;
+pub mod ward;
 
 use cache::Cache;
 use clock::Clock;
@@ -37,6 +38,7 @@ use rules::realm::Realm;
 use std::sync::Arc;
 use store::engine::Engine;
 use turnstile::Turnstile;
+use ward::Ward;
 
 pub use fault::Fault;
 
@@ -58,6 +60,8 @@ pub struct Parts {
     pub clock: Clock,
     /// What this node is called among those that share the database: another name at each start.
     pub node: String,
+    /// Over a database server that may lose what it acknowledged.
+    ward: Option<Arc<Ward>>,
     cache: Cache,
     turnstile: Turnstile,
     evening: Evening,
@@ -75,6 +79,25 @@ impl App {
         keyring: Keyring,
         clock: Clock,
     ) -> Result<Self, Fault> {
+        App::made(realm, (engine, None), hasher, keyring, clock)
+    }
+
+    /// The same over a server that may lose what it acknowledged. Nothing can be asked before [`App::meet`].
+    ///
+    /// # Errors
+    /// As [`App::new`].
+    pub fn warded(realm: Realm, ward: Ward, hasher: Hasher, keyring: Keyring, clock: Clock) -> Result<Self, Fault> {
+        let gate = ward.gate();
+        App::made(realm, (gate, Some(Arc::new(ward))), hasher, keyring, clock)
+    }
+
+    fn made(
+        realm: Realm,
+        (engine, ward): (Arc<dyn Engine>, Option<Arc<Ward>>),
+        hasher: Hasher,
+        keyring: Keyring,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
         let node = entropy::fresh()?.name("node");
         Ok(App(Arc::new(Parts {
             node,
@@ -83,6 +106,7 @@ impl App {
             hasher,
             keyring,
             clock,
+            ward,
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             evening: Evening::default(),

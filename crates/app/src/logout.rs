@@ -47,7 +47,7 @@ impl App {
             None => None,
         };
         let client = self.party(params, hint.as_ref(), epoch).await?;
-        let session = self.session(browser).await?;
+        let session = self.session_to_end(browser).await?;
         let step = decide(&Ask {
             hint: hint.as_ref(),
             hint_sent: params.get("id_token_hint").is_some(),
@@ -85,7 +85,7 @@ impl App {
             None => None,
         };
         let client = self.party(&params, hint.as_ref(), epoch).await?;
-        if let Some((session, _)) = self.session(browser).await? {
+        if let Some((session, _)) = self.session_to_end(browser).await? {
             self.leave(&session, browser).await?;
         }
         let ask = Ask {

@@ -208,13 +208,15 @@ impl App {
         let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
         let kept = self
             .settle(|now, _| async move {
-                let found = self.ask(ById(&user.id)).await?.and_then(|user| user.password);
+                let account = self.ask(ById(&user.id)).await?;
+                let at = account.as_ref().map_or(now, |account| account.next_change(now));
+                let found = account.and_then(|account| account.password);
                 if found.as_ref() != Some(seen) {
                     // A parallel sign-in was faster, or it is another password by now.
                     return Ok(Decision::refuse(found));
                 }
                 let (user, seen, password) = (user.id.clone(), found, hashed.clone());
-                Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at: now }))
+                Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at }))
             })
             .await?;
         Ok(kept.map_or_else(|other| other, Some))

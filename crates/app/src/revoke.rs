@@ -13,7 +13,7 @@ impl App {
         let reply = if let Some(refresh) = RefreshToken::read(token, &self.keyring.sealing) {
             let refresh = &refresh;
             self.settle(|now, _| async move {
-                let found = self.ask(families::InContext(Some(&refresh.family))).await?;
+                let found = self.ask(families::ForEnding(&refresh.family)).await?;
                 let presented = found.as_ref().map_or(Presented::Unknown, Presented::Refresh);
                 Ok(revoke(client, &presented, now))
             })

@@ -1,6 +1,7 @@
 //! The one retry loop: decide, commit, and where the facts had changed meanwhile, decide again.
 
 use crate::{App, Fault, entropy};
+use rules::ending::Record;
 use rules::{Change, Decision, Fresh, Time};
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +52,7 @@ impl App {
         for tried in 1.. {
             let now = self.clock.now();
             let decision = decide(now, fresh.clone()).await?;
-            match self.commit(&decision.changes, now, &fresh).await {
+            match self.commit(decision.changes, now, &fresh).await {
                 Ok(()) => return Ok(decision.reply),
                 Err(CommitError::Conflict { .. }) if tried < TRIES => {}
                 Err(error) => return Err(error.into()),
@@ -60,11 +61,19 @@ impl App {
         Err(Fault::Broken("the last try was not the last".into()))
     }
 
-    async fn commit(&self, changes: &[Change], now: Time, fresh: &Fresh) -> Result<(), CommitError> {
+    /// The one door through which changes become true. Where the database could lose them, what they end is in the
+    /// journal of this node before anybody is told.
+    pub(crate) async fn commit(&self, changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
         if changes.is_empty() {
             return Ok(());
         }
-        let writes = changes::batch(&self.realm.id, changes, now, fresh);
+        let writes = changes::batch(&self.realm.id, &changes, now, fresh);
+        if let Some(ward) = self.ward.as_ref().filter(|ward| ward.keeps()) {
+            let witness = changes::witness(&changes, now, fresh);
+            if let Some(record) = Record::of(changes, now, witness) {
+                return ward.commit(writes, record).await;
+            }
+        }
         self.engine.commit(writes).await.map(drop)
     }
 }

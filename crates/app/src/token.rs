@@ -3,6 +3,7 @@
 use crate::settle::Ahead;
 use crate::{App, Fault};
 use rules::decision::Change;
+use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Proof};
@@ -16,6 +17,7 @@ use rules::oauth::{authorize, device, token};
 use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
+use store::tables::fences::Holds;
 use store::tables::realms::Epoch;
 use store::tables::{codes, devices, families, groups};
 
@@ -76,10 +78,9 @@ impl App {
         if proved.used.is_empty() {
             return Ok(Ok(()));
         }
-        let now = self.clock.now();
-        let writes = store::tables::changes::batch(&self.realm.id, &proved.used, now, &crate::entropy::fresh()?);
-        match self.engine.commit(writes).await {
-            Ok(_) => Ok(Ok(())),
+        let (used, now) = (proved.used.clone(), self.clock.now());
+        match self.commit(used, now, &crate::entropy::fresh()?).await {
+            Ok(()) => Ok(Ok(())),
             Err(store::engine::CommitError::Conflict { .. }) => Ok(Err(Error::client("client authentication failed"))),
             Err(error) => Err(error.into()),
         }
@@ -199,9 +200,20 @@ impl App {
                 Ok(found.map(|found| family::Found { groups: names, ..found }))
             };
             let found = ahead.or(asked).await?;
+            self.unless_held(found.as_ref(), family).await?;
             Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
+    }
+
+    /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
+    /// a failover may have lost, is told to come back; only where nothing was found does that ask once more.
+    pub(crate) async fn unless_held(&self, found: Option<&family::Found>, id: Option<&FamilyId>) -> Result<(), Fault> {
+        let Some(id) = id.filter(|_| found.is_none()) else { return Ok(()) };
+        match self.ask(Holds(id)).await? {
+            true => Err(Fault::Unavailable("a fence holds what was issued before a failover of the database".into())),
+            false => Ok(()),
+        }
     }
 
     async fn own(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {

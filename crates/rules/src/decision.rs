@@ -79,7 +79,7 @@ pub struct Standing {
 
 /// Something that becomes true, with the guard under which it may.
 #[allow(missing_docs, reason = "the sentence above each variant names its fields")]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// Nothing changes; these still stand, or the batch does not.
     Stands(Standing),

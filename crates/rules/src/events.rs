@@ -69,6 +69,14 @@ kinds! {
     KeyRevoked = "key.revoked",
     /// The first account was made.
     SetUp = "realm.setup",
+    /// The database failed over in a way that may have lost acknowledged writes.
+    FenceRaised = "fence.raised",
+    /// A node said again what it had acknowledged.
+    FenceReplayed = "fence.replayed",
+    /// An operator no longer waits for a node.
+    FenceWaived = "fence.waived",
+    /// Nobody is waited for any more.
+    FenceLifted = "fence.lifted",
 }
 
 /// One line of the audit log. It never holds a secret.

@@ -4,6 +4,7 @@
 //! wants to happen is a list of [`Change`]s beside its reply ([`Decision`]).
 
 pub mod decision;
+pub mod ending;
 pub mod events;
 pub mod fresh;
 pub mod id;

@@ -1,6 +1,7 @@
 //! Secrets that do not print, and the hashes under which they are kept.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -61,6 +62,20 @@ impl std::hash::Hash for Handle {
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handle(…)")
+    }
+}
+
+impl Serialize for Handle {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&base64url(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Handle {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let bytes = from_base64url(&text).and_then(|bytes| Handle::from_slice(&bytes));
+        bytes.ok_or_else(|| serde::de::Error::custom("a handle is 32 bytes in base64url"))
     }
 }
 

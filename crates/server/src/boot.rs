@@ -1,19 +1,21 @@
 //! From a configuration to a running server, and back down.
 
-use crate::config::{Config, PublicUrl, TryIt};
+use crate::config::{Config, Journal, PublicUrl, TryIt};
 use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
+use crate::journal::Folder;
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
+use app::ward::Ward;
 use app::{App, Fault};
 use hasher::Hasher;
-use rules::Span;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
+use rules::{Span, Time};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -89,7 +91,11 @@ impl Instance {
         };
         let keyring = Keyring::new(&master)?;
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
-        let app = App::new(realm, database.engine(), hasher, keyring, Clock::system())?;
+        let app = match ward(config, &database)? {
+            None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?,
+            Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
+        };
+        Box::pin(app.meet()).await?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
         Ok(Instance { app, database, _node: node })
     }
@@ -99,6 +105,26 @@ impl Instance {
         self.app.hasher.stop().await;
         self.database.close();
     }
+}
+
+/// Watches over what this node acknowledges, where the database is a server.
+fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError> {
+    if config.database().is_some() || config.store.journal == Journal::Off {
+        return Ok(None);
+    }
+    let data = &config.server.data;
+    let failed = |error: std::io::Error| BootError::Other(format!("the journal in {}: {error}", data.display()));
+    let journal = Folder::open(data, &node_name()?).map_err(failed)?;
+    Ok(Some(Ward::new(database.engine(), Arc::new(journal))))
+}
+
+/// A name for a new node that people know it by: the machine's, and some letters, since a machine may have several.
+fn node_name() -> Result<String, BootError> {
+    let machine = rustix::system::uname();
+    let letter = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    let machine: String = machine.nodename().to_string_lossy().chars().filter(letter).take(40).collect();
+    let chance = app::entropy::fresh()?.ordered("node", Time(0));
+    Ok(format!("{machine}-{}", &chance[chance.len() - 6..]))
 }
 
 /// Whether there is anything that a master key sealed.
@@ -222,6 +248,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
+        () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
     };
     if stopped.cut > 0 {

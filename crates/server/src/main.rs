@@ -9,6 +9,7 @@ mod hashing;
 #[cfg(test)]
 mod house;
 mod http;
+mod journal;
 mod logs;
 mod net;
 mod pages;

@@ -193,7 +193,7 @@ impl Town {
                 nonce: Some(fresh.name("nonce")),
                 claims: ClaimsRequest::default(),
             },
-            refresh: Some(Refresh { current: fresh.secret("refresh").handle(), previous: None }),
+            refresh: Some(Refresh { current: fresh.secret("refresh").handle(), previous: None, turn: 0 }),
             created: at,
             idle_until: at + self.settings.refresh_idle,
             expires: at + self.settings.refresh_absolute,

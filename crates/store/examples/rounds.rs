@@ -215,7 +215,7 @@ impl Town {
                 nonce: Some(fresh.name("nonce")),
                 claims: ClaimsRequest::default(),
             },
-            refresh: Some(Refresh { current: fresh.secret("refresh").handle(), previous: None }),
+            refresh: Some(Refresh { current: fresh.secret("refresh").handle(), previous: None, turn: 0 }),
             created: at,
             idle_until: at + Span::days(10),
             expires: at + Span::days(30),
@@ -254,6 +254,7 @@ impl Town {
                     current: fresh.secret("refresh").handle(),
                     previous: Previous { handle: was, until: self.now + Span::days(1), bridge: fresh.bytes("bridge") },
                     idle_until: self.now + Span::days(10),
+                    turn: 1,
                 };
                 let standing = Standing {
                     user: Some(user.clone()),

@@ -5,6 +5,7 @@
 mod batches;
 pub mod everything;
 mod races;
+mod replays;
 mod values;
 
 use std::fmt::Debug;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::schema::Migration;
+
+pub use replays::replays;
 
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;

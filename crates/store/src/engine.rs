@@ -142,6 +142,18 @@ pub struct Health {
     pub commit_ms: f64,
 }
 
+/// Which server answers, as far as the connections to it have told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answering {
+    /// Grows whenever another server answers than before, or another state of the same cluster, before any answer of it
+    /// is given.
+    pub generation: u64,
+    /// What tells it from others, over restarts of either side.
+    pub identity: String,
+    /// What an acknowledgement of it is worth.
+    pub durability: Durability,
+}
+
 /// A database that keeps facts. One conformance suite holds for all of them.
 pub trait Engine: Send + Sync {
     /// Answers every read, in one round trip where the engine can. Promises no shared snapshot: a fact that must
@@ -154,6 +166,14 @@ pub trait Engine: Send + Sync {
     fn migrate(&self) -> Answer<'_, (), Unavailable>;
     /// How it stands.
     fn health(&self) -> Answer<'_, Health, Unavailable>;
+    /// Which server answers; `None` where the facts are in a file of ours.
+    fn answering(&self) -> Option<Answering> {
+        None
+    }
+    /// [`Answering::generation`], for asking often.
+    fn generation(&self) -> u64 {
+        0
+    }
     /// An online copy of everything into a new file.
     fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable>;
     /// What it speaks.

@@ -3,6 +3,7 @@
 pub mod conformance;
 pub mod dialect;
 pub mod engine;
+pub mod gate;
 pub mod migrations;
 pub mod moving;
 pub mod mysql;

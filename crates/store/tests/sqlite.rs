@@ -57,6 +57,13 @@ async fn sqlite_conforms() {
 }
 
 #[tokio::test]
+async fn sqlite_takes_what_was_lost_again() {
+    let folder = folder();
+    let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
+    conformance::replays(Arc::new(engine)).await.unwrap();
+}
+
+#[tokio::test]
 async fn sqlite_conforms_on_one_thread_with_groups_of_one() {
     let folder = folder();
     let options = Options { group_limit: 1, readers: 1, ..options(&folder) };

@@ -83,14 +83,16 @@ impl App {
     /// Removes an application: what was issued to it is dead at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
-            if self.ask(ById(id)).await?.is_none() {
+            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            if found.is_none() {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             }
             let event = Event::new(Kind::ClientRemoved, now).client(id);
             Ok(Decision::accept(())
                 .and(Change::RemoveClient(id.clone()))
                 .and(Change::BumpEpoch)
-                .and(Change::Record(event)))
+                .and(Change::Record(event))
+                .at_epoch(self.epoch_of(epoch)?))
         })
         .await
     }

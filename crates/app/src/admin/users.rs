@@ -134,7 +134,7 @@ impl App {
                 user: user.id.clone(),
                 seen: user.password.clone(),
                 password: hashed.clone(),
-                at: now,
+                at: user.next_change(now),
             };
             let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("by", "operator");
             let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };

@@ -7,7 +7,7 @@ use crate::id::{SessionId, UserId};
 use crate::people::User;
 use crate::realm::Settings;
 use crate::secret::{Handle, Secret};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A sign-in at this provider, in one browser.
 #[derive(Clone, Debug)]
@@ -166,7 +166,8 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
         Some(before) if before.user == entry.user.id => {
             let session = Session {
                 handle: secret.handle(),
-                auth_time: now,
+                // Later than the last time, whatever the clocks of nodes say: it orders the secrets of a session.
+                auth_time: now.max(before.auth_time + Span(1)),
                 last_seen: now,
                 amr: vec![entry.method.amr().into()],
                 ..before.clone()

@@ -41,6 +41,8 @@ pub struct Refresh {
     pub current: Handle,
     /// The one before, with what leads from it to the current one.
     pub previous: Option<Previous>,
+    /// How many came before the current one.
+    pub turn: i64,
 }
 
 /// The immediate predecessor of the current refresh token.
@@ -65,6 +67,8 @@ pub struct Rotation {
     pub previous: Previous,
     /// Dead then unless it is used.
     pub idle_until: Time,
+    /// How many came before the successor.
+    pub turn: i64,
 }
 
 /// A family with the facts around it.

@@ -25,7 +25,8 @@ pub struct Renewal<'a> {
 
 /// What a presented refresh token is to its family.
 enum Standing {
-    Current,
+    /// And so many came before it.
+    Current(i64),
     Predecessor(Previous),
     Outdated,
 }
@@ -85,7 +86,7 @@ pub(super) fn carry_on(
 fn standing(token: &RefreshToken, refresh: &Refresh, now: Time) -> Standing {
     let presented = token.secret.handle();
     match refresh.previous {
-        _ if presented == refresh.current => Standing::Current,
+        _ if presented == refresh.current => Standing::Current(refresh.turn),
         Some(previous) if presented == previous.handle && !previous.until.has_come(now) => {
             Standing::Predecessor(previous)
         }
@@ -120,7 +121,7 @@ fn successor(
     match standing {
         Standing::Outdated => None,
         Standing::Predecessor(previous) => Some((token.successor(previous.bridge, context.sealing)?.secret, None)),
-        Standing::Current => {
+        Standing::Current(turn) => {
             let next = RefreshToken::make(&token.family, fresh.bytes("refresh"), context.sealing)?;
             let bridge = match settings.refresh_grace {
                 Span::ZERO => [0; 32],
@@ -129,7 +130,7 @@ fn successor(
             let was = token.secret.handle();
             let previous = Previous { handle: was, until: now + settings.refresh_grace, bridge };
             let idle_until = now + settings.refresh_idle;
-            let rotation = Rotation { was, current: next.secret.handle(), previous, idle_until };
+            let rotation = Rotation { was, current: next.secret.handle(), previous, idle_until, turn: turn + 1 };
             Some((next.secret, Some(Change::RotateFamily { family: token.family.clone(), rotation })))
         }
     }

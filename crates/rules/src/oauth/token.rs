@@ -320,7 +320,7 @@ fn begin(
         user: person.user.id.clone(),
         session,
         granted: Granted { nonce: None, ..person.granted.clone() },
-        refresh: token.as_ref().map(|token| Refresh { current: token.secret.handle(), previous: None }),
+        refresh: token.as_ref().map(|token| Refresh { current: token.secret.handle(), previous: None, turn: 0 }),
         created: now,
         idle_until: now + idle,
         expires: now + absolute,

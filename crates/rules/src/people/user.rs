@@ -1,7 +1,7 @@
 //! A person.
 
 use crate::id::UserId;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -127,6 +127,10 @@ impl Profile {
 }
 
 impl User {
+    /// When a change is that is made now: after every one before, whatever the clocks of nodes say.
+    pub fn next_change(&self, now: Time) -> Time {
+        now.max(self.updated + Span(1))
+    }
     /// Whether they may sign in and what was issued for them may be used.
     pub fn is_enabled(&self) -> bool {
         self.disabled_at.is_none()

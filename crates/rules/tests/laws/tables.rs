@@ -171,7 +171,11 @@ impl Tables {
                 Some(row)
                     if row.revoked_at.is_none() && row.refresh.as_ref().is_some_and(|r| r.current == rotation.was) =>
                 {
-                    row.refresh = Some(Refresh { current: rotation.current, previous: Some(rotation.previous) });
+                    row.refresh = Some(Refresh {
+                        current: rotation.current,
+                        previous: Some(rotation.previous),
+                        turn: rotation.turn,
+                    });
                     row.idle_until = rotation.idle_until;
                     Ok(())
                 }

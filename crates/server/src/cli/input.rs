@@ -57,6 +57,18 @@ impl Input {
     }
 }
 
+impl Input {
+    /// A line that somebody types and sees; `None` where nobody can be asked.
+    pub fn line(&mut self, question: &str) -> Result<Option<String>, Failure> {
+        let Input::Terminal = self else { return Ok(None) };
+        eprint!("{question}");
+        let mut line = String::new();
+        let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
+        read.map_err(|error| Failure::Failed(format!("the terminal: {error}")))?;
+        Ok(Some(line.trim().to_owned()))
+    }
+}
+
 fn piped(from: &mut dyn Read, what: &str) -> Result<Secret, Failure> {
     let mut text = String::new();
     let read = from.take(LONGEST + 1).read_to_string(&mut text);

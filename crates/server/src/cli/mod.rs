@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod docs;
 mod events;
+mod fence;
 mod group;
 #[cfg(test)]
 mod guide;
@@ -28,6 +29,7 @@ mod tests;
 mod text;
 mod user;
 
+pub use fence::shown as fence_shown;
 pub use outcome::{Failure, Outcome, Reply};
 pub use request::Request;
 

@@ -1,9 +1,9 @@
 //! What is carried out on a realm: by the running server, to which it comes over the control socket, or right here.
 
 use super::input::Input;
-use super::moving::Fence;
+use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, group, keys, user};
+use super::{client, events, fence, group, keys, user};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub enum Request {
     /// Read the audit log
     #[command(subcommand)]
     Events(events::Command),
+    /// Look after failovers of the database
+    #[command(subcommand)]
+    Fence(fence::Command),
     /// Make a one-time link that makes the first account
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
@@ -48,7 +51,7 @@ Examples:
     Backup(Backup),
     /// What a move asks of the server that holds its source.
     #[command(skip)]
-    Fence(Fence),
+    AtSource(AtSource),
 }
 
 /// Where to copy to.
@@ -65,6 +68,7 @@ impl Request {
         match self {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
+            Request::Fence(command) => command.complete(input),
             // The server's working directory is another one.
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
@@ -90,7 +94,7 @@ impl Request {
     /// How long an answer may take. A copy takes as long as the disk needs.
     pub fn patience(&self) -> Duration {
         match self {
-            Request::Backup(_) | Request::Fence(_) => Duration::from_secs(24 * 60 * 60),
+            Request::Backup(_) | Request::AtSource(_) => Duration::from_secs(24 * 60 * 60),
             _ => Duration::from_secs(60),
         }
     }
@@ -114,10 +118,11 @@ impl Request {
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,
             Request::Events(command) => command.execute(app).await,
+            Request::Fence(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,
-            Request::Fence(fence) => fence.execute(app).await,
+            Request::AtSource(asked) => asked.execute(app).await,
         }
     }
 }

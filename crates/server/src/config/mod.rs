@@ -22,7 +22,7 @@ pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
 pub use store_url::StoreUrl;
-pub use value::{KeyFile, LogFormat, Loss, ProxyHeader, Raw, Size, Statements, Synchronous, TryIt, Value};
+pub use value::{Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Size, Statements, Synchronous, TryIt, Value};
 
 use reader::{Given, Reader, find, suggestion};
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::checks::{at_least, between, if_set, listens, master_key, not_everybod
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
-use super::value::{KeyFile, LogFormat, Loss, ProxyHeader, Size, Statements, Synchronous, TryIt, Value};
+use super::value::{Journal, KeyFile, LogFormat, Loss, ProxyHeader, Size, Statements, Synchronous, TryIt, Value};
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
@@ -174,6 +174,10 @@ options! {
         /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
         /// last moments, when its process dies) or `database` (everything, at power loss).
         accept_loss: Vec<Loss> = Vec::new(), Start;
+        /// A server: what each node keeps so that nothing acknowledged is undone by a failover. `auto` keeps a journal in the
+        /// data folder while the server could lose acknowledged writes; `off` never does, and a failover then undoes what it
+        /// undoes.
+        journal: Journal = Journal::Auto, Start;
     }
 
     /// How much of the machine password hashing may take.

@@ -380,6 +380,16 @@ choice! {
 }
 
 choice! {
+    /// Whether a node keeps a journal of what it acknowledged to end.
+    Journal {
+        /// Where the database may lose acknowledged writes at a failover.
+        Auto = "auto",
+        /// Never.
+        Off = "off",
+    }
+}
+
+choice! {
     /// What a database server may be configured to lose without a word.
     Loss {
         /// The last commits, when its process dies.

@@ -7,6 +7,7 @@
 mod attacks;
 mod crash;
 mod durability;
+mod fence;
 mod hashes;
 mod moving;
 mod races;

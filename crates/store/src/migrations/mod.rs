@@ -8,6 +8,7 @@ mod m0001_first;
 mod m0002_secrets;
 mod m0003_leases;
 mod m0004_setup_offers;
+mod m0005_fences;
 mod m0006_moves;
 
 use crate::schema::Migration;
@@ -18,6 +19,6 @@ pub static MIGRATIONS: &[Migration] = &[
     m0002_secrets::MIGRATION,
     m0003_leases::MIGRATION,
     m0004_setup_offers::MIGRATION,
-    Migration { version: 5, name: "of another branch", steps: &[] },
+    m0005_fences::MIGRATION,
     m0006_moves::MIGRATION,
 ];

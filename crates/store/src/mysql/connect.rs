@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn fitness(flavor: Flavor, galera: Option<&str>) -> Fitness {
-        Fitness { flavor, galera: galera.map(str::to_owned), losses: vec![] }
+        Fitness { flavor, galera: galera.map(str::to_owned), losses: vec![], identity: String::new() }
     }
 
     #[test]

@@ -8,11 +8,12 @@ use crate::remote::Loss;
 /// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
      'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
-     'sync_binlog', 'binlog_format', 'wsrep_on')";
+     'sync_binlog', 'binlog_format', 'wsrep_on', 'server_uuid', 'server_id', 'hostname', 'port')";
 
 /// What a server says of itself at this moment; only asked where it can say something.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
-     'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_ready')";
+     'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
+     'wsrep_ready')";
 
 /// The oldest that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
 const OLDEST_MARIADB: Version = (10, 6, 0);
@@ -48,6 +49,8 @@ pub(super) struct Fitness {
     pub(super) galera: Option<String>,
     /// Losses that it would have, all of them accepted.
     pub(super) losses: Vec<Loss>,
+    /// What tells it from other servers, and one state of its cluster from the others.
+    pub(super) identity: String,
 }
 
 /// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
@@ -80,7 +83,21 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
         }
         losses.push(loss);
     }
-    Ok(Fitness { flavor, galera: galera(variables, status)?, losses })
+    let galera = galera(variables, status)?;
+    let identity = identity(variables, status, galera.as_deref());
+    Ok(Fitness { flavor, galera, losses, identity })
+}
+
+/// MySQL has an id for each server. Of MariaDB it is known where it runs and what its operator called it.
+fn identity(variables: &Answers, status: &Answers, galera: Option<&str>) -> String {
+    let itself = match variables.text("server_uuid") {
+        "" => ["hostname", "port", "server_id"].map(|name| variables.text(name)).join(" "),
+        uuid => uuid.to_owned(),
+    };
+    match galera {
+        None => itself,
+        Some(conf) => format!("{itself} of Galera {} {conf}", status.text("wsrep_cluster_state_uuid")),
+    }
 }
 
 /// Each loss that a server is set to have, and the setting.
@@ -177,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_sound_server_is_fit() {
-        let fit = |flavor| Ok(Fitness { flavor, galera: None, losses: vec![] });
+        let fit = |flavor| Ok(Fitness { flavor, galera: None, losses: vec![], identity: "  ".to_owned() });
         assert_eq!(judge(&answers(MARIADB), &answers(&[]), &[]), fit(Flavor::MariaDb));
         assert_eq!(judge(&answers(MYSQL), &answers(REDO), &[]), fit(Flavor::MySql));
         assert_eq!(but(MYSQL, "innodb_doublewrite", "DETECT_AND_RECOVER", &[]), fit(Flavor::MySql));
@@ -259,5 +276,21 @@ mod tests {
             assert!(why.contains(value), "{why}");
         }
         assert!(judge(&variables, &answers(&[]), &[]).is_err());
+    }
+
+    #[test]
+    fn a_server_is_told_from_others_and_from_itself_in_another_cluster() {
+        let of = |pairs: &[(&str, &str)], galera| {
+            identity(&answers(pairs), &answers(&[("wsrep_cluster_state_uuid", "u")]), galera)
+        };
+        let one = [("hostname", "db1"), ("port", "3306"), ("server_id", "1")];
+        assert_eq!(of(&one, None), "db1 3306 1");
+        for (at, value) in [(0, "db2"), (1, "3307"), (2, "2")] {
+            let mut other = one;
+            other[at].1 = value;
+            assert_ne!(of(&other, None), of(&one, None));
+        }
+        assert_eq!(of(&[("server_uuid", "x"), ("hostname", "db1")], None), "x");
+        assert_eq!(of(&one, Some("7")), "db1 3306 1 of Galera u 7");
     }
 }

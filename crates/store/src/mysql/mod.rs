@@ -25,13 +25,14 @@ use tokio::time::Instant;
 
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
-use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings};
 use crate::schema::Migration;
 use address::Address;
 use batch::Batch;
 use connect::Node;
-use pool::Pool;
+use fitness::Fitness;
+use pool::{Active, Pool};
 use say::Phrasebook;
 
 /// A database on a server.
@@ -150,11 +151,21 @@ impl Engine for Mysql {
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
-            let fitness = self.shared.pool.active().fitness;
-            let bounded = fitness.galera.is_some() || !fitness.losses.is_empty();
-            let durability = if bounded { Durability::Bounded } else { Durability::DurableNode };
+            let durability = durability(&self.shared.pool.active().fitness);
             Ok(Health { durability, writable, commit_ms: self.shared.commit_ms() })
         })
+    }
+
+    fn answering(&self) -> Option<Answering> {
+        // In this order: a server that comes between the two is looked at again.
+        let generation = self.shared.pool.generation();
+        let Active { host, fitness, .. } = self.shared.pool.active();
+        let durability = durability(&fitness);
+        Some(Answering { generation, identity: format!("{host} {}", fitness.identity), durability })
+    }
+
+    fn generation(&self) -> u64 {
+        self.shared.pool.generation()
     }
 
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
@@ -168,5 +179,13 @@ impl Engine for Mysql {
 
     fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
         Box::pin(async move { self.run_alterations(statements).await.map_err(Unavailable) })
+    }
+}
+
+/// What an acknowledgement of a server is worth.
+fn durability(fitness: &Fitness) -> Durability {
+    match fitness.galera.is_some() || !fitness.losses.is_empty() {
+        true => Durability::Bounded,
+        false => Durability::DurableNode,
     }
 }

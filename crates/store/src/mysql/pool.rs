@@ -40,6 +40,8 @@ struct State {
     fitness: Fitness,
     /// How often the server was changed.
     moves: u64,
+    /// Grows when another server answers than before, or another state of its cluster.
+    generation: u64,
     refused: Option<(Instant, String)>,
 }
 
@@ -86,7 +88,8 @@ impl Pool {
         for (active, node) in nodes.iter().enumerate() {
             match node.connect(0).await {
                 Ok((link, fitness)) => {
-                    let state = State { active, era: 0, idle: vec![link], fitness, moves: 0, refused: None };
+                    let state =
+                        State { active, era: 0, idle: vec![link], fitness, moves: 0, generation: 0, refused: None };
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
                     return Ok(Pool { nodes, size, places, state, moving });
@@ -102,6 +105,10 @@ impl Pool {
         let state = self.state();
         let host = self.nodes[state.active].host.to_string();
         Active { host, moves: state.moves, fitness: state.fitness.clone() }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.state().generation
     }
 
     /// A connection, by `deadline`; otherwise why there is none.
@@ -191,9 +198,17 @@ impl Pool {
 
     fn note(&self, era: u64, fitness: Fitness) {
         let mut state = self.state();
-        if state.era == era {
-            (state.fitness, state.refused) = (fitness, None);
+        if state.era != era {
+            return;
         }
+        if state.fitness.identity != fitness.identity {
+            tracing::warn!(was = state.fitness.identity, now = fitness.identity, "another database server answers");
+            // Whatever was connected before does not lead there.
+            state.generation += 1;
+            state.era += 1;
+            state.idle.clear();
+        }
+        (state.fitness, state.refused) = (fitness, None);
     }
 
     /// What everybody is told for a moment after no server was fit.
@@ -248,6 +263,9 @@ impl Pool {
 
     fn enter(&self, at: usize, link: Link, fitness: Fitness) {
         let mut state = self.state();
+        if state.fitness.identity != fitness.identity || state.active != at {
+            state.generation += 1;
+        }
         if state.active != at {
             state.moves += 1;
             let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);

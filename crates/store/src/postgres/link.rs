@@ -33,8 +33,8 @@ pub(super) enum Purpose {
 pub(super) struct Link {
     pub(super) lane: Lane,
     pub(super) jobs: mpsc::UnboundedSender<Job>,
-    /// The server's, where we may know it.
-    pub(super) timeline: Option<u32>,
+    /// Of the server, where we may know which it is.
+    pub(super) generation: Option<u64>,
 }
 
 /// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
@@ -85,7 +85,7 @@ impl Link {
         let (jobs, queue) = mpsc::unbounded_channel();
         let patience = if purpose == Purpose::Schema { DAY } else { pool.timeout };
         let lane = Lane::new(carrier, queue, patience, Arc::clone(&pool.tally));
-        let mut link = Link { lane, jobs, timeline: None };
+        let mut link = Link { lane, jobs, generation: None };
         let greeted = tokio::time::timeout(pool.timeout, link.greet(pool, purpose)).await;
         greeted
             .unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
@@ -102,8 +102,7 @@ impl Link {
         // Not every role may ask, and not every service lets one.
         if let Ok(rows) = self.read(pool, server::identity()).await {
             let identity = Identity::of(&rows).ok_or_else(nonsense)?;
-            self.timeline = Some(identity.timeline);
-            pool.recognize(identity)?;
+            self.generation = Some(pool.recognize(identity)?);
         }
         let level = facts.commit.ours(&pool.accepted);
         facts.commit = level;

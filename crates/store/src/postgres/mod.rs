@@ -26,7 +26,7 @@ pub use gauge::Stats;
 pub use server::Identity;
 
 use crate::dialect::Dialect;
-use crate::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings, Statements};
 use crate::schema::Migration;
 use cargo::Cargo;
@@ -64,6 +64,19 @@ impl Postgres {
     /// What was done since it was opened.
     pub fn stats(&self) -> Stats {
         self.pool.tally.stats()
+    }
+
+    /// Asks which server it is: behind a pooler it may be another one without a connection having ended.
+    async fn recognize(&self) -> Result<(), String> {
+        let cargo = Cargo::reads(&self.pool.book, &[server::identity()])?;
+        match self.pool.send(Arc::new(cargo)).await {
+            Ok(done) => match done.rows.first().and_then(|rows| Identity::of(rows)) {
+                Some(identity) => self.pool.recognize(identity).map(drop).map_err(|error| error.to_string()),
+                None => Ok(()),
+            },
+            // Not every role may ask.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Asks the server what it is.
@@ -121,13 +134,30 @@ impl Engine for Postgres {
             let writable = match self.facts().await {
                 Ok(facts) => {
                     self.pool.learn(&facts, None);
-                    facts.fit(&self.pool.accepted).map_err(|error| error.to_string())
+                    match facts.fit(&self.pool.accepted) {
+                        Ok(()) => self.recognize().await,
+                        Err(error) => Err(error.to_string()),
+                    }
                 }
                 Err(fault) => Err(fault.sentence()),
             };
             let commit_ms = self.pool.tally.stats().commit_ms;
             Ok(Health { durability: self.pool.durability(), writable, commit_ms })
         })
+    }
+
+    fn answering(&self) -> Option<Answering> {
+        // In this order: a server that comes between the two is looked at again.
+        let generation = self.pool.generation();
+        let identity = self.pool.identity().map_or_else(
+            || "a PostgreSQL server that does not say which".to_owned(),
+            |known| format!("PostgreSQL {} timeline {}", known.system, known.timeline),
+        );
+        Some(Answering { generation, identity, durability: self.pool.durability() })
+    }
+
+    fn generation(&self) -> u64 {
+        self.pool.generation()
     }
 
     /// Copies are made with the server's own tools.

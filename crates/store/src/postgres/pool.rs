@@ -35,8 +35,8 @@ pub(super) struct Pool {
     alarm: Notify,
     /// Counts connections that were made, for who waits for one.
     ups: watch::Sender<u64>,
-    /// The highest timeline that any connection has seen: one on a lower is another's past.
-    pub(super) timeline: watch::Sender<u32>,
+    /// Grows when another server answers than before: connections that were made earlier lead to another's past.
+    generation: watch::Sender<u64>,
     seen: Mutex<Seen>,
     closing: AtomicBool,
 }
@@ -92,7 +92,7 @@ impl Pool {
             reads: (count / 4).max(1),
             alarm: Notify::new(),
             ups: watch::Sender::new(0),
-            timeline: watch::Sender::new(0),
+            generation: watch::Sender::new(0),
             seen: Mutex::default(),
             closing: AtomicBool::new(false),
         })
@@ -145,8 +145,12 @@ impl Pool {
         }
     }
 
-    /// Remembers which server it was, unless a later one of the same cluster is known.
-    pub(super) fn recognize(&self, identity: Identity) -> Result<(), OpenError> {
+    pub(super) fn generation(&self) -> u64 {
+        *self.generation.borrow()
+    }
+
+    /// Remembers which server it was, unless a later one of the same cluster is known; the generation that it is of.
+    pub(super) fn recognize(&self, identity: Identity) -> Result<u64, OpenError> {
         let mut seen = self.seen();
         if let Some(known) = &seen.identity {
             if known.system == identity.system && identity.timeline < known.timeline {
@@ -154,16 +158,13 @@ impl Pool {
             }
             if known.system != identity.system {
                 tracing::warn!(was = known.system, now = identity.system, "another database cluster answers");
-                self.timeline.send_replace(0);
+            }
+            if *known != identity {
+                self.generation.send_modify(|generation| *generation += 1);
             }
         }
-        self.timeline.send_if_modified(|highest| {
-            let higher = identity.timeline > *highest;
-            *highest = identity.timeline.max(*highest);
-            higher
-        });
         seen.identity = Some(identity);
-        Ok(())
+        Ok(self.generation())
     }
 
     /// Sends a flight, over another connection where one is lost before anything could come of it.
@@ -275,20 +276,20 @@ impl Pool {
 
     /// Serves through one connection until it is lost, and answers why.
     async fn serve(&self, slot: &Slot, link: Link) -> Option<String> {
-        let Link { mut lane, jobs, timeline } = link;
+        let Link { mut lane, jobs, generation } = link;
         if self.closing.load(Relaxed) {
             return None;
         }
         self.seen().trouble = None;
         *slot.lock() = Some(jobs);
         self.ups.send_modify(|count| *count += 1);
-        let mut timelines = self.timeline.subscribe();
-        let replaced = pin!(timelines.wait_for(|highest| timeline.is_some_and(|own| own < *highest)));
+        let mut generations = self.generation.subscribe();
+        let replaced = pin!(generations.wait_for(|now| generation.is_some_and(|own| own < *now)));
         let looked = pin!(self.look_after(slot));
         let changed = select(replaced, looked);
         let why = match select(&mut lane, changed).await {
             Either::Left((why, _)) => why,
-            Either::Right((Either::Left(_), _)) => "another server was promoted".to_owned(),
+            Either::Right((Either::Left(_), _)) => "another server answers by now".to_owned(),
             Either::Right((Either::Right((why, _)), _)) => why,
         };
         drop(slot.lock().take());
@@ -336,5 +337,21 @@ impl Slot {
         // It has ended, and is not taken for one that works any more.
         *jobs = None;
         Some(back.reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_server_or_a_later_timeline_is_another_generation() {
+        // red without the comparison in recognize.
+        let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
+        let system = |system: &str, timeline| pool.recognize(Identity { system: system.to_owned(), timeline });
+        assert_eq!((system("7", 1), system("7", 1)), (Ok(0), Ok(0)), "each connection says so");
+        assert_eq!(system("7", 3), Ok(1));
+        assert!(system("7", 2).is_err(), "who was promoted since has replaced it");
+        assert_eq!((system("8", 1), system("7", 3), pool.generation()), (Ok(2), Ok(3), 3));
     }
 }

@@ -15,13 +15,22 @@ pub fn batch(realm: &RealmId, changes: &[Change], now: Time, fresh: &Fresh) -> V
     for (at, change) in changes.iter().enumerate() {
         match change {
             Change::Record(event) => {
-                let id = fresh.ordered(&format!("event {at}"), now);
-                writes.push(events::record(realm, id, event));
+                writes.push(events::record(realm, line(fresh, at, now), event));
             }
             other => writes.extend(statements(realm, other)),
         }
     }
     writes
+}
+
+/// The line of the audit log that [`batch`] writes first, if it writes one: a database that has it has the batch.
+pub fn witness(changes: &[Change], now: Time, fresh: &Fresh) -> Option<String> {
+    let at = changes.iter().position(|change| matches!(change, Change::Record(_)))?;
+    Some(line(fresh, at, now))
+}
+
+fn line(fresh: &Fresh, at: usize, now: Time) -> String {
+    fresh.ordered(&format!("event {at}"), now)
 }
 
 /// A table: one line for each change.

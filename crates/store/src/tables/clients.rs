@@ -3,8 +3,10 @@
 use super::row::{Columns, every, json, one, to_json};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
+use rules::Handle;
 use rules::id::{ClientId, RealmId};
 use rules::oauth::client::Client;
+use rules::time::Time;
 
 /// An application by id.
 pub struct ById<'a>(pub &'a ClientId);
@@ -46,14 +48,16 @@ fn client(row: &mut Columns) -> Option<Client> {
 }
 
 pub(super) fn add(realm: &RealmId, client: &Client) -> Write {
-    let sql = "INSERT INTO clients (realm, id, data, secret, disabled_at, created) VALUES (?, ?, ?, ?, ?, ?)";
-    let row = values![realm, &client.id, to_json(client), client.secret, client.disabled_at, client.created];
+    let sql = "INSERT INTO clients (realm, id, data, secret, disabled_at, created, epoch) VALUES \
+               (?, ?, ?, ?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))";
+    let row = values![realm, &client.id, to_json(client), client.secret, client.disabled_at, client.created, realm];
     write(sql, row, Must::Touch(1))
 }
 
 pub(super) fn save(realm: &RealmId, client: &Client) -> Write {
-    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ? WHERE realm = ? AND id = ?";
-    let row = values![to_json(client), client.secret, client.disabled_at, realm, &client.id];
+    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, \
+               epoch = COALESCE((SELECT epoch FROM realms WHERE id = ?), 0) WHERE realm = ? AND id = ?";
+    let row = values![to_json(client), client.secret, client.disabled_at, realm, realm, &client.id];
     write(sql, row, Must::Touch(1))
 }
 
@@ -63,5 +67,27 @@ pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
         write("DELETE FROM consents WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
         write("DELETE FROM devices WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
         write("DELETE FROM clients WHERE realm = ? AND id = ?", values![realm, client], Must::Touch(1)),
+    ]
+}
+
+/// What an application was made at `epoch`, unless it was changed later.
+pub(super) fn put_back(
+    realm: &RealmId,
+    client: &Client,
+    (secret, disabled_at): (Option<Handle>, Option<Time>),
+    epoch: i64,
+) -> Write {
+    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, epoch = ? \
+               WHERE realm = ? AND id = ? AND epoch < ?";
+    write(sql, values![to_json(client), secret, disabled_at, epoch, realm, &client.id, epoch], Must::Any)
+}
+
+/// Removes what was removed at `epoch`, unless it came in again later; consents that were given up to then go with it.
+pub(super) fn remove_again(realm: &RealmId, client: &ClientId, epoch: i64, upto: Time) -> Vec<Write> {
+    let consents = "DELETE FROM consents WHERE realm = ? AND client_id = ? AND granted <= ?";
+    let itself = "DELETE FROM clients WHERE realm = ? AND id = ? AND epoch < ?";
+    vec![
+        write(consents, values![realm, client, upto], Must::Any),
+        write(itself, values![realm, client, epoch], Must::Any),
     ]
 }

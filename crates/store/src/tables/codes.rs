@@ -23,7 +23,9 @@ impl Question for InContext<'_> {
             ", ",
             user_columns!(),
             ", k.granted FROM codes c \
+             JOIN realms r ON r.id = c.realm \
              LEFT JOIN sessions s ON s.realm = c.realm AND s.id = c.session_id \
+             AND (r.fenced IS NULL OR s.id > r.fenced) \
              LEFT JOIN users u ON u.realm = c.realm AND u.id = c.user_id \
              LEFT JOIN consents k ON k.realm = c.realm AND k.user_id = c.user_id AND k.client_id = c.client_id \
              WHERE c.realm = ? AND c.family = ?"

@@ -30,8 +30,8 @@ impl Question for InSession<'_> {
     type Fact = Option<Consent>;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = "SELECT k.user_id, k.client_id, k.scope, k.granted FROM sessions s \
-                   JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id \
-                   WHERE s.realm = ? AND s.id = ? AND k.client_id = ?";
+                   JOIN realms r ON r.id = s.realm JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id \
+                   WHERE s.realm = ? AND s.id = ? AND k.client_id = ? AND (r.fenced IS NULL OR s.id > r.fenced)";
         read(sql, values![realm, self.0.map_or("", rules::id::SessionId::as_str), self.1])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {

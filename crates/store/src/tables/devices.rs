@@ -31,7 +31,9 @@ impl Question for InContext {
             session_columns!(),
             ", ",
             user_columns!(),
-            " FROM devices d LEFT JOIN sessions s ON s.realm = d.realm AND s.id = d.session_id \
+            " FROM devices d JOIN realms r ON r.id = d.realm \
+             LEFT JOIN sessions s ON s.realm = d.realm AND s.id = d.session_id \
+             AND (r.fenced IS NULL OR s.id > r.fenced) \
              LEFT JOIN users u ON u.realm = d.realm AND u.id = d.user_id WHERE d.realm = ? AND d.handle = ?"
         );
         read(sql, values![realm, self.0])

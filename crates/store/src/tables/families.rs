@@ -9,31 +9,55 @@ use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
 use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
 use rules::time::Time;
 
-/// A family with the facts around it, but for the person's groups.
+macro_rules! in_context {
+    ($of_session:literal, $of_family:literal) => {
+        concat!(
+            "SELECT f.id, f.client_id, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
+             f.previous_until, f.bridge, f.turn, f.created, f.idle_until, f.expires, f.revoked_at, ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            " FROM families f JOIN realms r ON r.id = f.realm \
+             LEFT JOIN sessions s ON s.realm = f.realm AND s.id = f.session_id",
+            $of_session,
+            " LEFT JOIN users u ON u.realm = f.realm AND u.id = f.user_id WHERE f.realm = ? AND f.id = ?",
+            $of_family
+        )
+    };
+}
+
+/// A family with the facts around it, but for the person's groups: for using it. What is [fenced](super::fences) is not
+/// there.
 pub struct InContext<'a>(pub Option<&'a FamilyId>);
 
 impl Question for InContext<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = concat!(
-            "SELECT f.id, f.client_id, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
-             f.previous_until, f.bridge, f.created, f.idle_until, f.expires, f.revoked_at, ",
-            session_columns!(),
-            ", ",
-            user_columns!(),
-            " FROM families f \
-             LEFT JOIN sessions s ON s.realm = f.realm AND s.id = f.session_id \
-             LEFT JOIN users u ON u.realm = f.realm AND u.id = f.user_id \
-             WHERE f.realm = ? AND f.id = ?"
-        );
+        let sql =
+            in_context!(" AND (r.fenced IS NULL OR s.id > r.fenced)", " AND (r.fenced IS NULL OR f.id > r.fenced)");
         read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| {
-            let (family, session, user) = (family(row)?, maybe_session(row)?, maybe_user(row)?);
-            Some(Found { family, session, user, groups: Vec::new() })
-        })
+        one(rows, found)
     }
+}
+
+/// The same for ending it: what is fenced ends, too.
+pub struct ForEnding<'a>(pub &'a FamilyId);
+
+impl Question for ForEnding<'_> {
+    type Fact = Option<Found>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(in_context!("", ""), values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, found)
+    }
+}
+
+fn found(row: &mut Columns) -> Option<Found> {
+    let (family, session, user) = (family(row)?, maybe_session(row)?, maybe_user(row)?);
+    Some(Found { family, session, user, groups: Vec::new() })
 }
 
 fn family(row: &mut Columns) -> Option<Family> {
@@ -53,13 +77,13 @@ fn family(row: &mut Columns) -> Option<Family> {
 
 fn refresh(row: &mut Columns) -> Option<Option<Refresh>> {
     let (current, previous) = (row.maybe_handle()?, row.maybe_handle()?);
-    let (until, bridge) = (row.maybe_time()?, row.maybe_blob()?);
+    let (until, bridge, turn) = (row.maybe_time()?, row.maybe_blob()?, row.int()?);
     let Some(current) = current else { return Some(None) };
     let previous = match (previous, until, bridge) {
         (Some(handle), Some(until), Some(bridge)) => Some(Previous { handle, until, bridge: bridge.try_into().ok()? }),
         _ => None,
     };
-    Some(Some(Refresh { current, previous }))
+    Some(Some(Refresh { current, previous, turn }))
 }
 
 pub(super) fn start(realm: &RealmId, family: &Family) -> Write {
@@ -82,8 +106,8 @@ pub(super) fn start(realm: &RealmId, family: &Family) -> Write {
 
 /// Rotates the refresh token: of any number of parallel attempts, one touches the row.
 pub(super) fn rotate(realm: &RealmId, family: &FamilyId, rotation: &Rotation) -> Write {
-    let sql = "UPDATE families SET current_hash = ?, previous_hash = ?, previous_until = ?, bridge = ?, idle_until = ? \
-               WHERE realm = ? AND id = ? AND current_hash = ? AND revoked_at IS NULL";
+    let sql = "UPDATE families SET current_hash = ?, previous_hash = ?, previous_until = ?, bridge = ?, idle_until = ?, \
+               turn = turn + 1 WHERE realm = ? AND id = ? AND current_hash = ? AND revoked_at IS NULL";
     let previous = &rotation.previous;
     let row = values![
         rotation.current,

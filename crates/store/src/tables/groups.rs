@@ -95,8 +95,9 @@ pub(super) fn set_member(realm: &RealmId, group: &GroupId, user: &UserId, member
     let out = "DELETE FROM members WHERE realm = ? AND user_id = ? AND group_id = ?";
     let mut writes = vec![write(out, values![realm, user, group], Must::Any)];
     if member {
-        let sql = "INSERT INTO members (realm, user_id, group_id) VALUES (?, ?, ?)";
-        writes.push(write(sql, values![realm, user, group], Must::Touch(1)));
+        let sql = "INSERT INTO members (realm, user_id, group_id, epoch) \
+                   VALUES (?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))";
+        writes.push(write(sql, values![realm, user, group, realm], Must::Touch(1)));
     }
     writes
 }

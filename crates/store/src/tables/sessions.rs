@@ -43,25 +43,50 @@ pub(super) fn maybe_session(row: &mut Columns) -> Option<Option<Session>> {
     session(row).map(Some)
 }
 
-/// A session and whose it is.
+macro_rules! with_user {
+    ($fence:literal) => {
+        concat!(
+            "SELECT ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            " FROM sessions s JOIN realms r ON r.id = s.realm JOIN users u ON u.realm = s.realm AND u.id = s.user_id \
+             WHERE s.realm = ? AND s.id = ?",
+            $fence
+        )
+    };
+}
+
+/// A session and whose it is: for using it. One that is [fenced](super::fences) is not there.
 pub struct WithUser<'a>(pub Option<&'a SessionId>);
 
 impl Question for WithUser<'_> {
     type Fact = Option<(Session, User)>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = concat!(
-            "SELECT ",
-            session_columns!(),
-            ", ",
-            user_columns!(),
-            " FROM sessions s JOIN users u ON u.realm = s.realm AND u.id = s.user_id WHERE s.realm = ? AND s.id = ?"
-        );
+        let sql = with_user!(" AND (r.fenced IS NULL OR s.id > r.fenced)");
         read(sql, values![realm, self.0.map_or("", SessionId::as_str)])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        let found = one(rows, |row| Some((session(row)?, maybe_user(row)?)))?;
-        Some(found.and_then(|(session, user)| Some((session, user?))))
+        owned(rows)
     }
+}
+
+/// The same for ending it: one that is fenced ends, too.
+pub struct ForEnding<'a>(pub Option<&'a SessionId>);
+
+impl Question for ForEnding<'_> {
+    type Fact = Option<(Session, User)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(with_user!(""), values![realm, self.0.map_or("", SessionId::as_str)])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        owned(rows)
+    }
+}
+
+fn owned(rows: Vec<Row>) -> Option<Option<(Session, User)>> {
+    let found = one(rows, |row| Some((session(row)?, maybe_user(row)?)))?;
+    Some(found.and_then(|(session, user)| Some((session, user?))))
 }
 
 /// The newest sessions of somebody that were not ended, at most a hundred.
@@ -73,7 +98,8 @@ impl Question for Of<'_> {
         let sql = concat!(
             "SELECT ",
             session_columns!(),
-            " FROM sessions s WHERE s.realm = ? AND s.user_id = ? AND s.ended_at IS NULL ORDER BY s.id DESC LIMIT 100"
+            " FROM sessions s JOIN realms r ON r.id = s.realm WHERE s.realm = ? AND s.user_id = ? \
+             AND s.ended_at IS NULL AND (r.fenced IS NULL OR s.id > r.fenced) ORDER BY s.id DESC LIMIT 100"
         );
         read(sql, values![realm, self.0])
     }

@@ -163,9 +163,10 @@ pub(super) fn set_email(
     email: Option<&str>,
     (verified, at): (bool, Time),
 ) -> Vec<Write> {
-    let sql = "UPDATE users SET email = ?, email_verified = ?, updated = ? WHERE realm = ? AND id = ?";
+    let sql = "UPDATE users SET email = ?, email_verified = ?, \
+               updated = CASE WHEN updated > ? THEN updated ELSE ? END WHERE realm = ? AND id = ?";
     let mut writes = vec![
-        write(sql, values![email, verified, at, realm, user], Must::Touch(1)),
+        write(sql, values![email, verified, at, at, realm, user], Must::Touch(1)),
         // Addresses hold an @, usernames cannot.
         write(
             "DELETE FROM logins WHERE realm = ? AND user_id = ? AND name LIKE '%@%'",
@@ -209,11 +210,13 @@ pub(super) fn set_password(realm: &RealmId, user: &UserId, (seen, password): (Op
 }
 
 pub(super) fn set_profile(realm: &RealmId, user: &UserId, (seen, profile): (&Profile, &Profile), at: Time) -> Write {
-    let sql = "UPDATE users SET profile = ?, updated = ? WHERE realm = ? AND id = ? AND profile = ?";
-    write(sql, values![profile.text(), at, realm, user, seen.text()], Must::Touch(1))
+    let sql = "UPDATE users SET profile = ?, updated = CASE WHEN updated > ? THEN updated ELSE ? END \
+               WHERE realm = ? AND id = ? AND profile = ?";
+    write(sql, values![profile.text(), at, at, realm, user, seen.text()], Must::Touch(1))
 }
 
 pub(super) fn set_disabled(realm: &RealmId, user: &UserId, disabled_at: Option<Time>, at: Time) -> Write {
-    let sql = "UPDATE users SET disabled_at = ?, updated = ? WHERE realm = ? AND id = ?";
-    write(sql, values![disabled_at, at, realm, user], Must::Touch(1))
+    let sql = "UPDATE users SET disabled_at = ?, updated = CASE WHEN updated > ? THEN updated ELSE ? END \
+               WHERE realm = ? AND id = ?";
+    write(sql, values![disabled_at, at, at, realm, user], Must::Touch(1))
 }

@@ -30,6 +30,14 @@ async fn mysql_conforms() {
 }
 
 #[tokio::test]
+async fn mysql_takes_what_was_lost_again() {
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::replays(Arc::new(engine)).await.unwrap();
+    place.remove().await;
+}
+
+#[tokio::test]
 async fn mysql_conforms_on_one_connection() {
     let Some(place) = Place::new().await else { return };
     let one = place.with(|settings| settings.connections = 1.try_into().unwrap());

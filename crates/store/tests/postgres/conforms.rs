@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use store::conformance;
+use store::postgres::Postgres;
 use store::remote::Statements;
 
 use crate::server::database;
@@ -12,6 +13,13 @@ async fn postgres_conforms() {
     let Some(database) = database().await else { return };
     let failures = conformance::run(Arc::new(database.open().await)).await;
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[tokio::test]
+async fn postgres_takes_what_was_lost_again() {
+    let Some(database) = database().await else { return };
+    let engine = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::replays(Arc::new(engine)).await.unwrap();
 }
 
 #[tokio::test]

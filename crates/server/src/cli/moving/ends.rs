@@ -51,12 +51,12 @@ pub enum Act {
 
 /// An act on a file that a server holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Fence {
+pub struct AtSource {
     file: PathBuf,
     act: Act,
 }
 
-impl Fence {
+impl AtSource {
     /// In the server.
     pub async fn execute(self, app: &App) -> Reply {
         if app.engine.file() != Some(&self.file) {
@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
                 Err(OpenError::InUse(_)) => {}
                 Err(error) => return Err(Failure::Failed(error.to_string())),
             }
-            let request = Request::Fence(Fence { file: file.clone(), act: act.clone() });
+            let request = Request::AtSource(AtSource { file: file.clone(), act: act.clone() });
             if let Some(reply) = control::ask(self.data, &request).await? {
                 return reply.map(|outcome| outcome.text);
             }

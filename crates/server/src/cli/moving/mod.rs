@@ -4,7 +4,7 @@ mod bar;
 mod ends;
 
 use self::bar::Bar;
-pub use self::ends::Fence;
+pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::facts;

@@ -51,7 +51,7 @@ impl House {
             user: user.id.clone(),
             session: None,
             granted: granted.clone(),
-            refresh: Some(Refresh { current: Handle::of("refresh"), previous: None }),
+            refresh: Some(Refresh { current: Handle::of("refresh"), previous: None, turn: 0 }),
             created: now,
             idle_until: later,
             expires: later,

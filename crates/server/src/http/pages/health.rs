@@ -1,7 +1,9 @@
 //! Whether the server lives, and whether it can serve.
 
+use crate::cli::fence_shown;
 use crate::http::reply;
 use crate::http::site::Site;
+use app::ward::Status;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -15,10 +17,20 @@ pub async fn alive() -> Response {
     reply::json(StatusCode::OK, "{\"status\":\"alive\"}")
 }
 
+/// What is refused, and until when.
+fn fenced(status: &Status) -> String {
+    let nodes: Vec<&str> = status.waiting().collect();
+    format!(
+        "the database failed over: sessions and tokens from before are refused until these nodes have said again what they \
+         had acknowledged: {} (portiere fence status)",
+        nodes.join(", ")
+    )
+}
+
 /// `GET /readyz`: can serve; otherwise says why not. Warnings do not make it unready.
 pub async fn ready(State(site): State<Site>) -> Response {
     let mut problems = Vec::new();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
     let mut durability = "unknown";
     match site.app.engine.health().await {
         Err(error) => problems.push(error.0),
@@ -47,6 +59,11 @@ pub async fn ready(State(site): State<Site>) -> Response {
         let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
         warnings.push(ignored.to_owned());
     }
+    if let Some(Err(why)) = site.app.guarded() {
+        problems.push(why);
+    }
+    let fence = site.app.last_seen();
+    warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let hashing = site.app.hasher.state();
     let side_by_side: BTreeMap<_, _> =
         site.app.hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
@@ -55,6 +72,7 @@ pub async fn ready(State(site): State<Site>) -> Response {
         "problems": problems,
         "warnings": warnings,
         "durability": durability,
+        "fence": fence.as_ref().map(fence_shown),
         "connections": { "open": site.caps.open(), "refused": site.caps.refused() },
         "hashing": {
             "waiting": hashing.waiting,

@@ -73,15 +73,20 @@ impl Server {
         let port = free_port();
         let url = url(port);
         let settings: Vec<_> = [("PORTIERE_PUBLIC_URL", url.as_str())].iter().chain(settings).copied().collect();
-        Server::on(port, &settings, &[])
+        Server::on(port, &settings, &[], facts::nodes())
+    }
+
+    /// Two nodes; `None` where the facts are in a file of one.
+    pub fn pair() -> Option<&'static Server> {
+        (!facts::on_file()).then(|| &*Box::leak(Box::new(Server::on(0, &[], &[], 2))))
     }
 
     /// The same, run by another program: `wrapper` goes before its command line.
     pub fn wrapped(settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
-        Server::on(0, settings, wrapper)
+        Server::on(0, settings, wrapper, facts::nodes())
     }
 
-    fn on(port: u16, settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
+    fn on(port: u16, settings: &[(&str, &str)], wrapper: &[&str], nodes: usize) -> Server {
         let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
         let given = ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into()));
         let settings: Settings = facts::fresh().into_iter().chain(given).collect();
@@ -92,7 +97,7 @@ impl Server {
             port => port,
         };
         wait_until_ready(&node, port);
-        let others: Vec<_> = (1..facts::nodes()).map(|_| beside(&folder, &settings, &issuer)).collect();
+        let others: Vec<_> = (1..nodes).map(|_| beside(&folder, &settings, &issuer)).collect();
         facts::register(port, others.iter().map(|(_, port)| *port));
         Server { port, issuer, folder, settings: Mutex::new(settings), node, others }
     }
@@ -165,6 +170,42 @@ impl Server {
             node.restart(&named(&settings, &self.issuer), *port);
             wait_until_ready(node, *port);
         }
+    }
+
+    /// The value that a setting has.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        let settings = self.settings.lock().unwrap();
+        settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    /// The data folders of a pair.
+    pub fn folders(&self) -> [PathBuf; 2] {
+        [self.data(), self.others[0].0.folder.join("data")]
+    }
+
+    /// Kills the second node of a pair, and asks only the first one from then on.
+    pub fn lose_second(&self) {
+        self.others[0].0.kill();
+        facts::register(self.port, std::iter::empty());
+    }
+
+    /// Starts it again.
+    pub fn find_second(&self) {
+        let (node, port) = &self.others[0];
+        node.restart(&named(&self.settings.lock().unwrap(), &self.issuer), *port);
+        wait_until_ready(node, *port);
+        facts::register(self.port, std::iter::once(*port));
+    }
+
+    /// Ends the first node alone.
+    pub fn stop_first(&self) {
+        assert_eq!(self.node.stop(), Some(0));
+    }
+
+    /// Starts it again.
+    pub fn start_first(&self) {
+        self.node.restart(&self.settings.lock().unwrap(), self.port);
+        wait_until_ready(&self.node, self.port);
     }
 
     /// Another value of a setting from the next start on.

@@ -1,0 +1,186 @@
+//! The fence: raised where a failover was seen, lifted when nobody is waited for any more.
+
+use super::Ward;
+use crate::admin::Refused;
+use crate::{App, Fault, entropy};
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::{Span, Time};
+use std::sync::Arc;
+use store::engine::{CommitError, Write};
+use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State};
+use store::tables::nodes::{self, Node};
+use store::tables::{ask, changes};
+
+/// Who was seen within this time of whoever was seen last, was there.
+const THERE: Span = Span::minutes(2);
+/// How much older than its lifetime an open code may be, since clocks of nodes differ.
+const SLACK: Span = Span::minutes(10);
+/// How often a fence is tried to be raised while others change the same rows.
+const TRIES: usize = 10;
+
+/// Where the fences stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// This node.
+    pub node: String,
+    /// The newest fence.
+    pub fence: Option<Fence>,
+    /// Whether what was issued before it is refused.
+    pub up: bool,
+    /// The nodes that the newest fences concern.
+    pub nodes: Vec<Concerned>,
+}
+
+impl Status {
+    /// Who is waited for.
+    pub fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|node| node.state == State::Waiting).map(|node| node.node.as_str())
+    }
+}
+
+impl App {
+    /// Where the fences stand now.
+    pub async fn fences(&self) -> Result<Status, Fault> {
+        let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
+        let engine = self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner());
+        let (fence, fenced, nodes) = ask(&**engine, &self.realm.id, (Newest, fences::Fenced, Nodes)).await?;
+        Ok(Status { node, fence, up: fenced.is_some(), nodes })
+    }
+
+    /// No longer waits for a node: what it acknowledged before the fence and the database lost, stays lost.
+    pub async fn accept_loss(&self, node: &str) -> Result<Result<Status, Refused>, Fault> {
+        let before = self.fences().await?;
+        let waiting: Vec<i64> = before
+            .nodes
+            .iter()
+            .filter(|concerned| concerned.node == node && concerned.state == State::Waiting)
+            .map(|concerned| concerned.number)
+            .collect();
+        if waiting.is_empty() {
+            return Ok(Err(Refused(format!("no fence waits for a node called {node}; see: portiere fence status"))));
+        }
+        let now = self.clock.now();
+        let mut writes: Vec<Write> =
+            waiting.iter().map(|number| fences::waive(&self.realm.id, *number, node, now)).collect();
+        writes.extend(self.noted(Kind::FenceWaived, node, waiting.last().copied().unwrap_or_default())?);
+        match self.below().commit(writes).await {
+            Ok(_) => tracing::warn!(node, "a fence no longer waits for a node: an operator accepted the loss"),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.lift().await?;
+        self.fences().await.map(Ok)
+    }
+
+    /// The engine below the gate, for what has to be written while it is closed.
+    fn below(&self) -> &Arc<dyn store::engine::Engine> {
+        self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner())
+    }
+
+    /// A line of the audit log about a fence.
+    fn noted(&self, kind: Kind, node: &str, number: i64) -> Result<Vec<Write>, Fault> {
+        let now = self.clock.now();
+        let event = Event::new(kind, now).detail("fence", number).detail("node", node);
+        Ok(changes::batch(&self.realm.id, &[Change::Record(event)], now, &entropy::fresh()?))
+    }
+
+    /// Joins the fence that another node raised for the server that answers, or raises one.
+    pub(super) async fn fence_off(&self, ward: &Ward, identity: &str) -> Result<Fence, Fault> {
+        let memory = ward.journal.memory();
+        let below = &**ward.gate.inner();
+        for _ in 0..TRIES {
+            let (newest, reached, nodes) = ask(below, &self.realm.id, (Newest, Reach, nodes::All)).await?;
+            let reached = reached.ok_or_else(|| Fault::Broken("the realm is not in the database".into()))?;
+            if let Some(fence) = newest.as_ref().filter(|fence| fence.identity == identity)
+                && memory.fence != Some((fence.number, fence.at))
+            {
+                below.commit(vec![fences::join(&self.realm.id, fence.number, &memory.node, self.clock.now())]).await?;
+                tracing::warn!(fence = fence.number, server = identity, "joined the fence of another node");
+                return Ok(fence.clone());
+            }
+            let fence = self.next(newest.as_ref(), identity, &reached);
+            let waited = there(&nodes, &memory.node);
+            let since = fence.at - self.realm.settings.code_ttl - SLACK;
+            let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
+            writes.extend(self.noted(Kind::FenceRaised, &memory.node, fence.number)?);
+            match below.commit(writes).await {
+                Ok(_) => {
+                    let number = fence.number;
+                    tracing::warn!(fence = number, server = identity, waits_for = ?waited, "raised a fence: what was \
+                        issued before is refused until these nodes have said again what they had acknowledged");
+                    return Ok(fence);
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Fault::Contended("a fence could not be raised".into()))
+    }
+
+    /// A fence behind everything that is there, whatever the clock of this node says.
+    fn next(&self, newest: Option<&Fence>, identity: &str, reached: &fences::Reached) -> Fence {
+        let after = newest.map_or(Time(0), |fence| fence.at + Span(1));
+        Fence {
+            number: newest.map_or(1, |fence| fence.number + 1),
+            at: self.clock.now().max(reached.newest).max(after),
+            identity: identity.to_owned(),
+            epoch: reached.epoch,
+        }
+    }
+
+    /// This node has said all that it had acknowledged.
+    pub(super) async fn has_said(&self, ward: &Ward, number: i64, lost: u64) -> Result<(), Fault> {
+        let (node, now) = (ward.journal.memory().node, self.clock.now());
+        let mut writes = vec![fences::replayed(&self.realm.id, number, &node, now)];
+        writes.extend(self.noted(Kind::FenceReplayed, &node, number)?);
+        self.below().commit(writes).await?;
+        tracing::warn!(fence = number, lost, "this node has said again what it had acknowledged");
+        self.lift().await
+    }
+
+    /// Lifts the fence unless somebody is waited for.
+    pub(super) async fn lift(&self) -> Result<(), Fault> {
+        let mut writes = fences::lift(&self.realm.id);
+        let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
+        let number = self.fences().await?.fence.map_or(0, |fence| fence.number);
+        writes.extend(self.noted(Kind::FenceLifted, &node, number)?);
+        match self.below().commit(writes).await {
+            Ok(_) => {
+                tracing::warn!(fence = number, "lifted the fence: nobody is waited for");
+                Ok(())
+            }
+            Err(CommitError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Who was there when the database was last well, and whoever looks.
+fn there(nodes: &[Node], itself: &str) -> Vec<String> {
+    let newest = nodes.iter().map(|node| node.seen).max().unwrap_or(Time(0));
+    let mut there: Vec<String> = nodes
+        .iter()
+        .filter(|node| newest.since(node.seen) <= THERE || node.node == itself)
+        .map(|node| node.node.clone())
+        .collect();
+    if !there.iter().any(|node| node == itself) {
+        there.push(itself.to_owned());
+    }
+    there
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_there_is_told_by_who_was_there_last_and_not_by_our_clock() {
+        let node = |name: &str, seen: i64| Node { node: name.into(), seen: Time(seen), mark: 1 };
+        let nodes = [node("a", 1_000_000), node("b", 1_000_000 - THERE.0), node("c", 999_999 - THERE.0)];
+        assert_eq!(there(&nodes, "a"), ["a", "b"]);
+        assert_eq!(there(&nodes, "c"), ["a", "b", "c"]);
+        assert_eq!(there(&nodes, "new"), ["a", "b", "new"]);
+        assert_eq!(there(&[], "new"), ["new"]);
+    }
+}

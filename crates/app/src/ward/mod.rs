@@ -1,0 +1,88 @@
+//! Over a database server that may lose acknowledged commits at a failover: nothing acknowledged is undone.
+//!
+//! Every batch that ended something is written into a journal on this node after its COMMIT and before its
+//! acknowledgement. When another server answers than before, nobody believes it ([`Gate`]) until the journal was said to
+//! it again; and what was issued before is not believed until every node that was there has done the same (the fence).
+
+mod fence;
+mod journal;
+mod replay;
+mod watch;
+
+pub use fence::Status;
+pub use journal::{Journal, KEPT, Kept, Memory};
+
+use rules::ending::Record;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::engine::{CommitError, Engine, Write};
+use store::gate::Gate;
+use tokio::sync::RwLock;
+
+/// Watches over what this node acknowledged.
+pub struct Ward {
+    gate: Arc<Gate>,
+    journal: Kept,
+    /// Held for reading from before a commit until its record is in the journal: who says it again waits for that.
+    turn: RwLock<()>,
+    /// Whether the server that answers could lose what it acknowledges.
+    lossy: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen at the last look.
+#[derive(Default)]
+struct Seen {
+    status: Option<Status>,
+    trouble: Option<String>,
+}
+
+impl Ward {
+    /// Over this engine, with nothing let in yet.
+    pub fn new(engine: Arc<dyn Engine>, journal: Kept) -> Self {
+        Ward {
+            gate: Arc::new(Gate::new(engine)),
+            journal,
+            turn: RwLock::new(()),
+            lossy: AtomicBool::new(true),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// What everybody else works on.
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
+    /// Whether acknowledgements wait for the journal at present.
+    pub(crate) fn keeps(&self) -> bool {
+        self.lossy.load(SeqCst)
+    }
+
+    /// Commits, then notes what that ended. Goes on to its end even where nobody waits any more: what others can see in
+    /// the database has to be in the journal.
+    #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
+    pub(crate) async fn commit(self: &Arc<Self>, writes: Vec<Write>, record: Record) -> Result<(), CommitError> {
+        let ward = Arc::clone(self);
+        match tokio::spawn(async move { ward.commit_and_note(writes, &record).await }).await {
+            Ok(done) => done,
+            Err(error) => Err(CommitError::Unknown(error.to_string())),
+        }
+    }
+
+    async fn commit_and_note(&self, writes: Vec<Write>, record: &Record) -> Result<(), CommitError> {
+        let unknown = |why: String| CommitError::Unknown(why);
+        let _turn = self.turn.read().await;
+        let entered = self.gate.passes();
+        self.gate.commit(writes).await?;
+        self.journal.append(record).await.map_err(|why| unknown(format!("the journal: {why}")))?;
+        match self.gate.passes() == entered {
+            true => Ok(()),
+            false => Err(unknown("the database failed over before the commit was in the journal".to_owned())),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,125 @@
+//! Saying again what this node had acknowledged.
+
+use super::Ward;
+use crate::{App, Fault};
+use rules::ending::Record;
+use rules::{Span, Time};
+use std::collections::HashSet;
+use store::engine::Write;
+use store::tables::fences::Fence;
+use store::tables::journal::{known, replay};
+
+/// Records that are looked for at a time.
+const AT_ONCE: usize = 1024;
+/// Statements of one batch.
+const BATCH: usize = 200;
+/// A failover loses the end of what was committed. Where a database has everything of so long a time, it has all before.
+const UNBROKEN: Span = Span::minutes(15);
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Batches that the database had lost.
+    pub(super) lost: u64,
+    /// Whether it can be told that nothing older is missing: the database has something of what the journal has.
+    pub(super) whole: bool,
+}
+
+/// How far the look back has come.
+#[derive(Default)]
+struct Back {
+    lost: u64,
+    found: bool,
+    /// The youngest record since which nothing was missing.
+    since: Option<Time>,
+    enough: bool,
+}
+
+impl Back {
+    /// Takes one record that is, or is not, in the database; whether it was lost.
+    fn takes(&mut self, record: &Record, known: &HashSet<String>) -> bool {
+        match &record.witness {
+            None => true,
+            Some(witness) if known.contains(witness) => {
+                self.found = true;
+                let since = *self.since.get_or_insert(record.at);
+                self.enough = since.since(record.at) >= UNBROKEN;
+                false
+            }
+            Some(_) => {
+                self.lost += 1;
+                self.since = None;
+                true
+            }
+        }
+    }
+}
+
+impl App {
+    /// From the newest record back, says again what the database does not have.
+    pub(super) async fn say_again(&self, ward: &Ward, fence: &Fence) -> Result<Said, Fault> {
+        let mut back = Back::default();
+        for part in ward.journal.parts().map_err(unreadable)? {
+            let records = read(ward, part).await?;
+            for chunk in records.rchunks(AT_ONCE) {
+                self.say_chunk(ward, fence, chunk, &mut back).await?;
+                if back.enough {
+                    return Ok(Said { lost: back.lost, whole: true });
+                }
+            }
+        }
+        Ok(Said { lost: back.lost, whole: back.found || back.lost == 0 || !ward.journal.is_cut() })
+    }
+
+    async fn say_chunk(&self, ward: &Ward, fence: &Fence, chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
+        let witnesses = chunk.iter().filter_map(|record| record.witness.clone()).collect();
+        let known = known(&**ward.gate.inner(), &self.realm.id, witnesses).await?;
+        let mut writes: Vec<Write> = Vec::new();
+        for record in chunk.iter().rev() {
+            if back.takes(record, &known) {
+                writes.extend(replay(&self.realm.id, record, fence, self.clock.now()));
+            }
+            if writes.len() >= BATCH {
+                ward.gate.inner().commit(std::mem::take(&mut writes)).await?;
+            }
+        }
+        if !writes.is_empty() {
+            ward.gate.inner().commit(writes).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn read(ward: &Ward, part: u64) -> Result<Vec<Record>, Fault> {
+    let journal = ward.journal.clone();
+    let read = tokio::task::spawn_blocking(move || journal.read(part)).await;
+    read.unwrap_or_else(|error| Err(error.to_string())).map_err(unreadable)
+}
+
+fn unreadable(why: String) -> Fault {
+    Fault::Broken(format!("the journal cannot be read: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at: i64, witness: Option<&str>) -> Record {
+        Record { at: Time(at), witness: witness.map(str::to_owned), endings: vec![] }
+    }
+
+    #[test]
+    fn the_look_back_ends_where_nothing_is_missing_for_long_enough() {
+        let known: HashSet<String> = ["a", "b", "c"].map(str::to_owned).into();
+        let mut back = Back::default();
+        assert!(back.takes(&record(9_000_000, Some("lost")), &known));
+        assert!(!back.takes(&record(8_000_000, Some("a")), &known));
+        // A gap begins the stretch anew.
+        assert!(back.takes(&record(7_999_000, Some("lost too")), &known));
+        assert!(!back.takes(&record(7_998_000, Some("b")), &known));
+        assert!(back.takes(&record(7_997_000, None), &known), "what has no witness is said again");
+        assert!(!back.enough);
+        assert!(!back.takes(&record(7_998_000 - UNBROKEN.0, Some("c")), &known));
+        assert!(back.enough && back.found && back.lost == 2);
+    }
+}

@@ -1,0 +1,227 @@
+//! Looking which server answers, and letting it in.
+
+use super::Ward;
+use crate::{App, Fault};
+use rules::{Span, Time, keys};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+use store::engine::{Answering, CommitError, Durability};
+use store::tables::ask;
+use store::tables::fences::{self, Newest, Waiting};
+use store::tables::nodes::{self, Node};
+
+/// Between two looks, while all is well.
+const BEAT: Duration = Duration::from_secs(5);
+/// Between two looks at a server that is not let in.
+const SOON: Duration = Duration::from_millis(300);
+/// The most that a clock may be behind those of other nodes before it is not waited for.
+const BEHIND: Span = Span::minutes(1);
+
+impl App {
+    /// Whether what this node acknowledged is watched over, and why nothing can be acknowledged at present.
+    pub fn guarded(&self) -> Option<Result<(), String>> {
+        let ward = self.ward.as_ref()?;
+        Some(match (ward.journal.works(), &ward.seen().trouble) {
+            (Err(why), _) => Err(format!("the journal of this node does not work: {why}")),
+            (Ok(()), Some(why)) if ward.gate.passes().is_none() => Err(why.clone()),
+            (Ok(()), _) => Ok(()),
+        })
+    }
+
+    /// Where the fences stood at the last look.
+    pub fn last_seen(&self) -> Option<super::Status> {
+        self.ward.as_ref()?.seen().status.clone()
+    }
+
+    /// Lets in the server that answers, after all that has to be done for that. To be called before anything else.
+    pub async fn meet(&self) -> Result<(), Fault> {
+        match &self.ward {
+            None => Ok(()),
+            Some(ward) => self.look_at_server(ward).await,
+        }
+    }
+
+    /// Runs until it is dropped.
+    pub async fn watch(&self) {
+        let Some(ward) = &self.ward else { return std::future::pending().await };
+        loop {
+            let pause = match self.look_at_server(ward).await {
+                Ok(()) => BEAT,
+                Err(fault) => {
+                    let news = ward.seen().trouble.replace(fault.to_string()) != Some(fault.to_string());
+                    if news {
+                        tracing::warn!(%fault, "it is not known yet whether the database has all that was acknowledged");
+                    }
+                    tokio::time::sleep(SOON).await;
+                    SOON
+                }
+            };
+            // Whoever finds the gate closed need not wait for the next look.
+            drop(tokio::time::timeout(pause, ward.gate.knocked()).await);
+        }
+    }
+
+    async fn look_at_server(&self, ward: &Ward) -> Result<(), Fault> {
+        // Asks which server it is, too.
+        let health = ward.gate.inner().health().await?;
+        let Some(answering) = ward.gate.inner().answering() else {
+            return Err(Fault::Broken("an engine that does not say which server answers is watched over".into()));
+        };
+        let lossy = health.durability != Durability::ZeroLoss;
+        self.mind_losses(ward, &answering, lossy)?;
+        let entered = ward.gate.passes() == Some(answering.generation);
+        let moved = self.moved(ward, &answering).await?;
+        match &moved {
+            Some(why) => {
+                ward.gate.close();
+                // Whatever was committed before is in the journal then, or was never acknowledged.
+                let _turn = ward.turn.write().await;
+                self.fence_in(ward, &answering.identity, why).await?;
+            }
+            None => self.catch_up(ward).await?,
+        }
+        self.beat(ward, &answering, lossy).await?;
+        if !entered || ward.gate.passes().is_none() {
+            self.let_in(ward, &answering)?;
+        }
+        // A standby that is in sync has all that was acknowledged before, too.
+        ward.lossy.store(lossy, SeqCst);
+        let status = self.fences().await?;
+        {
+            let mut seen = ward.seen();
+            (seen.status, seen.trouble) = (Some(status), None);
+        }
+        // A key that was thrown out again may have had an heir that was lost.
+        if moved.is_some() {
+            self.bring_in(|rows, alg, now| keys::signer(rows, alg, now).is_none()).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the journal from the moment at which it is known that something could be lost.
+    fn mind_losses(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
+        let memory = ward.journal.memory();
+        if !lossy || memory.identity.as_ref() != Some(&answering.identity) {
+            return Ok(());
+        }
+        if !memory.lossy {
+            tracing::warn!("a failover of the database may lose acknowledged writes from now on: the journal is kept");
+            self.note_down(ward, |memory| memory.lossy = true)?;
+        }
+        ward.lossy.store(true, SeqCst);
+        Ok(())
+    }
+
+    /// Why the database may have lost something that this node acknowledged; `None` where it cannot.
+    async fn moved(&self, ward: &Ward, answering: &Answering) -> Result<Option<String>, Fault> {
+        let memory = ward.journal.memory();
+        let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
+        let mark = nodes.iter().find(|node| node.node == memory.node).map_or(0, |node| node.mark);
+        if mark < memory.mark {
+            return Ok(Some(format!("it has mark {mark} of this node, and acknowledged {}", memory.mark)));
+        }
+        Ok(match memory.identity {
+            Some(was) if was != answering.identity && memory.lossy => Some(format!("it was {was} before")),
+            Some(was) if was != answering.identity => {
+                let now = &answering.identity;
+                tracing::info!(was, now, "another database server answers; nothing acknowledged was lost");
+                None
+            }
+            _ => None,
+        })
+    }
+
+    async fn fence_in(&self, ward: &Ward, identity: &str, why: &str) -> Result<(), Fault> {
+        tracing::warn!(server = identity, why, "the database may have lost acknowledged writes");
+        let fence = self.fence_off(ward, identity).await?;
+        let said = self.say_again(ward, &fence).await?;
+        if said.whole {
+            self.has_said(ward, fence.number, said.lost).await?;
+        } else {
+            tracing::error!(
+                fence = fence.number,
+                "the database is older than the journal of this node reaches back: restored from a backup? What was \
+                 issued before the fence stays refused; portiere fence accept-loss gives the rest up"
+            );
+        }
+        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at)))?;
+        self.wait_until_past(fence.at).await;
+        Ok(())
+    }
+
+    /// Says again what this node had acknowledged where others wait for that.
+    async fn catch_up(&self, ward: &Ward) -> Result<(), Fault> {
+        let memory = ward.journal.memory();
+        let (newest, waiting, up) =
+            ask(&**ward.gate.inner(), &self.realm.id, (Newest, Waiting, fences::Fenced)).await?;
+        if waiting.is_empty() && up.is_some() {
+            // A node ended between its word and the lifting.
+            return self.lift().await;
+        }
+        let mine = waiting.iter().any(|concerned| concerned.node == memory.node);
+        // One that it knows and still is waited for in, it cannot answer.
+        let Some(fence) = newest.filter(|fence| mine && memory.fence != Some((fence.number, fence.at))) else {
+            return Ok(());
+        };
+        let said = self.say_again(ward, &fence).await?;
+        if said.whole {
+            self.has_said(ward, fence.number, said.lost).await?;
+        } else {
+            tracing::error!(
+                fence = fence.number,
+                "a fence waits for this node, whose journal does not reach back far enough: portiere fence accept-loss"
+            );
+        }
+        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at)))?;
+        self.wait_until_past(fence.at).await;
+        Ok(())
+    }
+
+    /// What is issued here has to be younger than the fence by this node's clock, or it would be refused, too.
+    async fn wait_until_past(&self, at: Time) {
+        let behind = at.since(self.clock.now());
+        if behind > Span::ZERO {
+            let wait = behind.min(BEHIND);
+            tracing::warn!(behind_ms = behind.0, "the clock of this node is behind those of others: waiting");
+            tokio::time::sleep(Duration::from_millis(wait.0.unsigned_abs() + 1)).await;
+        }
+    }
+
+    /// Says that this node is there, and remembers what the database knows of it.
+    async fn beat(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
+        let memory = ward.journal.memory();
+        let below = &**ward.gate.inner();
+        let nodes = ask(below, &self.realm.id, nodes::All).await?;
+        let was = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
+        let mark = was.unwrap_or(0).max(memory.mark) + 1;
+        let next = Node { node: memory.node, seen: self.clock.now(), mark };
+        match below.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
+            Ok(_) => {}
+            Err(CommitError::Conflict { .. }) => {
+                let why = format!("another process calls itself node {}: is its data folder a copy?", next.node);
+                return Err(Fault::Unavailable(why));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let identity = Some(answering.identity.clone());
+        self.note_down(ward, |memory| (memory.identity, memory.mark, memory.lossy) = (identity, mark, lossy))?;
+        ward.journal.forget(self.clock.now() - super::KEPT).map_err(Fault::Unavailable)
+    }
+
+    fn note_down(&self, ward: &Ward, change: impl FnOnce(&mut super::Memory)) -> Result<(), Fault> {
+        let mut memory = ward.journal.memory();
+        change(&mut memory);
+        let failed = |why| Fault::Unavailable(format!("the journal's folder: {why}"));
+        ward.journal.remember(&memory).map_err(failed)
+    }
+
+    /// Opens the gate for the server that was looked at, if it still answers.
+    fn let_in(&self, ward: &Ward, answering: &Answering) -> Result<(), Fault> {
+        if ward.gate.inner().generation() != answering.generation {
+            return Err(Fault::Unavailable("yet another database server answers".into()));
+        }
+        ward.gate.open(answering.generation);
+        tracing::info!(server = answering.identity, "the database is let in");
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! What an acknowledged change forbids or ends, in a form that can be kept beside the database and said again to one that
+//! has forgotten it.
+//!
+//! Only what takes something away is an ending: that a database lost what was given costs somebody another sign-in; that
+//! it lost what was taken away lets in whom nobody wants in.
+
+use crate::decision::Change;
+use crate::id::{ClientId, FamilyId, GroupId, Kid, SessionId, UserId};
+use crate::oauth::client::Client;
+use crate::secret::Handle;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// What one change ended.
+#[allow(missing_docs, reason = "the sentence above each variant names its fields")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// A session.
+    Session { session: SessionId, at: Time },
+    /// The sessions that somebody had then, but for one.
+    SessionsOf { user: UserId, except: Option<SessionId>, at: Time },
+    /// The secret that a session had before it was raised. `auth_time` grows with each raise of a session.
+    Secret { session: SessionId, handle: Handle, auth_time: Time, amr: Vec<String>, last_seen: Time },
+
+    /// A refresh token, by its successor: the family's `turn`th.
+    Refresh {
+        family: FamilyId,
+        turn: i64,
+        current: Handle,
+        was: Handle,
+        until: Time,
+        bridge: [u8; 32],
+        idle_until: Time,
+    },
+    /// A family of tokens.
+    Family { family: FamilyId, at: Time },
+    /// The families that somebody had then: all, or of one client; those of one session may be spared.
+    FamiliesOf { user: UserId, client: Option<ClientId>, except: Option<SessionId>, at: Time },
+    /// An opaque access token.
+    Opaque { token: Handle },
+    /// A signed access token, until it would have expired.
+    Token { jti: String, expires: Time },
+    /// A client assertion: used.
+    Assertion { client: ClientId, jti: Handle, expires: Time },
+
+    /// A code: used.
+    Code { family: FamilyId, at: Time },
+    /// Codes that somebody was issued since then.
+    CodesOf { user: UserId, since: Time, at: Time },
+    /// A device's request: answered, or its approval used.
+    Device { device: Handle },
+    /// Device approvals of somebody, all or for one client.
+    ApprovalsOf { user: UserId, client: Option<ClientId> },
+    /// A consent, as it was then.
+    Consent { user: UserId, client: ClientId, at: Time },
+
+    /// A password. `at` grows with each change of an account.
+    Password { user: UserId, seen: Option<String>, password: String, at: Time },
+    /// Somebody's permission to sign in.
+    Enabled { user: UserId, at: Time },
+    /// An account.
+    User { user: UserId },
+    /// Somebody's place in a group.
+    Member { group: GroupId, user: UserId },
+    /// A group.
+    Group { group: GroupId },
+
+    /// What an application was before the epoch: its secret, that it was enabled.
+    Client { client: Box<Client>, secret: Option<Handle>, disabled_at: Option<Time>, epoch: i64 },
+    /// An application, with the epoch.
+    ClientItself { client: ClientId, epoch: i64 },
+    /// A signing key.
+    Key { kid: Kid, at: Time },
+    /// A set-up link: used.
+    SetUp { link: Handle },
+}
+
+impl Ending {
+    /// What a change ends, if it ends anything. `epoch` is the configuration epoch that its batch makes.
+    #[allow(clippy::too_many_lines, reason = "one arm for each change, so that a new one has to say")]
+    pub fn of(change: Change, epoch: i64) -> Option<Self> {
+        Some(match change {
+            Change::EndSession { session, at } => Ending::Session { session, at },
+            Change::EndSessionsOf { user, except, at } => Ending::SessionsOf { user, except, at },
+            Change::RaiseSession { session, was: _ } => Ending::Secret {
+                session: session.id,
+                handle: session.handle,
+                auth_time: session.auth_time,
+                amr: session.amr,
+                last_seen: session.last_seen,
+            },
+            Change::RotateFamily { family, rotation } => Ending::Refresh {
+                family,
+                turn: rotation.turn,
+                current: rotation.current,
+                was: rotation.previous.handle,
+                until: rotation.previous.until,
+                bridge: rotation.previous.bridge,
+                idle_until: rotation.idle_until,
+            },
+            Change::RevokeFamily { family, at } => Ending::Family { family, at },
+            Change::RevokeFamiliesOf { user, client, except, at } => Ending::FamiliesOf { user, client, except, at },
+            Change::DropOpaque(token) => Ending::Opaque { token },
+            Change::RevokeToken { jti, expires } => Ending::Token { jti, expires },
+            Change::UseAssertion { client, jti, expires } => Ending::Assertion { client, jti, expires },
+            Change::BurnCode { family, at } => Ending::Code { family, at },
+            Change::BurnCodesOf { user, since, at } => Ending::CodesOf { user, since, at },
+            Change::AnswerDevice { device, .. } | Change::RedeemDevice { device, .. } => Ending::Device { device },
+            Change::DropApprovalsOf { user, client } => Ending::ApprovalsOf { user, client },
+            Change::RevokeConsent { user, client, at } => Ending::Consent { user, client, at },
+            Change::SetPassword { user, seen, password, at } => Ending::Password { user, seen, password, at },
+            Change::SetDisabled { user, disabled_at: Some(at), .. } => Ending::Enabled { user, at },
+            Change::RemoveUser(user) => Ending::User { user },
+            Change::SetMember { group, user, member: false } => Ending::Member { group, user },
+            Change::RemoveGroup(group) => Ending::Group { group },
+            Change::SaveClient(client) => {
+                let (secret, disabled_at) = (client.secret, client.disabled_at);
+                Ending::Client { client, secret, disabled_at, epoch }
+            }
+            Change::RemoveClient(client) => Ending::ClientItself { client, epoch },
+            Change::RevokeKey { kid, at } => Ending::Key { kid, at },
+            Change::UseSetup { link, .. } => Ending::SetUp { link },
+
+            // These give, count or note: lost, they are as if they had not been asked for.
+            Change::Stands(_)
+            | Change::AddUser(_)
+            | Change::ClaimOwner(_)
+            | Change::SetProfile { .. }
+            | Change::SetEmail { .. }
+            | Change::SetDisabled { disabled_at: None, .. }
+            | Change::AddGroup { .. }
+            | Change::SetMember { member: true, .. }
+            | Change::StartSession(_)
+            | Change::TouchSession { .. }
+            | Change::IssueCode(_)
+            | Change::StartFamily(_)
+            | Change::IssueOpaque(_)
+            | Change::GrantConsent { .. }
+            | Change::AskDevice(_)
+            | Change::PollDevice { .. }
+            | Change::CountAttempt(_)
+            | Change::ForgetAttempts { .. }
+            | Change::GiveBack(_)
+            | Change::CountFailure { .. }
+            | Change::CountStranger { .. }
+            | Change::AddClient(_)
+            | Change::AddKey(_)
+            | Change::RetireKey { .. }
+            | Change::ActivateKey { .. }
+            | Change::BumpEpoch
+            | Change::OfferSetup { .. }
+            | Change::Record(_) => return None,
+        })
+    }
+
+    /// Whether caches of clients and keys have to end where it is said again.
+    pub fn is_configuration(&self) -> bool {
+        matches!(self, Ending::Client { .. } | Ending::ClientItself { .. } | Ending::Key { .. })
+    }
+}
+
+/// All that one batch ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// When.
+    pub at: Time,
+    /// The line of the audit log that the batch wrote, if it wrote one: a database that has the line has the batch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness: Option<String>,
+    /// What it ended.
+    pub endings: Vec<Ending>,
+}
+
+impl Record {
+    /// What a batch ended; `None` where it ended nothing.
+    pub fn of(changes: Vec<Change>, at: Time, witness: Option<String>) -> Option<Self> {
+        let seen = changes.iter().find_map(|change| match change {
+            Change::Stands(standing) => standing.epoch,
+            _ => None,
+        });
+        let epoch = seen.map_or(0, |seen| seen + 1);
+        let endings: Vec<Ending> = changes.into_iter().filter_map(|change| Ending::of(change, epoch)).collect();
+        (!endings.is_empty()).then_some(Record { at, witness, endings })
+    }
+
+    /// Whether it changed a password and with it ended all that the old one had opened.
+    pub fn replaced_a_password(&self) -> bool {
+        let all = |ending: &Ending| matches!(ending, Ending::SessionsOf { .. });
+        let password = |ending: &Ending| matches!(ending, Ending::Password { .. });
+        self.endings.iter().any(all) && self.endings.iter().any(password)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::Standing;
+    use crate::events::{Event, Kind};
+    use crate::oauth::client::tests::confidential;
+    use crate::oauth::family::{Previous, Rotation};
+
+    const AT: Time = Time(1_000);
+
+    fn endings() -> Vec<Change> {
+        let (user, client, family) = (UserId::from("ada"), ClientId::from("shop"), FamilyId::from("f"));
+        let (handle, group) = (Handle([7; 32]), GroupId::from("g"));
+        let previous = Previous { handle, until: AT, bridge: [255; 32] };
+        let rotation = Rotation { was: handle, current: Handle([8; 32]), previous, idle_until: AT, turn: 3 };
+        vec![
+            Change::EndSession { session: "s".into(), at: AT },
+            Change::EndSessionsOf { user: user.clone(), except: Some("s".into()), at: AT },
+            Change::RotateFamily { family: family.clone(), rotation },
+            Change::RevokeFamily { family: family.clone(), at: AT },
+            Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at: AT },
+            Change::DropOpaque(handle),
+            Change::RevokeToken { jti: "j".into(), expires: AT },
+            Change::UseAssertion { client: client.clone(), jti: handle, expires: AT },
+            Change::BurnCode { family, at: AT },
+            Change::BurnCodesOf { user: user.clone(), since: AT, at: AT },
+            Change::AnswerDevice { device: handle, approval: None, at: AT },
+            Change::RedeemDevice { device: handle, at: AT },
+            Change::DropApprovalsOf { user: user.clone(), client: None },
+            Change::RevokeConsent { user: user.clone(), client: client.clone(), at: AT },
+            Change::SetPassword { user: user.clone(), seen: None, password: "$argon2".into(), at: AT },
+            Change::SetDisabled { user: user.clone(), disabled_at: Some(AT), at: AT },
+            Change::RemoveUser(user.clone()),
+            Change::SetMember { group: group.clone(), user, member: false },
+            Change::RemoveGroup(group),
+            Change::SaveClient(Box::new(confidential("shop", "https://shop.test/cb"))),
+            Change::RemoveClient(client),
+            Change::RevokeKey { kid: "k".into(), at: AT },
+            Change::UseSetup { link: handle, now: AT },
+        ]
+    }
+
+    #[test]
+    fn every_ending_is_read_as_it_was_written() {
+        let (changes, count) = (endings(), endings().len());
+        let record = Record::of(changes, AT, Some("e".into())).expect("endings");
+        assert_eq!(record.endings.len(), count);
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains('\n'), "an entry is one line");
+        let read: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn a_clients_secret_is_kept_with_it() {
+        // A client's own JSON leaves it out: it has a column of its own.
+        let changes = vec![Change::SaveClient(Box::new(confidential("shop", "https://shop.test/cb")))];
+        let text = serde_json::to_string(&Record::of(changes, AT, None)).unwrap();
+        let read: Record = serde_json::from_str(&text).unwrap();
+        assert!(
+            matches!(&read.endings[0], Ending::Client { secret: Some(secret), .. } if *secret == Handle::of("secret"))
+        );
+    }
+
+    #[test]
+    fn what_gives_is_not_an_ending() {
+        let event = Change::Record(Event::new(Kind::SignedIn, AT));
+        let enabled = Change::SetDisabled { user: "ada".into(), disabled_at: None, at: AT };
+        let joined = Change::SetMember { group: "g".into(), user: "ada".into(), member: true };
+        assert!(Record::of(vec![event, enabled, joined, Change::BumpEpoch], AT, None).is_none());
+    }
+
+    #[test]
+    fn configuration_says_at_which_epoch_it_was_made() {
+        let stands = Change::Stands(Standing { epoch: Some(41), ..Standing::default() });
+        let record = Record::of(vec![stands, Change::RemoveClient("shop".into())], AT, None).expect("an ending");
+        assert!(matches!(record.endings[0], Ending::ClientItself { epoch: 42, .. }));
+        assert!(record.endings[0].is_configuration());
+    }
+}

@@ -1,0 +1,115 @@
+//! Fences: what is refused after a failover of the database, and for whom that waits.
+
+use super::input::Input;
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::{Table, facts};
+use crate::utc::{iso, when};
+use app::App;
+use app::ward::Status;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be done about fences.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// Show whether a fence is up, and which nodes it waits for
+    ///
+    /// A database server that fails over may have lost the last acknowledged writes. Then each node says again what it had
+    /// acknowledged to end: sign-outs, revocations, used codes and tokens, changed passwords. Until all nodes that were there
+    /// have done so, the fence is up: sessions and tokens from before it are refused, and whoever signs in anew is let in.
+    Status,
+    /// No longer wait for a node that will not return
+    ///
+    /// What that node had acknowledged in the last moments before the failover, and the database lost, stays lost: a token
+    /// that was revoked there may be good again, a session that was ended there may go on, an old password may be the
+    /// password again. Everything that was issued before the fence is used again from then on. Start the node instead if you
+    /// can: it needs its data folder, and no request. The decision is written into the audit log.
+    #[command(after_long_help = "\
+Examples:
+  portiere fence status
+  portiere fence accept-loss login2-8f3k2a --yes")]
+    AcceptLoss(AcceptLoss),
+}
+
+/// Whose loss.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct AcceptLoss {
+    /// The node, as `portiere fence status` calls it
+    pub node: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl Command {
+    /// Asks whoever typed it whether it is meant.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        let Command::AcceptLoss(AcceptLoss { node, yes: false }) = self else { return Ok(()) };
+        let question = format!(
+            "What node {node} acknowledged and the database lost stays lost: what was revoked or ended there may live again.\n\
+             Type the node's name to go on: "
+        );
+        match input.line(&question)? {
+            Some(typed) if typed == *node => Ok(()),
+            Some(_) => Err(Failure::Failed("nothing was done".into())),
+            None => Err(Failure::Use("nobody can be asked here: --yes says that the loss is accepted".into())),
+        }
+    }
+
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::Status => Ok(told(&app.fences().await?, String::new())),
+            Command::AcceptLoss(AcceptLoss { node, .. }) => {
+                let status = app.accept_loss(&node).await??;
+                let rest = if status.up { "others are waited for" } else { "the fence is lifted" };
+                Ok(told(&status, format!("node {node} is no longer waited for; {rest}\n")))
+            }
+        }
+    }
+}
+
+fn told(status: &Status, before: String) -> Outcome {
+    let Some(fence) = &status.fence else {
+        let text = "no fence was ever raised: no failover of the database was seen that could have lost something";
+        return Outcome::new(text, shown(status));
+    };
+    let state = match status.up {
+        true => "up: what was issued before it is refused; whoever signs in anew is let in",
+        false => "lifted",
+    };
+    let mut nodes = Table::new(["NODE", "STATE", "SINCE"], true);
+    for node in status.nodes.iter().filter(|node| node.number == fence.number) {
+        nodes.row([node.node.clone(), node.state.name().into(), when(node.at)]);
+    }
+    let about = facts(&[
+        ("fence", fence.number.to_string()),
+        ("state", state.into()),
+        ("raised", when(fence.at)),
+        ("server", fence.identity.clone()),
+        ("this node", status.node.clone()),
+    ]);
+    Outcome::new(format!("{before}{about}\n{}", nodes.render()), shown(status))
+}
+
+/// For programs; the readiness page shows the same.
+pub fn shown(status: &Status) -> Value {
+    let waiting: Vec<&str> = status.waiting().collect();
+    json!({
+        "node": status.node,
+        "up": status.up,
+        "fence": status.fence.as_ref().map(|fence| json!({
+            "number": fence.number,
+            "raised_at": iso(fence.at),
+            "server": fence.identity,
+        })),
+        "waiting_for": waiting,
+        "nodes": status.nodes.iter().map(|node| json!({
+            "fence": node.number,
+            "node": node.node,
+            "state": node.state.name(),
+            "since": iso(node.at),
+        })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,147 @@
+use super::*;
+use rules::ending::Ending;
+use std::os::unix::fs::PermissionsExt;
+
+fn record(at: i64) -> Record {
+    let endings = vec![Ending::Token { jti: format!("token {at}"), expires: Time(at) }];
+    Record { at: Time(at), witness: Some(format!("line {at}")), endings }
+}
+
+fn times(journal: &Folder) -> Vec<i64> {
+    let parts = journal.parts().unwrap();
+    parts.iter().rev().flat_map(|part| journal.read(*part).unwrap()).map(|record| record.at.0).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn what_was_added_is_read_again_over_every_start() {
+    let data = tempfile::tempdir().unwrap();
+    for start in 0..3 {
+        let journal = Folder::open(data.path(), "a").unwrap();
+        for at in 0..4 {
+            journal.append(&record(start * 10 + at)).await.unwrap();
+        }
+    }
+    let journal = Folder::open(data.path(), "b").unwrap();
+    assert_eq!(times(&journal), [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23]);
+    assert!(!journal.is_cut());
+    assert_eq!(journal.memory().node, "a", "a node keeps its name");
+}
+
+#[tokio::test]
+async fn it_is_its_owners_alone() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = Folder::open(data.path(), "a").unwrap();
+    journal.append(&record(1)).await.unwrap();
+    let folder = data.path().join(FOLDER);
+    assert_eq!(mode(&folder), 0o700);
+    for file in [MEMORY, "00000001.log"] {
+        assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn a_torn_line_is_not_read_and_hides_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = Folder::open(data.path(), "a").unwrap();
+    for at in 0..3 {
+        journal.append(&record(at)).await.unwrap();
+    }
+    let file = data.path().join(FOLDER).join("00000001.log");
+    let whole = fs::read(&file).unwrap();
+    let second = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for end in second..whole.len() {
+        fs::write(&file, &whole[..end]).unwrap();
+        let kept = times(&journal);
+        assert!(kept == [0] || kept == [0, 1] || (kept == [0, 1, 2] && end == whole.len() - 1), "{end}: {kept:?}");
+    }
+    let mut garbled = whole.clone();
+    for at in 0..second - 1 {
+        garbled[at] ^= 1;
+        fs::write(&file, &garbled).unwrap();
+        assert_eq!(times(&journal), [1, 2], "byte {at}");
+        garbled[at] ^= 1;
+    }
+}
+
+#[test]
+fn what_was_acknowledged_and_is_not_understood_is_an_error() {
+    let text = line::write(&record(1)).unwrap();
+    assert_eq!(line::read(text.as_bytes()).unwrap().len(), 1);
+    let json = r#"{"at":1,"endings":[{"of_a_newer_program":{}}]}"#;
+    let digits: String = rules::Handle::of(json).0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(line::read(format!("{digits} {json}\n").as_bytes()).unwrap_err().contains("newer"));
+}
+
+#[tokio::test]
+async fn files_are_followed_by_others_and_go_when_they_are_old() {
+    let data = tempfile::tempdir().unwrap();
+    let mut journal = Folder::open(data.path(), "a").unwrap();
+    journal.writer = Writer::start(journal.folder.clone(), 1, 200).unwrap();
+    for at in 0..10 {
+        journal.append(&record(at)).await.unwrap();
+    }
+    let before = journal.parts().unwrap();
+    assert!(before.len() > 2, "{before:?}");
+    assert_eq!(times(&journal), (0..10).collect::<Vec<_>>());
+    journal.forget(Time(0)).unwrap();
+    assert_eq!(journal.parts().unwrap(), before);
+    journal.forget(Time(i64::MAX)).unwrap();
+    assert_eq!(journal.parts().unwrap(), before[..1], "the one that is written to stays");
+    assert!(journal.is_cut());
+    // And is followed by another one, so that it can go some day.
+    journal.append(&record(10)).await.unwrap();
+    assert_eq!(journal.parts().unwrap()[0], before[0] + 1);
+    assert!(Folder::open(data.path(), "a").unwrap().is_cut());
+}
+
+#[tokio::test]
+async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = Folder::open(data.path(), "a").unwrap();
+    let (folder, aside) = (data.path().join(FOLDER), data.path().join("aside"));
+    fs::rename(&folder, &aside).unwrap();
+    assert!(journal.append(&record(1)).await.is_err());
+    assert!(journal.works().is_err());
+    fs::rename(&aside, &folder).unwrap();
+    // Without anybody asking for it: a node that is not ready is asked nothing.
+    let began = std::time::Instant::now();
+    while journal.works().is_err() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    journal.append(&record(2)).await.unwrap();
+    assert_eq!(times(&journal), [2]);
+}
+
+#[tokio::test]
+async fn many_at_a_time_are_all_kept() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = std::sync::Arc::new(Folder::open(data.path(), "a").unwrap());
+    let mut tasks = tokio::task::JoinSet::new();
+    for at in 0..500 {
+        let journal = journal.clone();
+        tasks.spawn(async move { journal.append(&record(at)).await });
+    }
+    assert!(tasks.join_all().await.iter().all(Result::is_ok));
+    let mut kept = times(&journal);
+    kept.sort_unstable();
+    assert_eq!(kept, (0..500).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_node_remembers_is_there_at_the_next_start() {
+    let data = tempfile::tempdir().unwrap();
+    let memory = Memory {
+        identity: Some("PostgreSQL 7 timeline 2".into()),
+        fence: Some((3, Time(5))),
+        mark: 9,
+        lossy: true,
+        ..Folder::open(data.path(), "a").unwrap().memory()
+    };
+    Folder::open(data.path(), "a").unwrap().remember(&memory).unwrap();
+    assert_eq!(Folder::open(data.path(), "a").unwrap().memory(), memory);
+}

@@ -1,0 +1,148 @@
+//! The one thread that writes.
+
+use super::{part_file, written};
+use rules::Time;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A file that is larger than this is followed by another one.
+pub(super) const LARGEST: u64 = 16 << 20;
+/// The most lines that one sync confirms.
+const TOGETHER: usize = 1024;
+/// How often it is tried again to write after that failed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A line, and who waits for it.
+struct Job {
+    line: String,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+/// What the thread and everybody else know.
+#[derive(Default)]
+struct Shared {
+    trouble: Mutex<Option<String>>,
+    /// A file that was begun before is followed by another one.
+    rotate: AtomicI64,
+}
+
+/// Takes lines, and has them on the disk when it answers.
+pub(super) struct Writer {
+    jobs: Sender<Job>,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    /// Writes from file number `part` on, which must not be there.
+    pub(super) fn start(folder: PathBuf, part: u64, largest: u64) -> io::Result<Self> {
+        let (jobs, queue) = channel();
+        let shared = Arc::new(Shared::default());
+        let hand = Hand { folder, part, largest, open: None, shared: Arc::clone(&shared) };
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || hand.run(&queue))?;
+        Ok(Writer { jobs, shared })
+    }
+
+    pub(super) async fn append(&self, line: String) -> Result<(), String> {
+        let (done, answer) = oneshot::channel();
+        let ended = || "the journal's thread has ended".to_owned();
+        self.jobs.send(Job { line, done }).map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    pub(super) fn works(&self) -> Result<(), String> {
+        match &*self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(why) => Err(why.clone()),
+        }
+    }
+
+    /// Lets a file be followed by another one that was begun before then, so that it can be removed some day.
+    pub(super) fn rotate_before(&self, time: Time) {
+        self.shared.rotate.store(time.0, SeqCst);
+    }
+}
+
+struct Hand {
+    folder: PathBuf,
+    part: u64,
+    largest: u64,
+    open: Option<Part>,
+    shared: Arc<Shared>,
+}
+
+/// The file that is written to.
+struct Part {
+    file: File,
+    length: u64,
+    begun: Time,
+}
+
+impl Hand {
+    fn run(mut self, queue: &Receiver<Job>) {
+        loop {
+            let failing = self.is_failing();
+            let first = match queue.recv_timeout(if failing { AGAIN } else { Duration::MAX }) {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let jobs: Vec<Job> = first.into_iter().chain(queue.try_iter().take(TOGETHER - 1)).collect();
+            let outcome = self.write(&jobs).map_err(|error| error.to_string());
+            self.note(&outcome);
+            for job in jobs {
+                // Whoever went away need not know.
+                drop(job.done.send(outcome.clone()));
+            }
+        }
+    }
+
+    /// Writes lines behind all that is there, and syncs. After a failure nobody knows what the file holds at its end: the
+    /// next lines go into another one.
+    fn write(&mut self, jobs: &[Job]) -> io::Result<()> {
+        let text: String = jobs.iter().map(|job| job.line.as_str()).collect();
+        let mut part = match self.open.take() {
+            Some(part) if part.length < self.largest && part.begun.0 >= self.shared.rotate.load(SeqCst) => part,
+            _ => self.begin()?,
+        };
+        part.file.write_all(text.as_bytes())?;
+        part.file.sync_data()?;
+        part.length += text.len() as u64;
+        self.open = Some(part);
+        Ok(())
+    }
+
+    fn begin(&mut self) -> io::Result<Part> {
+        let path = part_file(&self.folder, self.part);
+        let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
+        self.part += 1;
+        sync(&self.folder)?;
+        Ok(Part { file, length: 0, begun: written(&path)? })
+    }
+
+    fn is_failing(&self) -> bool {
+        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn note(&self, outcome: &Result<(), String>) {
+        let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match (outcome, trouble.is_some()) {
+            (Err(why), false) => {
+                tracing::error!(why, "the journal cannot be written: nothing that ends can be acknowledged")
+            }
+            (Ok(()), true) => tracing::info!("the journal can be written again"),
+            _ => {}
+        }
+        *trouble = outcome.clone().err();
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,164 @@
+//! D2, over a real PostgreSQL and two nodes: a database that is put back to an earlier state, as by a failover that lost the
+//! end of what was committed, undoes nothing that was acknowledged.
+
+use crate::support::*;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Everything in a database, to be put back later.
+struct Copy<'a> {
+    url: &'a str,
+    file: tempfile::NamedTempFile,
+}
+
+impl<'a> Copy<'a> {
+    fn of(url: &'a str) -> Copy<'a> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let dump = Command::new("pg_dump").args(["--data-only", "--file"]).arg(file.path()).arg(url).status().unwrap();
+        assert!(dump.success());
+        Copy { url, file }
+    }
+
+    /// In one step, as a server that lost its last moments would have it.
+    fn put_back(&self) {
+        let empty = "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP \
+                     EXECUTE 'TRUNCATE TABLE ' || quote_ident(t); END LOOP; END $$";
+        let mut psql = Command::new("psql");
+        psql.args(["--quiet", "--single-transaction", "--set", "ON_ERROR_STOP=1", "--command", empty, "--file"]);
+        let done = psql.arg(self.file.path()).arg(self.url).stdout(Stdio::null()).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+/// What a node remembers of the database.
+fn memory(data: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(data.join("journal/node.json")).unwrap()).unwrap()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(90), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Two nodes over PostgreSQL; `None` where the facts are kept elsewhere.
+fn two_nodes() -> Option<(&'static Server, String)> {
+    let server = Server::pair()?;
+    let url = server.setting("PORTIERE_STORE_URL").filter(|url| url.starts_with("postgres"))?;
+    Some((server, url))
+}
+
+/// Until every node has said after now that it is there, and the database has acknowledged it.
+fn wait_for_marks(server: &Server) {
+    let marks = || server.folders().map(|data| memory(&data)["mark"].as_i64().unwrap());
+    let before = marks();
+    wait_until("the nodes say that they are there", || marks().iter().zip(before).all(|(now, then)| *now > then + 1));
+}
+
+fn fence(server: &Server) -> Value {
+    Call::get("/readyz").try_send_here(server.port).unwrap().json()["fence"].clone()
+}
+
+#[test]
+fn d2_nothing_acknowledged_is_undone_by_a_database_that_forgot_it() {
+    let Some((server, url)) = two_nodes() else { return };
+    let (app, person, other) = (App::trusted(server), Person::add(server), Person::add(server));
+    let mut stays = Browser::of(server, &person);
+    let mut leaves = Browser::of(server, &other);
+    let [revoked, rotated, gone] = [0; 3].map(|_| app.tokens(&mut stays, &person));
+    let code = app.code(&mut stays, &person, &app.ask());
+    let copy = Copy::of(&url);
+
+    app.revoke(&revoked.refresh).must_be(200);
+    let next = Tokens::of(&app.refresh(&rotated.refresh));
+    let redeemed = Tokens::of(&app.redeem(&code));
+    let sign_out = leaves.account_form("/account/signout");
+    leaves.submit(&sign_out).must_be(200);
+    other.change(server, "disable");
+    wait_for_marks(server);
+
+    // One node does not see the failover: it is waited for.
+    let missing = memory(&server.folders()[1])["node"].as_str().unwrap().to_owned();
+    server.lose_second();
+    copy.put_back();
+    wait_until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
+    let seen = fence(server);
+    assert_eq!(seen["waiting_for"], serde_json::json!([missing]), "{seen}");
+
+    // Until then nothing from before is believed, and nobody is told to throw a token away that is good.
+    app.redeem(&code).must_fail(400, "invalid_grant");
+    app.refresh(&next.refresh).must_fail(503, "temporarily_unavailable");
+    app.refresh(&gone.refresh).must_fail(503, "temporarily_unavailable");
+    assert!(!app.is_active(&next.access) && !app.is_active(&redeemed.access));
+    assert!(!stays.is_signed_in());
+    // What is ended now, ends; who comes in now, is in.
+    app.revoke(&gone.refresh).must_be(200);
+    let mut newcomer = Browser::new(server);
+    let fresh = app.tokens(&mut newcomer, &person);
+    app.refresh(&fresh.refresh).must_be(200);
+
+    server.find_second();
+    wait_until("the fence is lifted", || fence(server)["up"] == Value::Bool(false));
+    app.redeem(&code).must_fail(400, "invalid_grant");
+    for token in [&revoked, &gone] {
+        app.refresh(&token.refresh).must_fail(400, "invalid_grant");
+        assert!(!app.is_active(&token.access));
+    }
+    app.refresh(&next.refresh).must_be(200);
+    assert!(newcomer.is_signed_in() && !leaves.is_signed_in());
+    let events = server.must(&["events", "list", "--limit", "200"], "");
+    for event in ["fence.raised", "fence.replayed", "fence.lifted"] {
+        assert!(events.contains(event), "{event}: {events}");
+    }
+    server.kill();
+}
+
+#[test]
+fn d2_an_operator_gives_up_what_a_lost_node_knew() {
+    let Some((server, url)) = two_nodes() else { return };
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let tokens = app.tokens(&mut browser, &person);
+    let copy = Copy::of(&url);
+    wait_for_marks(server);
+    let missing = memory(&server.folders()[1])["node"].as_str().unwrap().to_owned();
+    server.lose_second();
+    copy.put_back();
+    wait_until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
+    app.refresh(&tokens.refresh).must_fail(503, "temporarily_unavailable");
+
+    assert_eq!(server.command(&["fence", "accept-loss", &missing], "").code, 2, "it asks, and there is nobody");
+    assert_eq!(server.command(&["fence", "accept-loss", "nobody", "--yes"], "").code, 1);
+    let status: Value = serde_json::from_str(&server.must(&["fence", "status", "--json"], "")).unwrap();
+    assert_eq!((&status["up"], &status["waiting_for"][0]), (&Value::Bool(true), &Value::String(missing.clone())));
+    server.must(&["fence", "accept-loss", &missing, "--yes"], "");
+    app.refresh(&tokens.refresh).must_be(200);
+    assert!(browser.is_signed_in());
+    let events = server.must(&["events", "list", "--limit", "200"], "");
+    assert!(events.contains("fence.waived") && events.contains("fence.lifted"), "{events}");
+    server.kill();
+}
+
+#[test]
+fn d2_without_a_journal_nothing_is_acknowledged_that_ends_something() {
+    // red without the append in app/ward, commit_and_note.
+    let Some((server, _)) = two_nodes() else { return };
+    server.lose_second();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let tokens = app.tokens(&mut Browser::of(server, &person), &person);
+    let [first, _] = server.folders();
+    let (journal, aside) = (first.join("journal"), first.join("aside"));
+    // Started anew, it has no file open that it could go on with.
+    server.stop_first();
+    server.start_first();
+    std::fs::rename(&journal, &aside).unwrap();
+    app.refresh(&tokens.refresh).must_fail(503, "temporarily_unavailable");
+    Call::get("/readyz").try_send_here(server.port).unwrap().must_be(503);
+    std::fs::rename(&aside, &journal).unwrap();
+    wait_until("the journal works again", || Call::get("/readyz").try_send_here(server.port).unwrap().status == 200);
+    server.kill();
+}

@@ -1,0 +1,226 @@
+//! Failovers that may have lost acknowledged commits, and who has said again what it had acknowledged.
+//!
+//! While somebody is waited for, the realm's `fenced` is the smallest id that is younger than the fence: every question
+//! that loads a session or a family for use leaves out those before it.
+
+use super::row::{Columns, every, one};
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::fresh::{first_id, time_of};
+use rules::id::{FamilyId, RealmId};
+use rules::time::{Span, Time};
+
+/// How far the configuration epoch jumps: further than what was lost can have brought it, so that nothing that was
+/// cached then is ever valid again.
+const JUMP: i64 = 1_000_000;
+
+/// One failover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// From 1.
+    pub number: i64,
+    /// What was issued up to then is suspect.
+    pub at: Time,
+    /// The server that answers since.
+    pub identity: String,
+    /// The configuration epoch that was found.
+    pub epoch: i64,
+}
+
+impl Fence {
+    /// The smallest id that is younger than the fence.
+    pub fn bound(&self) -> String {
+        first_id(self.at + Span(1))
+    }
+}
+
+/// Where a node stands with a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has not said yet what it had acknowledged.
+    Waiting,
+    /// It has.
+    Replayed,
+    /// An operator no longer waits for it.
+    Waived,
+}
+
+impl State {
+    /// As the database and operators read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Replayed => "replayed",
+            State::Waived => "waived",
+        }
+    }
+    fn parse(name: &str) -> Option<Self> {
+        [State::Waiting, State::Replayed, State::Waived].into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A node that a fence concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Concerned {
+    /// Which fence.
+    pub number: i64,
+    /// Which node.
+    pub node: String,
+    /// Where it stands.
+    pub state: State,
+    /// Since when.
+    pub at: Time,
+}
+
+/// The newest fence.
+pub struct Newest;
+
+impl Question for Newest {
+    type Fact = Option<Fence>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT number, at, identity, epoch FROM fences WHERE realm = ? ORDER BY number DESC LIMIT 1";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some(Fence { number: row.int()?, at: row.time()?, identity: row.text()?, epoch: row.int()? }))
+    }
+}
+
+/// The nodes of the last fences, the newest first.
+pub struct Nodes;
+
+impl Question for Nodes {
+    type Fact = Vec<Concerned>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql =
+            "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? ORDER BY number DESC, node LIMIT 200";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, concerned)
+    }
+}
+
+/// Who is waited for.
+pub struct Waiting;
+
+impl Question for Waiting {
+    type Fact = Vec<Concerned>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT number, node, state, at FROM fence_nodes WHERE realm = ? AND state = 'waiting' ORDER BY number, node";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, concerned)
+    }
+}
+
+fn concerned(row: &mut Columns) -> Option<Concerned> {
+    Some(Concerned { number: row.int()?, node: row.text()?, state: State::parse(&row.text()?)?, at: row.time()? })
+}
+
+/// The smallest id that is young enough to be used; `None` while nobody is waited for.
+pub struct Fenced;
+
+impl Question for Fenced {
+    type Fact = Option<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT fenced FROM realms WHERE id = ?", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| row.maybe_text()).map(Option::flatten)
+    }
+}
+
+/// Whether a family is there and may not be used for as long as somebody is waited for.
+pub struct Holds<'a>(pub &'a FamilyId);
+
+impl Question for Holds<'_> {
+    type Fact = bool;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT 1 FROM families f JOIN realms r ON r.id = f.realm \
+                   WHERE f.realm = ? AND f.id = ? AND f.revoked_at IS NULL AND f.id < r.fenced";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        Some(!rows.is_empty())
+    }
+}
+
+/// How far a database has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Its configuration epoch.
+    pub epoch: i64,
+    /// The bound of a fence that was not lifted.
+    pub fenced: Option<String>,
+    /// When the youngest of its sessions and families was made, by the clock of whichever node made it.
+    pub newest: Time,
+}
+
+/// How far the database has come.
+pub struct Reach;
+
+impl Question for Reach {
+    type Fact = Option<Reached>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT epoch, fenced, (SELECT MAX(id) FROM sessions WHERE realm = ?), \
+                   (SELECT MAX(id) FROM families WHERE realm = ?) FROM realms WHERE id = ?";
+        read(sql, values![realm, realm, realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            let (epoch, fenced, session, family) =
+                (row.int()?, row.maybe_text()?, row.maybe_text()?, row.maybe_text()?);
+            let newest = [session, family].into_iter().flatten().map(|id| time_of(&id)).max();
+            Some(Reached { epoch, fenced, newest: newest.unwrap_or(Time(0)) })
+        })
+    }
+}
+
+/// Raises a fence, unless another of its number was raised meanwhile, or the configuration changed since it was looked
+/// at: every open code since `codes` and every open request of a device is void, and `nodes` are waited for.
+pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> Vec<Write> {
+    let insert = "INSERT INTO fences (realm, number, at, identity, epoch) VALUES (?, ?, ?, ?, ?)";
+    let bound = "UPDATE realms SET epoch = epoch + ?, fenced = CASE WHEN fenced > ? THEN fenced ELSE ? END \
+                 WHERE id = ? AND epoch = ?";
+    let void = "DELETE FROM codes WHERE realm = ? AND family >= ? AND redeemed_at IS NULL";
+    let mut writes = vec![
+        write(insert, values![realm, fence.number, fence.at, fence.identity.as_str(), fence.epoch], Must::Touch(1)),
+        write(bound, values![JUMP, fence.bound(), fence.bound(), realm, fence.epoch], Must::Touch(1)),
+        write(void, values![realm, first_id(codes)], Must::Any),
+        write("DELETE FROM devices WHERE realm = ?", values![realm], Must::Any),
+    ];
+    writes.extend(nodes.iter().map(|node| join(realm, fence.number, node, fence.at)));
+    writes
+}
+
+/// A node is waited for, too, unless it is concerned already.
+pub fn join(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
+    let sql = "INSERT INTO fence_nodes (realm, number, node, state, at) VALUES (?, ?, ?, 'waiting', ?) \
+               ON CONFLICT DO NOTHING";
+    write(sql, values![realm, number, node, at], Must::Any)
+}
+
+/// A node has said what it had acknowledged before these fences, up to `number`.
+pub fn replayed(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
+    let sql = "UPDATE fence_nodes SET state = 'replayed', at = ? \
+               WHERE realm = ? AND number <= ? AND node = ? AND state = 'waiting'";
+    write(sql, values![at, realm, number, node], Must::Any)
+}
+
+/// A node is no longer waited for; fails when it is not waited for at all.
+pub fn waive(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
+    let sql = "UPDATE fence_nodes SET state = 'waived', at = ? \
+               WHERE realm = ? AND number = ? AND node = ? AND state = 'waiting'";
+    write(sql, values![at, realm, number, node], Must::Touch(1))
+}
+
+/// What was issued before may be used again; fails while somebody is waited for, and when there is nothing to lift.
+pub fn lift(realm: &RealmId) -> Vec<Write> {
+    vec![
+        write("SELECT 1 FROM realms WHERE id = ? AND fenced IS NOT NULL", values![realm], Must::Find(1)),
+        write("SELECT 1 FROM fence_nodes WHERE realm = ? AND state = 'waiting'", values![realm], Must::Find(0)),
+        write("UPDATE realms SET fenced = NULL WHERE id = ?", values![realm], Must::Touch(1)),
+    ]
+}

@@ -1,0 +1,156 @@
+//! What a node acknowledged, said again to a database that may have lost it.
+//!
+//! Every statement does nothing where the change is there, and nothing to what came later; those of several nodes may
+//! be said in any order.
+
+use super::fences::Fence;
+use super::row::{every, to_json};
+use super::{clients, families, groups, keys, realms, sessions, tokens, users, values, write};
+use crate::dialect::{LONGEST_LIST, list};
+use crate::engine::{Engine, Must, Read, Sql, Unavailable, Value, Write};
+use rules::ending::{Ending, Record};
+use rules::fresh::first_id;
+use rules::id::RealmId;
+use rules::time::{Span, Time};
+use std::collections::HashSet;
+
+/// Which of these lines of the audit log are there, however many are asked for.
+pub async fn known(engine: &dyn Engine, realm: &RealmId, ids: Vec<String>) -> Result<HashSet<String>, Unavailable> {
+    let reads: Vec<Read> = ids.chunks(LONGEST_LIST).map(|ids| asked(realm, ids)).collect();
+    let answers = engine.fetch(&reads).await?;
+    every(answers.concat(), |row| row.text())
+        .map(HashSet::from_iter)
+        .ok_or_else(|| Unavailable("a row is not what this program writes".into()))
+}
+
+fn asked(realm: &RealmId, ids: &[String]) -> Read {
+    let ids = ids.iter().map(|id| Value::Text(id.clone())).collect();
+    let (piece, ids) = list(ids).unwrap_or(("(NULL)", Vec::new()));
+    let mut args: Vec<Value> = values![realm];
+    args.extend(ids);
+    Read { sql: Sql::joined(&["SELECT id FROM events WHERE realm = ? AND id IN ", piece]), args }
+}
+
+/// Up to where a record reaches.
+struct Upto {
+    /// Sessions, families and codes with a smaller id.
+    id: String,
+    /// What is told by its time.
+    time: Time,
+}
+
+impl Upto {
+    /// Where the line that was written with it is gone, the database lost the batch, and all that it has from before the
+    /// fence is older than the batch, whatever the clocks of nodes said. What a replaced password opened ends even where
+    /// it was opened since: it was opened with what was no password any more.
+    fn of(record: &Record, fence: &Fence) -> Self {
+        let time = match record.witness {
+            Some(_) => fence.at,
+            None => record.at.min(fence.at),
+        };
+        let id = if record.replaced_a_password() { "~".to_owned() } else { first_id(time + Span(1)) };
+        Upto { id, time }
+    }
+}
+
+/// Says one record again. It has to be one whose witness is not there, where it has one.
+pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec<Write> {
+    let upto = Upto::of(record, fence);
+    let mut writes: Vec<Write> =
+        record.endings.iter().flat_map(|ending| again(realm, ending, (&upto, fence), (record.at, now))).collect();
+    if record.endings.iter().any(Ending::is_configuration) {
+        writes.push(realms::bump_epoch(realm));
+    }
+    writes.iter_mut().for_each(|write| write.must = Must::Any);
+    writes
+}
+
+/// A table: one arm for each ending.
+#[allow(clippy::too_many_lines, reason = "one arm for each ending, so that none is forgotten")]
+fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now): (Time, Time)) -> Vec<Write> {
+    let any = |sql: &'static str, args: Vec<Value>| vec![write(sql, args, Must::Any)];
+    match ending {
+        Ending::Session { session, at } => vec![sessions::end(r, session, *at)],
+        Ending::SessionsOf { user, except, at } => any(
+            "UPDATE sessions SET ended_at = ? WHERE realm = ? AND user_id = ? AND ended_at IS NULL AND id <> ? AND id < ?",
+            values![*at, r, user, except.as_ref().map_or("", |id| id.as_str()), upto.id.as_str()],
+        ),
+        Ending::Secret { session, handle, auth_time, amr, last_seen } => any(
+            "UPDATE sessions SET handle = ?, auth_time = ?, amr = ?, last_seen = ? \
+             WHERE realm = ? AND id = ? AND auth_time < ?",
+            values![*handle, *auth_time, to_json(amr), *last_seen, r, session, *auth_time],
+        ),
+        Ending::Refresh { family, turn, current, was, until, bridge, idle_until } => vec![
+            write(
+                "UPDATE families SET current_hash = ?, previous_hash = ?, previous_until = ?, bridge = ?, \
+                 idle_until = ?, turn = ? WHERE realm = ? AND id = ? AND turn < ?",
+                values![*current, *was, *until, bridge.to_vec(), *idle_until, *turn, r, family, *turn],
+                Must::Any,
+            ),
+            // Two tokens that are both the next one: one of them was made from a stolen one.
+            write(
+                "UPDATE families SET revoked_at = ? \
+                 WHERE realm = ? AND id = ? AND turn = ? AND current_hash <> ? AND revoked_at IS NULL",
+                values![at, r, family, *turn, *current],
+                Must::Any,
+            ),
+        ],
+        Ending::Family { family, at } => vec![families::revoke(r, family, *at)],
+        Ending::FamiliesOf { user, client, except, at } => any(
+            "UPDATE families SET revoked_at = ? WHERE realm = ? AND user_id = ? AND revoked_at IS NULL AND id < ? \
+             AND (? IS NULL OR client_id = ?) AND (? IS NULL OR COALESCE(session_id, '') <> ?)",
+            {
+                let (client, except) = (client.as_ref(), except.as_ref());
+                values![*at, r, user, upto.id.as_str(), client, client, except, except]
+            },
+        ),
+        Ending::Opaque { token } => vec![tokens::drop_opaque(r, *token)],
+        Ending::Token { expires, .. } | Ending::Assertion { expires, .. } if expires.has_come(now) => Vec::new(),
+        Ending::Token { jti, expires } => vec![tokens::revoke(r, jti, *expires)],
+        Ending::Assertion { client, jti, expires } => any(
+            "INSERT INTO assertions (realm, client_id, jti, expires) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            values![r, client, *jti, *expires],
+        ),
+        Ending::Code { family, at } => any(
+            "UPDATE codes SET redeemed_at = ? WHERE realm = ? AND family = ? AND redeemed_at IS NULL",
+            values![*at, r, family],
+        ),
+        Ending::CodesOf { user, since, at } => any(
+            "UPDATE codes SET redeemed_at = ? \
+             WHERE realm = ? AND family >= ? AND family < ? AND user_id = ? AND redeemed_at IS NULL",
+            values![*at, r, first_id(*since), upto.id.as_str(), user],
+        ),
+        Ending::Device { device } => any("DELETE FROM devices WHERE realm = ? AND handle = ?", values![r, *device]),
+        Ending::ApprovalsOf { user, client } => any(
+            "DELETE FROM devices WHERE realm = ? AND user_id = ? AND stage = 'approved' AND family < ? \
+             AND (? IS NULL OR client_id = ?)",
+            values![r, user, upto.id.as_str(), client.as_ref(), client.as_ref()],
+        ),
+        Ending::Consent { user, client, at: _ } => any(
+            "DELETE FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted <= ?",
+            values![r, user, client, upto.time],
+        ),
+        Ending::Password { user, seen, password, at } => any(
+            "UPDATE users SET password = ?, updated = CASE WHEN updated > ? THEN updated ELSE ? END \
+             WHERE realm = ? AND id = ? AND (COALESCE(password, '') = ? OR updated < ?)",
+            values![password.as_str(), *at, *at, r, user, seen.as_deref().unwrap_or(""), *at],
+        ),
+        Ending::Enabled { user, at } => any(
+            "UPDATE users SET disabled_at = ? WHERE realm = ? AND id = ? AND disabled_at IS NULL",
+            values![*at, r, user],
+        ),
+        Ending::User { user } => users::remove(r, user),
+        Ending::Member { group, user } => any(
+            "DELETE FROM members WHERE realm = ? AND user_id = ? AND group_id = ? AND epoch <= ?",
+            values![r, user, group, fence.epoch],
+        ),
+        Ending::Group { group } => groups::remove(r, group),
+        Ending::Client { epoch, .. } | Ending::ClientItself { epoch, .. } if *epoch <= fence.epoch => Vec::new(),
+        Ending::Client { client, secret, disabled_at, epoch } => {
+            vec![clients::put_back(r, client, (*secret, *disabled_at), *epoch)]
+        }
+        Ending::ClientItself { client, epoch } => clients::remove_again(r, client, *epoch, upto.time),
+        Ending::Key { kid, at } => vec![keys::revoke(r, kid, *at)],
+        Ending::SetUp { link } => any("DELETE FROM setup_offers WHERE realm = ? AND link = ?", values![r, *link]),
+    }
+}
