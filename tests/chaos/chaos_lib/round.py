@@ -16,7 +16,6 @@ from .wire import PATIENCE_S, Tally
 VISITORS = 6
 WARM_S = (2.0, 5.0)
 AFTER_S = 2
-BACK_WITHIN_S = 30
 GIVEN_UP_AFTER_S = 90
 SHOWN = 8
 
@@ -30,6 +29,8 @@ class Stage:
     nodes: list
     client: object
     issuer: str
+    # Seconds after the fault until everybody has to be able to sign in again.
+    within: float
     names: list[str] = field(default_factory=list)
 
 
@@ -89,7 +90,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
     failures = sorted({why for one in probes for why in one.failures(strike.at)})
     outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
     hanging = [thread for thread in [*visitors, *probes] if thread.is_alive()]
-    outcome.faults = judge(stage.scenario, outcome, hanging, failures)
+    outcome.faults = judge(stage, outcome, hanging, failures)
     return outcome
 
 
@@ -128,12 +129,12 @@ def until_back(probes: list, event: float) -> float | None:
         return None
 
 
-def judge(scenario: Scenario, outcome: Outcome, hanging: list, failures: list[str]) -> list[str]:
+def judge(stage: Stage, outcome: Outcome, hanging: list, failures: list[str]) -> list[str]:
     """Everything that was promised and is not so."""
-    promise, ledger, verdict = PROMISES[scenario.kind], outcome.ledger, outcome.verdict
+    promise, ledger, verdict = PROMISES[stage.scenario.kind], outcome.ledger, outcome.verdict
     faults = [f"{len(hanging)} clients hang"] if hanging else []
-    if any(seconds is None or seconds > BACK_WITHIN_S for seconds in outcome.back):
-        faults.append(f"sign-in does not work within {BACK_WITHIN_S} s; it said {failures}")
+    if any(seconds is None or seconds > stage.within for seconds in outcome.back):
+        faults.append(f"sign-in does not work within {stage.within:g} s; it said {failures}")
     faults += [f"{count} times {what}" for what, count in outcome.tally.never().items()]
     if outcome.tally.longest[0] >= PATIENCE_S:
         faults.append(f"no answer within {PATIENCE_S} s: {outcome.tally.longest[1]}")
