@@ -4,7 +4,7 @@
 //! are late by less than a tenth of a millisecond, where the timers of a runtime count whole ones.
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::io::{Read, Write, stdout};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let one_way = Duration::from_secs_f64(milliseconds.parse::<f64>()? / 2e3);
     let listener = TcpListener::bind(listen)?;
-    println!("{}", listener.local_addr()?);
+    writeln!(stdout(), "{}", listener.local_addr()?)?;
     for near in listener.incoming() {
         let (near, far) = (near?, TcpStream::connect(target)?);
         pass(near.try_clone()?, far.try_clone()?, one_way)?;

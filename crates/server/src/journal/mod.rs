@@ -27,6 +27,9 @@ const FOLDER: &str = "journal";
 /// What the node remembers.
 const MEMORY: &str = "node.json";
 
+/// The most files that are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full ends everything.
+const MOST: usize = 256;
+
 /// A journal in a folder of its own.
 pub struct Folder {
     folder: PathBuf,
@@ -95,9 +98,9 @@ impl Journal for Folder {
     fn forget(&self, before: Time) -> Result<(), String> {
         let failed = |error: io::Error| error.to_string();
         // The one that is written to stays.
-        for part in parts(&self.folder).map_err(failed)?.into_iter().skip(1) {
+        for (nth, part) in parts(&self.folder).map_err(failed)?.into_iter().enumerate().skip(1) {
             let file = part_file(&self.folder, part);
-            if written(&file).map_err(failed)? < before {
+            if nth >= MOST || written(&file).map_err(failed)? < before {
                 self.kept().cut = true;
                 fs::remove_file(&file).map_err(failed)?;
             }

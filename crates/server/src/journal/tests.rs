@@ -117,6 +117,24 @@ async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
     assert_eq!(times(&journal), [2]);
 }
 
+/// However young they are: the disk has an end.
+#[tokio::test]
+async fn the_oldest_files_go_when_there_are_too_many() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = Folder::open(data.path(), "a").unwrap();
+    journal.append(&record(1)).await.unwrap();
+    let newest = journal.parts().unwrap()[0];
+    let more = MOST as u64 + 2;
+    for part in newest + 1..=newest + more {
+        fs::write(part_file(&data.path().join(FOLDER), part), "").unwrap();
+    }
+    assert!(!journal.is_cut());
+    journal.forget(Time(0)).unwrap();
+    let kept = journal.parts().unwrap();
+    assert_eq!((kept.len(), kept[0]), (MOST, newest + more));
+    assert!(journal.is_cut());
+}
+
 #[tokio::test]
 async fn many_at_a_time_are_all_kept() {
     let data = tempfile::tempdir().unwrap();
