@@ -83,8 +83,9 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
         let create = request.prompt.create && realm.settings.signup;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
-    // In the same millisecond is before: then nobody can have seen a page of this request.
-    let signed_in_since = session.auth_time > progress.started;
+    // In the same millisecond is before: then nobody can have seen a page of this request. The time of a sign-in that
+    // follows another at once may lie ahead of the clock.
+    let signed_in_since = session.auth_time.min(now) > progress.started;
     let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
     if request.prompt.create && realm.settings.signup && !signed_in_since {
         return Ok(Step::SignUp);

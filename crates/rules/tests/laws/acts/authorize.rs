@@ -147,7 +147,7 @@ fn issued(
 
     let expected = flow.expected().is_none_or(|who| who == code.user);
     ledger.hold(Law::ExpectedPerson, expected, "a code for somebody else than the application expects");
-    let fresh = proved > flow.progress.started;
+    let fresh = proved.min(world.now) > flow.progress.started;
     let young = flow.shape.max_age.is_none_or(|age| proved + Span::seconds(age) >= world.now);
     let (told, whose) = (proved == code.granted.auth_time, ledger.visits[&session].user == code.user);
     ledger.hold(Law::SignInIsAsAsked, fresh || !request.prompt.login, "prompt=login without a new sign-in");

@@ -9,7 +9,7 @@ use rules::login::session::{Entry, Method, Origin, Started, enter, leave};
 use rules::oauth::client::Client;
 use rules::oauth::consent;
 use rules::people::User;
-use rules::{Fresh, Handle, Time};
+use rules::{Fresh, Handle, Span, Time};
 
 /// Somebody types a password, the right one or not.
 pub fn sign_in(world: &World, fresh: &Fresh, (browser, user): (usize, &UserId), right: bool) -> Plan {
@@ -48,7 +48,8 @@ fn signed_in(world: &mut World, browser: usize, user: &UserId, started: Started)
     match ledger.visits.get_mut(&session.id) {
         Some(visit) => {
             let same = visit.user == *user && session.user == *user;
-            (visit.auth_time, visit.used) = (now, now);
+            // Of two in one millisecond, the second is told as later.
+            (visit.auth_time, visit.used) = (now.max(visit.auth_time + Span(1)), now);
             ledger.hold(Law::CookieProves, same, "a session became somebody else's");
         }
         None => {
