@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from .common import Owner, certify, free_port, keep_private, url
+from .folder import Owner, certify, free_port, keep_private, url
 
 # What a server that keeps acknowledged commits is set to; the rest is the package's default, but for what takes memory.
 SETTINGS = {

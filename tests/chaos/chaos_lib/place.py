@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from databases_lib.common import Owner
+from databases_lib.folder import Owner
 
 ENDED_WITHIN_S = 10
 POLL_S = 0.1

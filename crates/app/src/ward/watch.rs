@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use store::engine::{Answering, CommitError, Durability};
 use store::tables::ask;
-use store::tables::fences::{self, Newest, Waiting};
+use store::tables::fences::{self, Fence, Newest, Waiting};
 use store::tables::nodes::{self, Node};
 
 /// Between two looks, while all is well.
@@ -134,19 +134,7 @@ impl App {
     async fn fence_in(&self, ward: &Ward, identity: &str, why: &str) -> Result<(), Fault> {
         tracing::warn!(server = identity, why, "the database may have lost acknowledged writes");
         let fence = self.fence_off(ward, identity).await?;
-        let said = self.say_again(ward, &fence).await?;
-        if said.whole {
-            self.has_said(ward, fence.number, said.lost).await?;
-        } else {
-            tracing::error!(
-                fence = fence.number,
-                "the database is older than the journal of this node reaches back: restored from a backup? What was \
-                 issued before the fence stays refused; portiere fence accept-loss gives the rest up"
-            );
-        }
-        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at)))?;
-        self.wait_until_past(fence.at).await;
-        Ok(())
+        self.answer(ward, &fence).await
     }
 
     /// Says again what this node had acknowledged where others wait for that.
@@ -163,13 +151,19 @@ impl App {
         let Some(fence) = newest.filter(|fence| mine && memory.fence != Some((fence.number, fence.at))) else {
             return Ok(());
         };
-        let said = self.say_again(ward, &fence).await?;
+        self.answer(ward, &fence).await
+    }
+
+    /// Says again what this node had acknowledged, and remembers the fence.
+    async fn answer(&self, ward: &Ward, fence: &Fence) -> Result<(), Fault> {
+        let said = self.say_again(ward, fence).await?;
         if said.whole {
             self.has_said(ward, fence.number, said.lost).await?;
         } else {
             tracing::error!(
                 fence = fence.number,
-                "a fence waits for this node, whose journal does not reach back far enough: portiere fence accept-loss"
+                "the database is older than the journal of this node reaches back: restored from a backup? What was \
+                 issued before the fence stays refused; portiere fence accept-loss gives the rest up"
             );
         }
         self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at)))?;

@@ -1,4 +1,4 @@
-"""What the servers of both kinds have in common."""
+"""The folder of a server, of either kind: what is in it, and whose it is."""
 
 import os
 import pwd
