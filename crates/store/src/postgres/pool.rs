@@ -173,9 +173,9 @@ impl Pool {
         // made to wait again.
         let (mut detours, began) = (0..=self.slots.len(), Instant::now());
         loop {
-            let answer = match self.submit(&cargo) {
-                Ok(answer) => answer,
-                Err(why) => self.wait(&cargo, why).await?,
+            let answer = match self.submit(&cargo)? {
+                Some(answer) => answer,
+                None => self.wait(&cargo).await?,
             };
             match answer.await {
                 Ok(Err(Fault::Unsent(_))) if detours.next().is_some() && began.elapsed() < self.timeout / 2 => {}
@@ -185,8 +185,8 @@ impl Pool {
         }
     }
 
-    /// Hands a flight to the connection that has least to do.
-    fn submit(&self, cargo: &Arc<Cargo>) -> Result<oneshot::Receiver<Reply>, String> {
+    /// Hands a flight to the connection that has least to do; `None` where there is no connection.
+    fn submit(&self, cargo: &Arc<Cargo>) -> Result<Option<oneshot::Receiver<Reply>>, Fault> {
         let (own, others) = match cargo.role {
             Role::Read => self.slots.split_at(self.reads),
             Role::Batch => {
@@ -199,34 +199,32 @@ impl Pool {
             let up = || slots.iter().filter(|slot| slot.is_up());
             while let Some(slot) = up().min_by_key(|slot| (slot.gauge.is_slow(), slot.gauge.load())) {
                 if slot.gauge.load() >= QUEUE {
-                    return Err("too many wait for the database".to_owned());
+                    return Err(Fault::Refused("too many wait for the database".to_owned()));
                 }
                 match slot.hand(cargo, reply) {
-                    None => return Ok(answer),
+                    None => return Ok(Some(answer)),
                     Some(back) => reply = back,
                 }
             }
         }
-        Err("there is no connection to the database".to_owned())
+        Ok(None)
     }
 
     /// Waits a moment for a connection where none was found missing yet.
-    async fn wait(&self, cargo: &Arc<Cargo>, why: String) -> Result<oneshot::Receiver<Reply>, Fault> {
-        let until = Instant::now() + GRACE;
-        let mut ups = self.ups.subscribe();
+    async fn wait(&self, cargo: &Arc<Cargo>) -> Result<oneshot::Receiver<Reply>, Fault> {
+        let (until, mut ups) = (Instant::now() + GRACE, self.ups.subscribe());
         loop {
             self.slots.iter().for_each(|slot| slot.wanted.notify_one());
+            // One may have come since nobody was found there; what comes from here on rings.
+            if let Some(answer) = self.submit(cargo)? {
+                return Ok(answer);
+            }
             if let Some(trouble) = &self.seen().trouble {
                 return Err(Fault::Refused(trouble.clone()));
             }
-            if self.closing.load(Relaxed) || self.slots.iter().any(Slot::is_up) {
-                return Err(Fault::Refused(why));
-            }
             let up = timeout_at(until, ups.changed()).await;
-            match (self.submit(cargo), up) {
-                (Ok(answer), _) => return Ok(answer),
-                (Err(_), Ok(Ok(()))) => {}
-                (Err(still), _) => return Err(Fault::Refused(still)),
+            if self.closing.load(Relaxed) || !matches!(up, Ok(Ok(()))) {
+                return Err(Fault::Refused("there is no connection to the database".to_owned()));
             }
         }
     }
