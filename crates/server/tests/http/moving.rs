@@ -181,7 +181,9 @@ fn given_up(server: &Server, to: &str) {
     // Where nothing had arrived yet there is nothing to give up.
     assert!(copy.code == 0 || copy.err.contains("given up"), "{}", copy.err);
     let again = server.command(&["move", "--to", to, "--yes"], "");
-    assert!(again.code == 0 || again.err.contains("given up"), "{}", again.err);
+    // A target that was begun stays what it is until somebody empties it.
+    let begun = ["given up", "holds something else"].iter().any(|told| again.err.contains(told));
+    assert!(again.code == 0 || begun, "{}", again.err);
     if again.code == 0 {
         server.must(&["move", "--abort", "--to", to, "--yes"], "");
     }
