@@ -6,6 +6,7 @@ use rules::{Span, Time, keys};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use store::engine::{Answering, CommitError, Durability};
+use store::moving::marks;
 use store::tables::ask;
 use store::tables::fences::{self, Fence, Newest, Waiting};
 use store::tables::nodes::{self, Node};
@@ -120,15 +121,18 @@ impl App {
         if mark < memory.mark {
             return Ok(Some(format!("it has mark {mark} of this node, and acknowledged {}", memory.mark)));
         }
-        Ok(match memory.identity {
-            Some(was) if was != answering.identity && memory.lossy => Some(format!("it was {was} before")),
-            Some(was) if was != answering.identity => {
-                let now = &answering.identity;
-                tracing::info!(was, now, "another database server answers; nothing acknowledged was lost");
-                None
-            }
-            _ => None,
-        })
+        let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };
+        let now = &answering.identity;
+        // It took no writes since it was copied.
+        if marks::moved_from(&**ward.gate.inner()).await?.as_ref() == Some(&was) {
+            tracing::info!(was, now, "the database was moved, with all that was acknowledged");
+            return Ok(None);
+        }
+        if memory.lossy {
+            return Ok(Some(format!("it was {was} before")));
+        }
+        tracing::info!(was, now, "another database server answers; nothing acknowledged was lost");
+        Ok(None)
     }
 
     async fn fence_in(&self, ward: &Ward, identity: &str, why: &str) -> Result<(), Fault> {

@@ -1,6 +1,7 @@
 //! What each end of a move knows of it: rows of the table `moves`, which no fence keeps off.
 //!
-//! `out` says where this database is being moved to, `in` where it came from, `table …` how far the copy of a table is.
+//! `out` says where this database is being moved to, `in` where it came from, `from` which server answered there, `table …`
+//! how far the copy of a table is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -172,14 +173,28 @@ pub(super) async fn arrive(engine: &dyn Engine, id: &str, peer: &str) -> Result<
     Ok(insert(engine, "in", id, name(Arrival::Arriving), peer).await?)
 }
 
-/// A target holds everything.
-pub(super) async fn ready(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+/// A target holds everything, of a server with this identity.
+pub(super) async fn ready(engine: &dyn Engine, id: &str, source: Option<&str>) -> Result<(), Trouble> {
     let args = vec![name(Arrival::Ready), text("in"), text(id), name(Arrival::Arriving)];
     let ready = Write { sql: TURN, args, must: Must::Touch(1) };
     let sql = Sql::fixed("DELETE FROM moves WHERE part <> ? AND part <> ? AND move = ?");
     let clean = Write { sql, args: vec![text("in"), text("out"), text(id)], must: Must::Any };
-    engine.commit(vec![ready, clean]).await?;
+    let from = source.map(|identity| {
+        let args = vec![text("from"), text(id), text(""), text(identity)];
+        Write { sql: INSERT, args, must: Must::Touch(1) }
+    });
+    engine.commit([ready, clean].into_iter().chain(from).collect()).await?;
     Ok(())
+}
+
+/// The identity of the server that this database was moved from, if it was a server: what that acknowledged is here.
+pub async fn moved_from(engine: &dyn Engine) -> Result<Option<String>, Unavailable> {
+    let sql = Sql::fixed("SELECT detail FROM moves WHERE part = ?");
+    let rows = engine.fetch(&[Read { sql, args: vec![text("from")] }]).await?;
+    Ok(rows.into_iter().flatten().flatten().find_map(|value| match value {
+        Value::Text(identity) => Some(identity),
+        _ => None,
+    }))
 }
 
 /// A server begins on a target that holds everything: from now on the move cannot be given up.

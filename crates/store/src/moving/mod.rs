@@ -108,7 +108,9 @@ impl Move<'_> {
         let checks = stream::iter(&tables).map(|(table, _)| check::table(self, table));
         let mut sums: Vec<Sum> = checks.buffer_unordered(AT_ONCE).try_collect().await?;
         sums.sort_by(|one, other| one.table.cmp(&other.table));
-        marks::ready(self.to, self.id).await?;
+        // Of the server that was compared, whichever answered when this began.
+        let source = self.from.answering().map(|answering| answering.identity);
+        marks::ready(self.to, self.id, source.as_deref()).await?;
         Ok(Some(sums))
     }
 
@@ -146,11 +148,11 @@ async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result
         return Err(Trouble(format!("the target cannot be moved to: {}", out.sentence())));
     }
     match into {
-        Some(into) if Some(into.id.as_str()) != id => {
-            Err(Trouble(format!("the target holds something else, a copy of {}: empty it, or name another", into.peer)))
-        }
         Some(into) if into.state == Arrival::Abandoned => {
             Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
+        }
+        Some(into) if Some(into.id.as_str()) != id => {
+            Err(Trouble(format!("the target holds something else, a copy of {}: empty it, or name another", into.peer)))
         }
         Some(into) => Ok(Some(into.state)),
         None => {

@@ -12,7 +12,7 @@ mod wire;
 
 pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
-pub use facts::on_file;
+pub use facts::{nodes, on_file};
 pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};
 pub use screens::{Line, Screens};
