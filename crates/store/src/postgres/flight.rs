@@ -183,7 +183,7 @@ impl Flight {
                 // A statement that an earlier flight was to prepare, and did not: known as such since that came to its end.
                 "26000" if self.job.tries < TRIES => Ended::Again(self.job),
                 code => {
-                    let doubt = doubtful(code).then(|| failure.text.clone());
+                    let doubt = doubtful(code).then(|| sentence(failure));
                     let fault = self.fault(failure);
                     self.answer(Err(fault), doubt)
                 }

@@ -35,6 +35,8 @@ pub(super) struct Link {
     pub(super) jobs: mpsc::UnboundedSender<Job>,
     /// Of the server, where we may know which it is.
     pub(super) generation: Option<u64>,
+    /// Why the connection came to its end before it was used.
+    ended: Option<String>,
 }
 
 /// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
@@ -85,7 +87,7 @@ impl Link {
         let (jobs, queue) = mpsc::unbounded_channel();
         let patience = if purpose == Purpose::Schema { DAY } else { pool.timeout };
         let lane = Lane::new(carrier, queue, patience, Arc::clone(&pool.tally));
-        let mut link = Link { lane, jobs, generation: None };
+        let mut link = Link { lane, jobs, generation: None, ended: None };
         let greeted = tokio::time::timeout(pool.timeout, link.greet(pool, purpose)).await;
         greeted
             .unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
@@ -130,21 +132,18 @@ impl Link {
         let (reply, answer) = oneshot::channel();
         let ticket = Ticket::take(&Arc::new(Gauge::new()));
         let job = Job { cargo: Arc::new(cargo), reply, ticket, tries: 0, handed: Instant::now() };
-        let lost = || Fault::Unsent("the connection was lost".to_owned());
-        self.jobs.send(job).map_err(|_| lost())?;
-        match drive(&mut self.lane, answer).await {
-            Some(Ok(reply)) => reply,
-            Some(Err(_)) | None => Err(lost()),
+        let silent = || Fault::Unsent("the connection was lost".to_owned());
+        if self.jobs.send(job).is_err() {
+            return Err(self.ended.clone().map_or_else(silent, Fault::Unsent));
         }
-    }
-}
-
-/// Lets a connection work while somebody waits for an answer through it.
-async fn drive<T>(lane: &mut Lane, answer: oneshot::Receiver<T>) -> Option<Result<T, oneshot::error::RecvError>> {
-    match select(answer, pin!(lane)).await {
-        Either::Left((answer, _)) => Some(answer),
-        // It has answered before it ended.
-        Either::Right((_, mut answer)) => answer.try_recv().ok().map(Ok),
+        match select(answer, pin!(&mut self.lane)).await {
+            Either::Left((answer, _)) => answer.unwrap_or_else(|_| Err(silent())),
+            // It has answered before it ended; whoever asks again is told why it did.
+            Either::Right((why, mut answer)) => {
+                self.ended = Some(why);
+                answer.try_recv().unwrap_or_else(|_| Err(silent()))
+            }
+        }
     }
 }
 

@@ -274,7 +274,7 @@ impl Pool {
 
     /// Serves through one connection until it is lost, and answers why.
     async fn serve(&self, slot: &Slot, link: Link) -> Option<String> {
-        let Link { mut lane, jobs, generation } = link;
+        let Link { mut lane, jobs, generation, .. } = link;
         if self.closing.load(Relaxed) {
             return None;
         }
