@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::engine::{Engine, Read, Row, Sql, Unavailable, Value};
+
 /// One version of the schema, reached from the version before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
@@ -148,6 +150,19 @@ pub(crate) fn plan(migrations: &'static [Migration], state: &State) -> Result<Pl
     }
     plan.ahead = ahead(newest(migrations), &known, state)?;
     Ok(plan)
+}
+
+/// Why a program with these migrations can no longer work on a database that it started on, if so.
+pub async fn outgrown(engine: &dyn Engine, migrations: &[Migration]) -> Result<Option<SchemaError>, Unavailable> {
+    let program = newest(migrations);
+    let sql = Sql::fixed("SELECT version, oldest FROM schema_versions WHERE version > ?");
+    let rows = engine.fetch(&[Read { sql, args: vec![Value::Int(program)] }]).await?.concat();
+    let pair = |row: &Row| match row.as_slice() {
+        [Value::Int(version), Value::Int(oldest)] => Some((*version, *oldest)),
+        _ => None,
+    };
+    let announced = rows.iter().filter_map(pair).collect();
+    Ok(ahead(program, &BTreeSet::new(), &State { done: BTreeSet::new(), announced }).err())
 }
 
 /// The newest version that the database has begun and `program` does not know, if it can work on it.
