@@ -133,7 +133,9 @@ impl App {
 
     /// Hashes a new password with fresh salt.
     pub(crate) async fn hash_new(&self, password: &Acceptable, browser: &Browser) -> Result<String, Fault> {
-        Ok(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?).await?)
+        let hash = self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?).await?;
+        self.announce_hash(&hash).await?;
+        Ok(hash)
     }
 
     /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that
