@@ -15,7 +15,11 @@ def give_up(left: list, gone: int) -> None:
         status = json.loads(must(node, "fence", "status"))
         return status["waiting_for"] if status["up"] and len(status["waiting_for"]) == gone else None
 
-    for name in wait_until("the fence waits for those that are gone alone", SEEN_WITHIN_S, waited):
+    try:
+        names = wait_until("the fence waits for those that are gone alone", SEEN_WITHIN_S, waited)
+    except Trouble as trouble:
+        raise Trouble(f"{trouble}; it says {must(node, 'fence', 'status')}") from trouble
+    for name in names:
         if node.command("node", "forget", name, "--yes") is not None:
             raise Trouble(f"{name} was forgotten although a fence waits for it")
         must(node, "fence", "accept-loss", name, "--yes")

@@ -8,6 +8,8 @@ mod fence;
 mod journal;
 mod nodes;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use fence::Status;
