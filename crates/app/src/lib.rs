@@ -6,6 +6,8 @@
 pub mod account;
 pub mod admin;
 pub mod api;
+pub mod asked;
+pub mod audit;
 pub mod authorize;
 pub mod browser;
 mod cache;
@@ -62,6 +64,8 @@ pub struct Parts {
     pub node: String,
     /// Over a database server that may lose what it acknowledged.
     ward: Option<Arc<Ward>>,
+    /// How the audit log is kept.
+    pub(crate) books: audit::Books,
     cache: Cache,
     turnstile: Turnstile,
     evening: Evening,
@@ -107,6 +111,7 @@ impl App {
             keyring,
             clock,
             ward,
+            books: audit::Books::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             evening: Evening::default(),

@@ -6,6 +6,7 @@ mod batches;
 pub mod everything;
 mod races;
 mod replays;
+mod sealing;
 mod values;
 
 use std::fmt::Debug;
@@ -17,6 +18,7 @@ use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::schema::Migration;
 
 pub use replays::replays;
+pub use sealing::sealing;
 
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;

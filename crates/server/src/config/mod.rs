@@ -114,6 +114,11 @@ impl Config {
         }
     }
 
+    /// The file of the key that seals the audit log.
+    pub fn audit_key_file(&self) -> PathBuf {
+        self.audit.key_file.clone().unwrap_or_else(|| self.server.data.join("audit.key"))
+    }
+
     /// The file of the master key.
     pub fn master_key_file(&self) -> PathBuf {
         self.keys.master.clone().unwrap_or_else(|| self.server.data.join("master.key"))

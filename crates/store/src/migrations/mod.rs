@@ -10,6 +10,8 @@ mod m0003_leases;
 mod m0004_setup_offers;
 mod m0005_fences;
 mod m0006_moves;
+mod m0007_nodes;
+mod m0008_audit;
 
 use crate::schema::Migration;
 
@@ -21,4 +23,6 @@ pub static MIGRATIONS: &[Migration] = &[
     m0004_setup_offers::MIGRATION,
     m0005_fences::MIGRATION,
     m0006_moves::MIGRATION,
+    m0007_nodes::MIGRATION,
+    m0008_audit::MIGRATION,
 ];
