@@ -91,8 +91,10 @@ impl App {
     /// The next sealed lines after a place, in the order of the chain: no gaps and none twice, however late a line was
     /// committed.
     pub async fn sealed_after(&self, place: &Place, limit: i64) -> Result<Vec<Line>, Fault> {
-        let rest = Within { block: place.block, after: &place.line, limit };
-        let others = Between { after: place.block, before: i64::MAX, limit };
+        // Block 0 is what is not sealed.
+        let (block, after) = if place.block > 0 { (place.block, place.line.as_str()) } else { (1, "") };
+        let rest = Within { block, after, limit };
+        let others = Between { after: block, before: i64::MAX, limit };
         let (mut lines, others) = self.ask((rest, others)).await?;
         let room = usize::try_from(limit).unwrap_or(usize::MAX) - lines.len();
         lines.extend(others.into_iter().take(room));

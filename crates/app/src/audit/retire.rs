@@ -3,6 +3,7 @@
 
 use super::seal::end;
 use crate::{App, Fault};
+use rules::Span;
 use rules::audit::{Block, Checkpoint, Link, Sealing};
 use rules::events::{Event, Kind};
 use store::engine::{CommitError, Write};
@@ -30,7 +31,9 @@ impl App {
         let (Some(block), Some(newest)) = (oldest.into_iter().next(), newest) else { return Ok(Retired::Nothing) };
         let (terms, kept) = (self.books.terms(), newest.last - block.first + 1);
         let aged = (block.newest + terms.retention).has_come(self.clock.now());
-        let over = terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
+        // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
+        let told = self.ward.is_some() && !(block.newest + Span::days(1)).has_come(self.clock.now());
+        let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
         if !aged && !over {
             return Ok(Retired::Nothing);
         }
@@ -96,12 +99,12 @@ impl App {
             let limit = (waiting - dropped - ceiling).min(AT_ONCE);
             let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
             let mut writes = vec![drop_unsealed(&self.realm.id, limit)];
-            // Once: what says so is not to fill what was emptied.
-            if dropped == 0 {
-                writes.extend(self.noting(event.detail("lines", waiting - ceiling))?);
+            dropped += limit;
+            // With the last of them: what says so is not to be among what goes.
+            if waiting - dropped <= ceiling {
+                writes.extend(self.noting(event.detail("lines", dropped))?);
             }
             self.engine.commit(writes).await?;
-            dropped += limit;
             tokio::time::sleep(super::REST).await;
         }
         Ok(dropped.unsigned_abs())

@@ -1,5 +1,7 @@
 //! The audit log: reading it, following it, proving that it is what was written.
 
+#[cfg(test)]
+mod guide;
 mod list;
 mod tail;
 mod verify;
