@@ -27,6 +27,9 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
 
 /// The key that seals; `None` where it is missing and another node has it.
 fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
+    if let Some(secret) = config.audit_key() {
+        return Ok(Some(Key::new(secret)));
+    }
     let file = config.audit_key_file();
     match private::read_key(&file) {
         Ok(secret) => Ok(Some(Key::new(secret))),

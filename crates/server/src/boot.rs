@@ -205,6 +205,7 @@ fn settings(config: &Config) -> Settings {
         device_ttl: config.device.ttl,
         session_idle: config.session.idle,
         session_absolute: config.session.absolute,
+        touch_every: config.session.touch_every,
         pkce_optional: config.pkce.optional_for_confidential,
         signup: config.signup.enabled,
         password_min: config.password.min_length,

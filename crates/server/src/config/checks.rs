@@ -96,12 +96,17 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 10] = [
+    let rules: [(bool, &'static str, String); 11] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
         (config.refresh.idle <= config.refresh.absolute, "refresh.idle", "is longer than refresh.absolute".to_owned()),
         (config.session.idle <= config.session.absolute, "session.idle", "is longer than session.absolute".to_owned()),
+        (
+            config.audit.key_file.is_none() || config.audit.key.is_none(),
+            "audit.key_file",
+            "is set beside audit.key: give one of them".to_owned(),
+        ),
         (
             config.audit.ceiling.is_none_or(|ceiling| ceiling > config.audit.max_lines.unwrap_or(0)),
             "audit.ceiling",

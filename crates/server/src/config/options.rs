@@ -263,6 +263,9 @@ options! {
         idle: Span = Span::hours(24), Start, between(Span::minutes(1), Span::days(3650));
         /// No session outlives this.
         absolute: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
+        /// How seldom the last use of a session is written down, with what is committed anyway: at most so often, and often
+        /// enough that a session in use never counts as idle.
+        touch_every: Span = Span::minutes(5), Start, between(Span::ZERO, Span::hours(24));
     }
 
     /// Proof keys for codes (RFC 7636).
@@ -356,6 +359,8 @@ options! {
         /// File of the key under which the log is sealed, made with mode 0600 at the first start. Nodes that share a database
         /// need the same one. Keep a copy apart from the backups.
         key_file: Option<PathBuf> = None => "`audit.key` in the data folder", Start;
+        /// The key itself, 32 bytes in base64, in place of a file. Give it through the environment.
+        key: Option<Secret> = None => "not set", Start, if_set(master_key);
         /// Files of keys from before: what they sealed can be proved, and the log goes on under the new one.
         old_keys: Vec<PathBuf> = Vec::new(), Start;
     }

@@ -26,9 +26,6 @@ pub struct List {
     /// Only lines older than the one of this id
     #[arg(long, value_name = "ID")]
     pub before: Option<String>,
-    /// Whether the list was begun by a page before.
-    #[arg(skip)]
-    pub goes_on: bool,
     /// Whether a page before had any lines.
     #[arg(skip)]
     pub had: bool,
@@ -85,7 +82,7 @@ impl List {
         let (left, before) = next.split_once(' ').unwrap_or(("0", &next));
         let left = left.parse().unwrap_or(0);
         self.had |= left < self.limit;
-        (self.limit, self.before, self.goes_on) = (left, Some(before.to_owned()), true);
+        (self.limit, self.before) = (left, Some(before.to_owned()));
     }
 }
 
