@@ -2,9 +2,11 @@
 
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
+use crate::fault::span;
 use crate::flow::{Flow, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::read;
+use crate::turnstile::Pass;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
 use rules::decision::Change;
@@ -24,6 +26,19 @@ use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 use store::tables::{counters, users};
 use zeroize::Zeroizing;
+
+/// How much of the waiting budget may be used up before newcomers are asked to come back: whoever has typed a password
+/// goes first.
+const NEWCOMERS: f64 = 0.75;
+
+/// How far somebody is who is not signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Asks for the form.
+    Comes,
+    /// Has typed a password.
+    Typed,
+}
 
 /// What was typed into the sign-in page.
 pub struct Typed {
@@ -81,8 +96,26 @@ impl App {
         typed: Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
+        self.has_time_for(browser, Stage::Typed)?;
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move { app.try_in(&pledge, flow, &typed, &browser).await }).await
+    }
+
+    /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
+    /// it. Whoever is signed in has no password to type.
+    ///
+    /// # Errors
+    /// [`Fault::Busy`].
+    pub fn has_time_for(&self, browser: &Browser, stage: Stage) -> Result<(), Fault> {
+        let share = match stage {
+            Stage::Comes if browser.session.is_some() => return Ok(()),
+            Stage::Comes => NEWCOMERS,
+            Stage::Typed => 1.0,
+        };
+        match self.hasher.crowded(&self.fair_key(browser), share) {
+            None => Ok(()),
+            Some(wait) => Err(Fault::Busy(span(wait))),
+        }
     }
 
     pub(crate) async fn try_in(
@@ -93,8 +126,9 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
-        let proof = match self.hash(pledge, &attempt).await? {
-            Ok(proof) => proof,
+        // Held until the count is forgotten again: who comes next finds it so.
+        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+            Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let expected =
@@ -152,10 +186,11 @@ impl App {
         Ok(Attempt { key, counters, user, known: device.is_some(), password, browser })
     }
 
-    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
-    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Verified, Refusal>, Fault> {
+    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile; the place behind the turnstile is,
+    /// until the attempt was judged.
+    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let _pass = self.turnstile.pass(attempt.counters.account, patience).await?;
+        let pass = self.turnstile.pass(attempt.counters.account, patience).await?;
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;
@@ -186,7 +221,7 @@ impl App {
         match verified {
             Ok(verified) => {
                 self.even_out(begun).await;
-                Ok(Ok(verified))
+                Ok(Ok((verified, pass)))
             }
             Err(refusal) => {
                 // Nothing was tried, so nothing failed.
@@ -267,14 +302,15 @@ impl App {
     ) -> Result<Result<User, Refusal>, Fault> {
         let mut attempt = self.attempt(&user.username, password, browser).await?;
         attempt.user = attempt.user.filter(|found| found.id == user.id);
-        let matches = match self.hash(pledge, &attempt).await? {
-            Ok(proof) => proof.ok,
+        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+            Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let counters = attempt.counters;
         let known = self
             .settle(|now, _| async move {
-                let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
+                let after =
+                    After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
                 Ok(confirm(&after, &self.realm.settings, now))
             })
             .await?;
