@@ -93,9 +93,7 @@ fn main() -> Result<(), Failure> {
 async fn open(url: &str) -> Result<Arc<dyn Engine>, Failure> {
     match url.strip_prefix("sqlite:") {
         Some(file) => Ok(Arc::new(Sqlite::open(Options::at(file), MIGRATIONS)?)),
-        None => {
-            Ok(Arc::new(Postgres::open(store::remote::Settings::at(url), MIGRATIONS).await?))
-        }
+        None => Ok(Arc::new(Postgres::open(store::remote::Settings::at(url), MIGRATIONS).await?)),
     }
 }
 
@@ -192,11 +190,21 @@ impl Town {
         let was = found.and_then(|found| found.family.refresh).ok_or("a family is not there")?.current;
         let (now, fresh) = (self.app.clock.now(), self.fresh());
         let previous = Previous { handle: was, until: now + Span::days(1), bridge: fresh.bytes("bridge") };
-        let rotation =
-            Rotation { was, current: fresh.secret("next").handle(), previous, idle_until: now + Span::days(10), turn: 1 };
+        let rotation = Rotation {
+            was,
+            current: fresh.secret("next").handle(),
+            previous,
+            idle_until: now + Span::days(10),
+            turn: 1,
+        };
         let client = Some("app".into());
-        let standing =
-            Standing { user: Some(user.clone()), client, session: Some(session.clone()), family: Some(family.clone()), ..Standing::default() };
+        let standing = Standing {
+            user: Some(user.clone()),
+            client,
+            session: Some(session.clone()),
+            family: Some(family.clone()),
+            ..Standing::default()
+        };
         let mut changes = vec![Change::Stands(standing), Change::RotateFamily { family: family.clone(), rotation }];
         if audit != Audit::Off {
             let event = Event::new(Kind::TokensIssued, now).user(user).client(&"app".into()).session(session);

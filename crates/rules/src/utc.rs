@@ -58,7 +58,8 @@ pub fn parse(text: &str) -> Option<Time> {
     }
     // Years from March on, so that the leap day is the last of its year.
     let (of_year, from_march) = (year - i64::from(month <= 2), (month + 9) % 12);
-    let days = of_year * 365 + of_year / 4 - of_year / 100 + of_year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
+    let days =
+        of_year * 365 + of_year / 4 - of_year / 100 + of_year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
     let at = Time::from_seconds(days * DAY + hour * HOUR + minute * MINUTE + second);
     // The 31st of a month that has none is no day.
     (date(at) == format!("{year:04}-{month:02}-{day:02}")).then_some(at)

@@ -47,7 +47,9 @@ impl App {
                 Ok(Ok(step)) => rest(&step, began.elapsed()),
                 Ok(Err(refused)) => {
                     going.failures += 1;
-                    going.complaint.tell(&refused.why, "a stream of the audit log is not taken: it will be tried again");
+                    going
+                        .complaint
+                        .tell(&refused.why, "a stream of the audit log is not taken: it will be tried again");
                     pause(going.failures, refused.after)
                 }
                 Err(fault) => {
@@ -74,7 +76,8 @@ impl App {
         let trouble = sent.as_ref().err().map_or("", |refused| refused.why.as_str());
         if sent.is_ok() || seen.trouble != trouble {
             let place = if sent.is_ok() { place } else { seen.place.clone() };
-            let next = audit::Stream { name: seen.name, place, moved_at: self.clock.now(), trouble: trouble.to_owned() };
+            let next =
+                audit::Stream { name: seen.name, place, moved_at: self.clock.now(), trouble: trouble.to_owned() };
             let moved_at = if sent.is_ok() { next.moved_at } else { seen.moved_at };
             self.mark(&seen.place, &audit::Stream { moved_at, ..next }).await?;
         }
@@ -95,7 +98,11 @@ impl App {
             (Some(begins), _) => Place::from(&begins.into()),
             (None, _) => Place { block: 1, line: String::new() },
         };
-        tracing::info!(stream = name, until = end(newest.as_ref(), begins.as_ref()).0.last, "a stream of the audit log begins");
+        tracing::info!(
+            stream = name,
+            until = end(newest.as_ref(), begins.as_ref()).0.last,
+            "a stream of the audit log begins"
+        );
         let stream = audit::Stream { name: name.to_owned(), place, moved_at: self.clock.now(), trouble: String::new() };
         self.engine.commit(vec![audit::begin(&self.realm.id, &stream)]).await?;
         Ok(None)

@@ -104,7 +104,9 @@ impl App {
     /// The place before the newest `lines` sealed lines, or some more; behind the last one for 0.
     pub async fn place_before(&self, lines: i64) -> Result<Place, Fault> {
         let (begins, newest) = self.ask((Begins, Newest)).await?;
-        let Some(newest) = newest else { return Ok(begins.as_ref().map_or_else(Place::default, |of| (&Link::from(of)).into())) };
+        let Some(newest) = newest else {
+            return Ok(begins.as_ref().map_or_else(Place::default, |of| (&Link::from(of)).into()));
+        };
         if lines == 0 {
             return Ok(Place::from(&Link::from(&newest)));
         }

@@ -2,9 +2,9 @@
 
 use super::Terms;
 use crate::{App, Fault, entropy};
+use rules::Change;
 use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
 use rules::events::{Event, Kind};
-use rules::Change;
 use store::engine::{CommitError, Write};
 use store::tables::audit::{Begins, Newest, Unsealed, seal};
 use store::tables::changes;

@@ -182,12 +182,8 @@ async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
     for ceiling in [None, Some(20)] {
         let world = World::new(Terms { max_lines: Some(5), ceiling, ..terms() }).await;
         let place = Place { block: 2, line: String::new() };
-        let stream = store::tables::audit::Stream {
-            name: "http".into(),
-            place,
-            moved_at: BEGAN,
-            trouble: String::new(),
-        };
+        let stream =
+            store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble: String::new() };
         let begin = store::tables::audit::begin(&world.app.realm.id, &stream);
         world.app.engine.commit(vec![begin]).await.unwrap();
         world.sealed(12, 4).await;
@@ -210,16 +206,37 @@ async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
 #[tokio::test]
 async fn whatever_is_done_to_the_file_is_named() {
     for (sql, wanted) in [
-        ("UPDATE events SET user_id = 'eve' WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)", vec![("line.edited", 3)]),
-        ("DELETE FROM events WHERE block = 11 AND id = (SELECT MIN(id) FROM events WHERE block = 11)", vec![("line.missing", 11)]),
-        ("INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', 'x', 1, 'user.added', '{}', 4)", vec![("line.inserted", 4)]),
-        ("UPDATE events SET block = 5 WHERE id = (SELECT MIN(id) FROM events WHERE block = 6)", vec![("line.inserted", 5), ("line.missing", 6)]),
-        ("DELETE FROM audit_blocks WHERE number = 9", vec![("line.inserted", 9), ("line.inserted", 9), ("block.missing", 10)]),
+        (
+            "UPDATE events SET user_id = 'eve' WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)",
+            vec![("line.edited", 3)],
+        ),
+        (
+            "DELETE FROM events WHERE block = 11 AND id = (SELECT MIN(id) FROM events WHERE block = 11)",
+            vec![("line.missing", 11)],
+        ),
+        (
+            "INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', 'x', 1, 'user.added', '{}', 4)",
+            vec![("line.inserted", 4)],
+        ),
+        (
+            "UPDATE events SET block = 5 WHERE id = (SELECT MIN(id) FROM events WHERE block = 6)",
+            vec![("line.inserted", 5), ("line.missing", 6)],
+        ),
+        (
+            "DELETE FROM audit_blocks WHERE number = 9",
+            vec![("line.inserted", 9), ("line.inserted", 9), ("block.missing", 10)],
+        ),
         ("DELETE FROM audit_blocks WHERE number = 12; DELETE FROM events WHERE block = 12", vec![("chain.cut", 12)]),
-        ("DELETE FROM audit_blocks WHERE number = 12", vec![("line.inserted", 12), ("line.inserted", 12), ("chain.cut", 12)]),
+        (
+            "DELETE FROM audit_blocks WHERE number = 12",
+            vec![("line.inserted", 12), ("line.inserted", 12), ("chain.cut", 12)],
+        ),
         ("UPDATE audit_blocks SET newest = newest + 1 WHERE number = 2", vec![("block.edited", 2)]),
         ("DELETE FROM audit_blocks; DELETE FROM events", vec![("chain.cut", 1)]),
-        ("UPDATE events SET block = -1 WHERE block = 7", vec![("line.inserted", -1), ("line.inserted", -1), ("line.missing", 7), ("line.missing", 7)]),
+        (
+            "UPDATE events SET block = -1 WHERE block = 7",
+            vec![("line.inserted", -1), ("line.inserted", -1), ("line.missing", 7), ("line.missing", 7)],
+        ),
     ] {
         let world = World::new(terms()).await;
         world.sealed(12, 2).await;
@@ -344,15 +361,8 @@ async fn ids(app: &App) -> BTreeSet<String> {
 async fn a_stream_gets_everything_at_least_once_however_its_receiver_behaves() {
     let world = World::new(terms()).await;
     world.sealed(3, 150).await;
-    let (sink, got) = moody(&[
-        Mood::Fails,
-        Mood::Resets,
-        Mood::Takes,
-        Mood::TakesAndResets,
-        Mood::Hangs,
-        Mood::Takes,
-    ])
-    .await;
+    let (sink, got) =
+        moody(&[Mood::Fails, Mood::Resets, Mood::Takes, Mood::TakesAndResets, Mood::Hangs, Mood::Takes]).await;
     let (app, clock) = (world.app.clone(), world.clock.clone());
     let enough = async {
         while got.lock().unwrap().iter().collect::<BTreeSet<_>>().len() < 500 {

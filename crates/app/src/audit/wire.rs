@@ -7,9 +7,8 @@ use rules::utc::iso_ms;
 use serde_json::{Value, json};
 
 /// The columns of [`row`].
-pub const COLUMNS: [&str; 12] = [
-    "realm", "id", "at", "event", "outcome", "user", "client", "session", "address", "request", "detail", "block",
-];
+pub const COLUMNS: [&str; 12] =
+    ["realm", "id", "at", "event", "outcome", "user", "client", "session", "address", "request", "detail", "block"];
 
 /// Whether what a line records was refused to somebody.
 pub fn outcome(line: &Line) -> &'static str {

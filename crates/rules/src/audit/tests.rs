@@ -94,8 +94,7 @@ impl Log {
     fn finds(&self, wanted: &[(&str, i64, Option<usize>)]) {
         let found = self.verified(&keys(), None);
         let told: Vec<_> = found.iter().map(|one| (one.what.as_str(), one.block, one.line.clone())).collect();
-        let wanted: Vec<_> =
-            wanted.iter().map(|(what, block, at)| (*what, *block, at.map(|at| line(at).id))).collect();
+        let wanted: Vec<_> = wanted.iter().map(|(what, block, at)| (*what, *block, at.map(|at| line(at).id))).collect();
         assert_eq!(told, wanted, "{found:#?}");
     }
 }
@@ -218,12 +217,8 @@ type Number = fn(&mut Block) -> &mut i64;
 
 #[test]
 fn every_edit_of_a_block_is_found() {
-    let bytes: [Bytes; 4] = [
-        |block| &mut block.digest,
-        |block| &mut block.leaves,
-        |block| &mut block.before,
-        |block| &mut block.mac,
-    ];
+    let bytes: [Bytes; 4] =
+        [|block| &mut block.digest, |block| &mut block.leaves, |block| &mut block.before, |block| &mut block.mac];
     for column in bytes {
         for at in 0..column(&mut Log::new().blocks[1]).len() {
             for bit in [1, 128] {

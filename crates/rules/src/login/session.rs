@@ -77,8 +77,7 @@ impl Session {
     /// not used would be over.
     pub fn touch(&self, settings: &Settings, now: Time) -> Option<Change> {
         let every = settings.touch_every.min(Span(settings.session_idle.0 / 2));
-        (now.since(self.last_seen) >= every)
-            .then(|| Change::TouchSession { session: self.id.clone(), at: now })
+        (now.since(self.last_seen) >= every).then(|| Change::TouchSession { session: self.id.clone(), at: now })
     }
     /// The context class it satisfies.
     pub fn acr(&self) -> &'static str {

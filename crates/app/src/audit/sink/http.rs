@@ -1,7 +1,7 @@
 //! Lines of JSON by POST. A receiver has them when it answers 2xx.
 
-use super::link::{Target, connect, tls};
 use super::Refused;
+use super::link::{Target, connect, tls};
 use crate::audit::deliver::json_lines;
 use aws_lc_rs::hmac;
 use bytes::Bytes;
@@ -42,7 +42,8 @@ impl Http {
         let tls = if target.scheme == "https" { Some(tls(authorities)?) } else { None };
         let authorization = token.map(|token| {
             let value = Zeroizing::new([b"Bearer ".as_slice(), token].concat());
-            let mut value = HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that no header has")?;
+            let mut value =
+                HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that no header has")?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
@@ -123,7 +124,9 @@ async fn judge(response: Response<Incoming>) -> Result<(), Refused> {
             return Ok(());
         }
         status if status.is_redirection() => format!("the receiver answered {status}: redirects are not followed"),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => format!("the receiver answered {status}: is the token right?"),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            format!("the receiver answered {status}: is the token right?")
+        }
         status => format!("the receiver answered {status}"),
     };
     Err(Refused { why, after: after.map(Duration::from_secs) })

@@ -159,11 +159,22 @@ mod tests {
 
     #[test]
     fn a_target_is_read_whole_or_refused() {
-        let read = |text| Target::parse(text).map(|target| (target.to_string(), target.host.clone(), target.is_local()));
+        let read =
+            |text| Target::parse(text).map(|target| (target.to_string(), target.host.clone(), target.is_local()));
         assert_eq!(read("https://siem.test/in?a=b").unwrap().0, "https://siem.test/in?a=b");
         assert_eq!(read("tcp://[::1]:514").unwrap(), ("tcp://[::1]:514/".into(), "::1".into(), true));
         assert!(!read("http://localhost.evil.test").unwrap().2);
-        for bad in ["", "siem", "https://", "https://u:p@h", "https://h:0", "https://h:x", "https://h#a", "https://h b", "https://h\n"] {
+        for bad in [
+            "",
+            "siem",
+            "https://",
+            "https://u:p@h",
+            "https://h:0",
+            "https://h:x",
+            "https://h#a",
+            "https://h b",
+            "https://h\n",
+        ] {
             assert!(read(bad).is_err(), "{bad:?}");
         }
     }

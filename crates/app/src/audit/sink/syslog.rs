@@ -4,8 +4,8 @@
 //! connection of its own: once everything was sent, our side is closed, and the batch is done when the receiver has closed
 //! its side, too, which it does when it has read to the end.
 
-use super::link::{Link, Target, connect, tls};
 use super::Refused;
+use super::link::{Link, Target, connect, tls};
 use crate::audit::wire;
 use rules::audit::Line;
 use rules::realm::Realm;

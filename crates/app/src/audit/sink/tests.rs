@@ -190,9 +190,7 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
         }
     })
     .await;
-    let at = |host: &str, authority| {
-        Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), authority).unwrap())
-    };
+    let at = |host: &str, authority| Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), authority).unwrap());
     for stranger in [at("localhost", None), at("127.0.0.1", Some(authority.as_path()))] {
         let refused = stranger.send(&realm(), &lines(1)).await.unwrap_err();
         assert!(refused.why.contains("TLS"), "{}", refused.why);

@@ -3,8 +3,7 @@
 use rules::events::Kind;
 use std::path::Path;
 
-const BEGIN: &str =
-    "<!-- Generated from crates/rules/src/events.rs; `UPDATE_DOCS=1 make test` writes it again. -->\n";
+const BEGIN: &str = "<!-- Generated from crates/rules/src/events.rs; `UPDATE_DOCS=1 make test` writes it again. -->\n";
 const END: &str = "<!-- kinds end -->\n";
 
 fn table() -> String {

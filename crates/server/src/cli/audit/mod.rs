@@ -206,15 +206,19 @@ async fn status(app: &App) -> Reply {
         table.row([stream.name.clone(), behind, seconds(stream.waits), moved, stream.trouble.clone()]);
     }
     let streams = if lag.streams.is_empty() { "no streams\n".to_owned() } else { table.render() };
-    let shown: Vec<Value> = lag.streams.iter().map(|stream| {
-        json!({
-            "name": stream.name,
-            "behind": stream.lines,
-            "oldest_age_seconds": stream.waits.whole_seconds(),
-            "delivered_at": iso(stream.moved_at),
-            "trouble": (!stream.trouble.is_empty()).then_some(&stream.trouble),
+    let shown: Vec<Value> = lag
+        .streams
+        .iter()
+        .map(|stream| {
+            json!({
+                "name": stream.name,
+                "behind": stream.lines,
+                "oldest_age_seconds": stream.waits.whole_seconds(),
+                "delivered_at": iso(stream.moved_at),
+                "trouble": (!stream.trouble.is_empty()).then_some(&stream.trouble),
+            })
         })
-    }).collect();
+        .collect();
     let shown = json!({
         "block": lag.end.number,
         "lines_kept": lag.kept,

@@ -88,8 +88,13 @@ impl Verify {
                 text.push_str(&format!("{}\n", harmless(&finding.why)));
             }
         }
-        let state =
-            State { told: step.told.clone(), found, count, newest: step.newest.max(step.told.end.number), done: step.done };
+        let state = State {
+            told: step.told.clone(),
+            found,
+            count,
+            newest: step.newest.max(step.told.end.number),
+            done: step.done,
+        };
         if step.done {
             text.push_str(&self.summary(&step, &state));
         }
@@ -134,7 +139,9 @@ impl Verify {
             }
             (Some(head), Some(false)) if head.block <= told.begin => {
                 let block = head.block;
-                text.push_str(&format!("the exported head, block {block}, was taken out by retention: export a newer one\n"));
+                text.push_str(&format!(
+                    "the exported head, block {block}, was taken out by retention: export a newer one\n"
+                ));
             }
             (None, _) if told.end.number > 0 => {
                 text.push_str("whether newer blocks were cut off cannot be told without --head\n");
