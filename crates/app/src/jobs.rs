@@ -1,22 +1,24 @@
 //! What is done in idle moments: old rows go, keys grow old. One node does it for all.
 
-use crate::{App, Fault};
-use rules::Span;
+use crate::{App, Fault, asked};
+use rules::{Span, Time};
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::leases::{self, Lease};
 use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch takes out.
 const AT_ONCE: i64 = 200;
+/// The shortest rest between two batches.
+const REST: Duration = Duration::from_millis(20);
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
 
 /// The job that one node does for all.
 const UPKEEP: &str = "upkeep";
 /// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
-const LEASE: Span = Span::seconds(90);
+pub(crate) const LEASE: Span = Span::seconds(90);
 
 /// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
 pub(crate) struct Pledge(());
@@ -29,7 +31,12 @@ where
     T: Send + 'static,
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
-    match tokio::spawn(work(Pledge(()))).await {
+    let work = work(Pledge(()));
+    let spawned = match asked::request() {
+        Some(request) => tokio::spawn(asked::within(request, work)),
+        None => tokio::spawn(work),
+    };
+    match spawned.await {
         Ok(done) => done,
         Err(error) => Err(Fault::Broken(error.to_string())),
     }
@@ -38,44 +45,43 @@ where
 /// What an operator chose for the background.
 #[derive(Clone, Copy, Debug)]
 pub struct Upkeep {
-    /// How long the audit log is kept.
-    pub events: Span,
     /// How old a signing key grows.
     pub keys: Span,
 }
 
 impl App {
-    /// Takes out what has expired, in small batches, until there is little left. Gives how many rows went.
-    pub async fn sweep(&self, upkeep: &Upkeep) -> Result<u64, Fault> {
+    /// Takes out what has expired, in small batches with rests between them, until there is little left. Gives how many rows went.
+    pub async fn sweep(&self) -> Result<u64, Fault> {
         let settings = &self.realm.settings;
         let mut gone = 0;
         loop {
-            let now = self.clock.now();
+            let (now, began) = (self.clock.now(), Instant::now());
             let bounds = Bounds {
                 now,
                 sessions: now - settings.session_absolute - Span::days(1),
                 families: now - settings.refresh_absolute - Span::days(1),
-                events: now - upkeep.events,
+                strangers: now - self.books.terms().retention,
             };
             let touched = self.engine.commit(step(&self.realm.id, &bounds, AT_ONCE)).await?;
             gone += touched.iter().sum::<u64>();
             if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
                 return Ok(gone);
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            // Requests have the database for most of the time, however slow it is.
+            tokio::time::sleep(REST.max(began.elapsed() * 4)).await;
         }
     }
 
-    /// Takes or keeps the lease of a job; whether this node has it now.
-    async fn leads(&self, job: &str) -> Result<bool, Fault> {
+    /// Takes or keeps the lease of a job; until when this node has it.
+    pub(crate) async fn leads(&self, job: &str) -> Result<Option<Time>, Fault> {
         let (seen, now) = (self.ask(leases::Of(job)).await?, self.clock.now());
         if seen.as_ref().is_some_and(|seen| seen.node != self.node && !seen.until.has_come(now)) {
-            return Ok(false);
+            return Ok(None);
         }
         let next = Lease { node: self.node.clone(), until: now + LEASE };
         match self.engine.commit(vec![leases::take(&self.realm.id, job, seen.as_ref(), &next)]).await {
-            Ok(_) => Ok(true),
-            Err(CommitError::Conflict { .. }) => Ok(false),
+            Ok(_) => Ok(Some(next.until)),
+            Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -83,8 +89,8 @@ impl App {
     /// Lets another node have what this one does for all. For the end of a node.
     pub async fn retire(&self) {
         self.take_leave().await;
-        if let Err(error) = self.engine.commit(vec![leases::give_back(&self.realm.id, UPKEEP, &self.node)]).await {
-            tracing::debug!(?error, "the lease of the upkeep was not given back: it runs out");
+        if let Err(error) = self.engine.commit(leases::give_back(&self.realm.id, &self.node)).await {
+            tracing::debug!(?error, "the leases of this node were not given back: they run out");
         }
     }
 
@@ -93,8 +99,8 @@ impl App {
         let mut complaint = Complaint::default();
         loop {
             match self.leads(UPKEEP).await {
-                Ok(true) => self.keep_up_once(&upkeep, &mut complaint).await,
-                Ok(false) => complaint.over(),
+                Ok(Some(_)) => self.keep_up_once(&upkeep, &mut complaint).await,
+                Ok(None) => complaint.over(),
                 Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
             }
             tokio::time::sleep(EVERY).await;
@@ -106,12 +112,17 @@ impl App {
             Ok(()) => {}
             Err(fault) => return complaint.tell(&fault, "password hashes could not be looked at"),
         }
-        match self.sweep(upkeep).await {
+        match self.sweep().await {
             Ok(_) => complaint.over(),
             Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
         }
         if let Err(fault) = self.sweep_nodes().await {
             complaint.tell(&fault, "nodes that are gone could not be taken out");
+        }
+        match self.drop_beyond_ceiling().await {
+            Ok(0) => {}
+            Ok(lines) => tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling"),
+            Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be taken out"),
         }
         match self.rotate_aged_keys(upkeep.keys).await {
             Ok(made) if made.is_empty() => {}
@@ -123,18 +134,18 @@ impl App {
 
 /// What the background said last: a database that takes no writes for long, since it is being moved, is told of once.
 #[derive(Default)]
-struct Complaint(Option<String>);
+pub(crate) struct Complaint(Option<String>);
 
 impl Complaint {
-    fn tell(&mut self, fault: &Fault, what: &str) {
-        let why = fault.to_string();
+    pub(crate) fn tell(&mut self, why: &dyn std::fmt::Display, what: &str) {
+        let why = why.to_string();
         if self.0.as_ref() != Some(&why) {
             tracing::warn!(fault = why, "{what}");
             self.0 = Some(why);
         }
     }
 
-    fn over(&mut self) {
+    pub(crate) fn over(&mut self) {
         self.0 = None;
     }
 }

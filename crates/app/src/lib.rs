@@ -6,6 +6,8 @@
 pub mod account;
 pub mod admin;
 pub mod api;
+pub mod asked;
+pub mod audit;
 pub mod authorize;
 pub mod browser;
 mod cache;
@@ -65,6 +67,8 @@ pub struct Parts {
     pub node: String,
     /// Over a database server that may lose what it acknowledged.
     ward: Option<Arc<Ward>>,
+    /// How the audit log is kept.
+    pub(crate) books: audit::Books,
     cache: Cache,
     turnstile: Turnstile,
     /// How often clients ask, where that is limited.
@@ -114,6 +118,7 @@ impl App {
             keyring,
             clock,
             ward,
+            books: audit::Books::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             clients: Rates::new(rate),

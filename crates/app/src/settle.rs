@@ -1,6 +1,6 @@
 //! The one retry loop: decide, commit, and where the facts had changed meanwhile, decide again.
 
-use crate::{App, Fault, entropy};
+use crate::{App, Fault, asked, entropy};
 use rules::ending::Record;
 use rules::{Change, Decision, Fresh, Time};
 use std::future::Future;
@@ -63,9 +63,14 @@ impl App {
 
     /// The one door through which changes become true. Where the database could lose them, what they end is in the
     /// journal of this node before anybody is told.
-    pub(crate) async fn commit(&self, changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
+    pub(crate) async fn commit(&self, mut changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
         if changes.is_empty() {
             return Ok(());
+        }
+        for change in &mut changes {
+            if let Change::Record(event) = change {
+                event.request = asked::request();
+            }
         }
         let writes = changes::batch(&self.realm.id, &changes, now, fresh);
         if let Some(ward) = self.ward.as_ref().filter(|ward| ward.keeps()) {

@@ -5,11 +5,17 @@ use crate::time::Time;
 use serde_json::{Map, Value};
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),+ $(,)?) => {
         /// What happened.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Kind { $($(#[$doc])* $variant),+ }
+        pub enum Kind { $($(#[doc = $doc])* $variant),+ }
         impl Kind {
+            /// Every kind there is.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant),+];
+            /// What happened, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self { $(Kind::$variant => concat!($($doc),*).trim_ascii()),+ }
+            }
             /// The event's name, as the audit log shows it.
             pub fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name),+ }
@@ -79,6 +85,24 @@ kinds! {
     FenceLifted = "fence.lifted",
     /// An operator no longer counts on a node.
     NodeForgotten = "node.forgotten",
+    /// The audit log is sealed under another key than before, whose owner did not hand it over.
+    AuditRekeyed = "audit.rekeyed",
+    /// Lines of the audit log were taken out before they were sealed or delivered: they were more than its ceiling.
+    AuditDropped = "audit.dropped",
+    /// A stream of the audit log was given up.
+    AuditForgotten = "audit.forgotten",
+}
+
+impl Kind {
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// Whether somebody was refused: a failure, or the use of what is not theirs.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Kind::SignInFailed | Kind::CodeMisused | Kind::RefreshReused)
+    }
 }
 
 /// One line of the audit log. It never holds a secret.
@@ -96,6 +120,8 @@ pub struct Event {
     pub session: Option<SessionId>,
     /// From which address.
     pub address: Option<String>,
+    /// In which request, as the log and the response call it.
+    pub request: Option<String>,
     /// Anything else, as a JSON object.
     pub detail: Map<String, Value>,
 }
@@ -103,7 +129,7 @@ pub struct Event {
 impl Event {
     /// An event of that kind.
     pub fn new(kind: Kind, at: Time) -> Self {
-        Event { kind, at, user: None, client: None, session: None, address: None, detail: Map::new() }
+        Event { kind, at, user: None, client: None, session: None, address: None, request: None, detail: Map::new() }
     }
     /// To whom.
     pub fn user(mut self, user: &UserId) -> Self {

@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock, no randomness, no log. Time and chance are arguments ([`Time`], [`Fresh`]); what a rule
 //! wants to happen is a list of [`Change`]s beside its reply ([`Decision`]).
 
+pub mod audit;
 pub mod decision;
 pub mod ending;
 pub mod events;
@@ -16,6 +17,7 @@ pub mod people;
 pub mod realm;
 pub mod secret;
 pub mod time;
+pub mod utc;
 
 pub use decision::{Change, Decision};
 pub use fresh::Fresh;

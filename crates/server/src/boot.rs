@@ -1,5 +1,6 @@
 //! From a configuration to a running server, and back down.
 
+use crate::auditing;
 use crate::config::{Config, Journal, PublicUrl, TryIt};
 use crate::database::Database;
 use crate::hashing;
@@ -97,6 +98,7 @@ impl Instance {
         };
         Box::pin(app.meet()).await?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
+        auditing::open(config, &app).await?;
         Ok(Instance { app, database, _node: node })
     }
 
@@ -203,6 +205,7 @@ fn settings(config: &Config) -> Settings {
         device_ttl: config.device.ttl,
         session_idle: config.session.idle,
         session_absolute: config.session.absolute,
+        touch_every: config.session.touch_every,
         pkce_optional: config.pkce.optional_for_confidential,
         signup: config.signup.enabled,
         password_min: config.password.min_length,
@@ -229,6 +232,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let addresses = listeners.addresses();
     let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
     let terms = Terms::of(&config)?;
+    let streams = auditing::streams(&config)?;
     let instance = Instance::open(&config, &url).await?;
     let try_it = match config.server.try_it {
         TryIt::On => true,
@@ -243,13 +247,15 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let announced = announce(&config, &url, &instance.app).await?;
     let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
     let control = crate::control::listen(&config.server.data, &instance)?;
-    let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
+    let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
+        () = instance.app.keep_books() => return Err(BootError::Other("the background jobs ended".into())),
+        () = auditing::deliver(&instance.app, streams) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
     };
     if stopped.cut > 0 {

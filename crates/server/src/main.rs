@@ -1,6 +1,7 @@
 //! Portiere: an OpenID provider in one binary with one data folder.
 
 mod admission;
+mod auditing;
 mod boot;
 mod cli;
 mod config;

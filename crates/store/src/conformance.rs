@@ -7,6 +7,7 @@ pub mod everything;
 pub mod neighbours;
 mod races;
 mod replays;
+mod sealing;
 mod values;
 
 use std::fmt::Debug;
@@ -18,6 +19,7 @@ use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::schema::Migration;
 
 pub use replays::replays;
+pub use sealing::sealing;
 
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;

@@ -59,6 +59,13 @@ async fn sqlite_conforms() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_seals_every_line_once() {
+    let folder = folder();
+    let engine: Arc<dyn Engine> = Arc::new(Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap());
+    conformance::sealing([Arc::clone(&engine), engine]).await.unwrap();
+}
+
 #[tokio::test]
 async fn sqlite_takes_what_was_lost_again() {
     let folder = folder();

@@ -109,7 +109,7 @@ class Client:
 def start(place: Place, urls: list[str], public_url: str | None = None, more: dict | None = None) -> list[Node]:
     """A node for each URL of the one database, all with one master key, ready."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
-    same = SETTINGS | {"PORTIERE_KEYS_MASTER_KEY": key} | (more or {})
+    same = SETTINGS | {"PORTIERE_KEYS_MASTER_KEY": key, "PORTIERE_AUDIT_KEY": key} | (more or {})
     nodes = [Node(place, number, same | {"PORTIERE_STORE_URL": url}) for number, url in enumerate(urls)]
     issuer = public_url or f"http://localhost:{nodes[0].port}"
     for node in nodes:

@@ -1,7 +1,6 @@
 //! What operators do: people, applications, groups and keys.
 
 pub mod clients;
-pub mod events;
 pub mod groups;
 pub mod keys;
 pub mod restore;

@@ -73,10 +73,11 @@ impl Session {
             && !self.expires.has_come(now)
             && !(self.last_seen + settings.session_idle).has_come(now)
     }
-    /// The change that notes its use, when the last note is old enough.
+    /// The change that notes its use, when the last note is old enough: at twice that age at the latest a session that is
+    /// not used would be over.
     pub fn touch(&self, settings: &Settings, now: Time) -> Option<Change> {
-        (now.since(self.last_seen) >= settings.touch_every)
-            .then(|| Change::TouchSession { session: self.id.clone(), at: now })
+        let every = settings.touch_every.min(Span(settings.session_idle.0 / 2));
+        (now.since(self.last_seen) >= every).then(|| Change::TouchSession { session: self.id.clone(), at: now })
     }
     /// The context class it satisfies.
     pub fn acr(&self) -> &'static str {
@@ -286,6 +287,22 @@ mod tests {
         assert!(!session.is_live(&settings, Time(settings.session_idle.0)));
         let busy = Session { last_seen: Time(settings.session_absolute.0 - 1), ..session };
         assert!(!busy.is_live(&settings, Time(settings.session_absolute.0)));
+    }
+
+    #[test]
+    fn the_last_use_is_noted_seldom_and_soon_enough_to_stay_alive() {
+        let session = enter_as(&user("alice"), None, Time(0), 1).reply.expect("starts").session;
+        for (touch, idle, every) in [(5, 60, 5), (5, 4, 2), (0, 60, 0)] {
+            let settings = Settings {
+                touch_every: Span::minutes(touch),
+                session_idle: Span::minutes(idle),
+                ..Settings::default()
+            };
+            let noted = |minutes, more| session.touch(&settings, Time(Span::minutes(minutes).0 + more)).is_some();
+            assert!(noted(every, 0) && (every == 0 || !noted(every, -1)), "{touch} {idle}");
+            // Whoever comes back within the idle time finds the session alive however seldom that is noted.
+            assert!(session.is_live(&settings, Time(Span::minutes(every).0)));
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! standard input and files, and carried out on an [`App`](app::App): in the running server, which it reaches over the
 //! [control socket](crate::control), or right here where no server runs. What it does is `app`'s to know.
 
+mod audit;
 mod client;
 mod config;
 mod docs;
-mod events;
 mod fence;
 mod group;
 #[cfg(test)]
@@ -40,7 +40,7 @@ use input::Input;
 use outcome::Printer;
 use reach::Reach;
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use store::migrations::MIGRATIONS;
 use table::{Cli, Command, Global};
@@ -114,25 +114,51 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let config = quiet(global)?;
     request.complete(&mut Input::of_process())?;
     let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
-    let mut printer = Printer::new(io::stdout().lock(), global.json);
+    let as_json = !request.prints(global.json) && global.json;
+    let mut printer = Printer::new(io::stdout().lock(), as_json);
+    let mut progress = Progress::default();
     runtime()?.block_on(async {
         let mut reach = Reach::new(&config);
         let shown = loop {
             let outcome = match reach.ask(&request).await {
                 Ok(outcome) => outcome,
-                Err(failure) => break Err(failure),
+                Err(failure) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
             };
+            progress.clear();
             if let Err(error) = printer.show(&outcome) {
                 break Ok(Err(error));
             }
-            match outcome.next {
-                Some(next) => request.go_on(next),
-                None => break Ok(printer.finish()),
+            let Some(next) = outcome.next else { break Ok(printer.finish()) };
+            request.go_on(next);
+            progress.show(request.progress());
+            if let Some(pause) = request.pause().filter(|_| outcome.text.is_empty()) {
+                tokio::time::sleep(pause).await;
             }
         };
+        progress.clear();
         reach.close().await;
         shown.map(written)
     })
+}
+
+/// How far a long answer is, on a terminal: one line that is written again and again.
+#[derive(Default)]
+struct Progress(usize);
+
+impl Progress {
+    fn show(&mut self, how_far: Option<String>) {
+        if let Some(how_far) = how_far.filter(|_| io::stderr().is_terminal()) {
+            eprint!("\r{how_far}");
+            self.0 = how_far.len();
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.0 > 0 {
+            eprint!("\r{:1$}\r", "", self.0);
+            self.0 = 0;
+        }
+    }
 }
 
 fn version() -> Outcome {

@@ -109,7 +109,8 @@ impl<W: Write> Printer<W> {
     pub fn show(&mut self, outcome: &Outcome) -> io::Result<()> {
         if !self.json {
             let end = if outcome.text.is_empty() || outcome.text.ends_with('\n') { "" } else { "\n" };
-            return write!(self.out, "{}{end}", outcome.text);
+            write!(self.out, "{}{end}", outcome.text)?;
+            return self.out.flush();
         }
         let Value::Array(items) = &outcome.json else {
             serde_json::to_writer_pretty(&mut self.out, &outcome.json)?;

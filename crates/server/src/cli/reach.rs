@@ -38,6 +38,9 @@ impl<'a> Reach<'a> {
             if let Some(reply) = control::ask(&self.config.server.data, request).await? {
                 return reply;
             }
+            if request.needs_server() {
+                return Err(Failure::Failed(format!("no server runs on {}", self.config.server.data.display())));
+            }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),
                 None if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,

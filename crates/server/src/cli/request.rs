@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, fence, group, keys, node, user};
+use super::{audit, client, fence, group, keys, node, user};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ pub enum Request {
     /// Manage signing keys
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Read the audit log
-    #[command(subcommand)]
-    Events(events::Command),
+    /// Read the audit log, follow it, and prove that it is what was written
+    #[command(subcommand, visible_alias = "events")]
+    Audit(audit::Command),
     /// Look after failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),
@@ -71,6 +71,7 @@ impl Request {
         match self {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
+            Request::Audit(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
             Request::Node(command) => command.complete(input),
             // The server's working directory is another one.
@@ -103,13 +104,42 @@ impl Request {
         }
     }
 
+    /// Whether what it answers is printed as it is, in JSON or not.
+    pub fn prints(&mut self, as_json: bool) -> bool {
+        match self {
+            Request::Audit(command) => command.prints(as_json),
+            _ => false,
+        }
+    }
+
+    /// Whether it has no meaning without a server that runs.
+    pub fn needs_server(&self) -> bool {
+        matches!(self, Request::Audit(command) if command.needs_server())
+    }
+
+    /// How long to wait before the next page, after one that was empty.
+    pub fn pause(&self) -> Option<Duration> {
+        match self {
+            Request::Audit(command) => command.pause(),
+            _ => None,
+        }
+    }
+
+    /// How far a long answer is, for a terminal.
+    pub fn progress(&self) -> Option<String> {
+        match self {
+            Request::Audit(command) => command.progress(),
+            _ => None,
+        }
+    }
+
     /// The request for the next page of a list, which begins at `next`.
     pub fn go_on(&mut self, next: String) {
         match self {
             Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
             Request::Client(client::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
             Request::Group(group::Command::Show(show)) => (show.after, show.goes_on) = (Some(next), true),
-            Request::Events(events::Command::List(list)) => list.go_on(next),
+            Request::Audit(command) => command.go_on(next),
             _ => {}
         }
     }
@@ -121,7 +151,7 @@ impl Request {
             Request::Client(command) => command.execute(app).await,
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,
-            Request::Events(command) => command.execute(app).await,
+            Request::Audit(command) => Box::pin(command.execute(app)).await,
             Request::Fence(command) => command.execute(app).await,
             Request::Node(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,

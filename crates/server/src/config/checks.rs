@@ -4,6 +4,7 @@ use super::options::Config;
 use super::value::Value;
 use crate::net::Cidr;
 use crate::private::Key;
+use app::audit::sink::{Http, Syslog};
 use base64::Engine as _;
 use rules::Secret;
 use std::net::SocketAddr;
@@ -76,6 +77,16 @@ pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     }
 }
 
+/// Where a syslog server is.
+pub fn syslog_url(url: &String) -> Result<(), String> {
+    Syslog::target(url).map(drop)
+}
+
+/// Where an HTTP server is.
+pub fn http_url(url: &String) -> Result<(), String> {
+    Http::target(url).map(drop)
+}
+
 /// Argon2id at or above OWASP's list of equal strengths (Password Storage Cheat Sheet): KiB and passes, one lane.
 const OWASP_ARGON2ID: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
 
@@ -85,12 +96,22 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 9] = [
+    let rules: [(bool, &'static str, String); 11] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
         (config.refresh.idle <= config.refresh.absolute, "refresh.idle", "is longer than refresh.absolute".to_owned()),
         (config.session.idle <= config.session.absolute, "session.idle", "is longer than session.absolute".to_owned()),
+        (
+            config.audit.key_file.is_none() || config.audit.key.is_none(),
+            "audit.key_file",
+            "is set beside audit.key: give one of them".to_owned(),
+        ),
+        (
+            config.audit.ceiling.is_none_or(|ceiling| ceiling > config.audit.max_lines.unwrap_or(0)),
+            "audit.ceiling",
+            "is not above audit.max_lines".to_owned(),
+        ),
         (
             config.throttle.base_delay <= config.throttle.max_delay,
             "throttle.base_delay",

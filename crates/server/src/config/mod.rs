@@ -114,6 +114,16 @@ impl Config {
         }
     }
 
+    /// The file of the key that seals the audit log.
+    pub fn audit_key_file(&self) -> PathBuf {
+        self.audit.key_file.clone().unwrap_or_else(|| self.server.data.join("audit.key"))
+    }
+
+    /// The audit key, where it was given itself instead of a file.
+    pub fn audit_key(&self) -> Option<crate::private::Key> {
+        self.audit.key.as_ref().and_then(checks::decode_master_key)
+    }
+
     /// The file of the master key.
     pub fn master_key_file(&self) -> PathBuf {
         self.keys.master.clone().unwrap_or_else(|| self.server.data.join("master.key"))

@@ -1,6 +1,8 @@
 //! The table of options: one entry each, and everything else comes from it.
 
-use super::checks::{at_least, between, if_set, listens, master_key, not_everybody, readable_name};
+use super::checks::{
+    at_least, between, http_url, if_set, listens, master_key, not_everybody, readable_name, syslog_url,
+};
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
@@ -261,6 +263,9 @@ options! {
         idle: Span = Span::hours(24), Start, between(Span::minutes(1), Span::days(3650));
         /// No session outlives this.
         absolute: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
+        /// How seldom the last use of a session is written down, with what is committed anyway: at most so often, and often
+        /// enough that a session in use never counts as idle.
+        touch_every: Span = Span::minutes(5), Start, between(Span::ZERO, Span::hours(24));
     }
 
     /// Proof keys for codes (RFC 7636).
@@ -363,8 +368,40 @@ options! {
 
     /// The record of who did what.
     "audit." audit: Audit {
-        /// How long events are kept.
+        /// How long events are kept. They go in whole blocks, the oldest first, once they are sealed and delivered.
         retention: Span = Span::days(90), Start, between(Span::days(1), Span::days(36_500));
+        /// How many events are kept at least: beyond that the oldest go before their time. With a journal (`store.journal`)
+        /// those of the last day stay all the same.
+        max_lines: Option<usize> = None => "as many as come", Start, if_set(at_least(1000));
+        /// Beyond so many, events go that are not sealed or not delivered yet. Each loss is written down.
+        ceiling: Option<usize> = None => "none: they are kept", Start, if_set(at_least(1000));
+        /// File of the key under which the log is sealed, made with mode 0600 at the first start. Nodes that share a database
+        /// need the same one. Keep a copy apart from the backups.
+        key_file: Option<PathBuf> = None => "`audit.key` in the data folder", Start;
+        /// The key itself, 32 bytes in base64, in place of a file. Give it through the environment.
+        key: Option<Secret> = None => "not set", Start, if_set(master_key);
+        /// Files of keys from before: what they sealed can be proved, and the log goes on under the new one.
+        old_keys: Vec<PathBuf> = Vec::new(), Start;
+    }
+
+    /// Delivery of the audit log to a syslog server (RFC 5424).
+    "audit.syslog." audit_syslog: AuditSyslog {
+        /// Where it is: `tls://HOST:PORT` (RFC 5425) or `tcp://HOST:PORT` (RFC 6587, octet counting).
+        url: Option<String> = None => "no syslog", Start, if_set(syslog_url);
+        /// PEM file of the authorities that may vouch for it.
+        authorities: Option<PathBuf> = None => "those of the system", Start;
+    }
+
+    /// Delivery of the audit log to an HTTP server, as lines of JSON.
+    "audit.http." audit_http: AuditHttp {
+        /// Where they are posted to: `https://HOST/PATH`. Redirects are not followed.
+        url: Option<String> = None => "no HTTP", Start, if_set(http_url);
+        /// File of the token that is sent as `Authorization: Bearer`.
+        token_file: Option<PathBuf> = None => "no token", Start;
+        /// File of the secret with which each request is signed, in `Portiere-Signature`.
+        signature_key: Option<PathBuf> = None => "no signature", Start;
+        /// PEM file of the authorities that may vouch for it.
+        authorities: Option<PathBuf> = None => "those of the system", Start;
     }
 }
 

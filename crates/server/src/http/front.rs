@@ -33,7 +33,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let mut response = if known {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         request.extensions_mut().insert(visit.clone());
-        let response = next.run(request).await;
+        let response = app::asked::within(visit.request_id.to_string(), next.run(request)).await;
         let took = began.elapsed();
         if took > site.slow {
             tracing::warn!(request = %visit.request_id, %method, path, ms = took.as_millis(), "slow");

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "these are tests")]
 
 mod attacks;
+mod audit;
 mod crash;
 mod durability;
 mod fence;

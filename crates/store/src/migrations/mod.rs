@@ -15,6 +15,7 @@ mod m0004_setup_offers;
 mod m0005_fences;
 mod m0006_moves;
 mod m0007_nodes;
+mod m0008_audit;
 
 use crate::schema::Migration;
 
@@ -27,6 +28,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0005_fences::MIGRATION,
     m0006_moves::MIGRATION,
     m0007_nodes::MIGRATION,
+    m0008_audit::MIGRATION,
 ];
 
 #[cfg(test)]

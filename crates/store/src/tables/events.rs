@@ -1,68 +1,72 @@
 //! The audit log.
 
-use super::row::every;
+use super::row::{Columns, every};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::events::Event;
 use rules::id::RealmId;
-use rules::time::Time;
 
-/// A line of the audit log, as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Its id; later lines have greater ones, to the millisecond.
-    pub id: String,
-    /// When.
-    pub at: Time,
-    /// What happened.
-    pub kind: String,
-    /// To whom.
-    pub user: Option<String>,
-    /// Through which application.
-    pub client: Option<String>,
-    /// In which session.
-    pub session: Option<String>,
-    /// From where.
-    pub address: Option<String>,
-    /// Anything else, as a JSON object.
-    pub detail: String,
+/// A line of the audit log.
+pub use rules::audit::Line;
+
+/// What [`line`] takes apart.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, at, kind, user_id, client_id, session_id, address, request, detail, block FROM events WHERE realm = ? ",
+            $rest
+        )
+    };
 }
+pub(super) use select;
 
-/// The newest lines before `before` (empty: from the newest on).
-pub struct Before<'a> {
-    /// Where to go on.
+/// Lines by when they were written, sealed or not: a window of the whole log.
+pub struct Window<'a> {
+    /// Only lines with greater ids.
+    pub after: &'a str,
+    /// Only lines with smaller ids; empty: whatever there is.
     pub before: &'a str,
+    /// Whether the newest come first.
+    pub newest_first: bool,
     /// How many.
     pub limit: i64,
 }
 
-impl Question for Before<'_> {
+impl Question for Window<'_> {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT id, at, kind, user_id, client_id, session_id, address, detail FROM events \
-                   WHERE realm = ? AND id < ? ORDER BY id DESC LIMIT ?";
+        // Behind every id.
         let before = if self.before.is_empty() { "~" } else { self.before };
-        read(sql, values![realm, before, self.limit])
+        let sql = match self.newest_first {
+            true => select!("AND id > ? AND id < ? ORDER BY id DESC LIMIT ?"),
+            false => select!("AND id > ? AND id < ? ORDER BY id LIMIT ?"),
+        };
+        read(sql, values![realm, self.after, before, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, |row| {
-            Some(Line {
-                id: row.text()?,
-                at: row.time()?,
-                kind: row.text()?,
-                user: row.maybe_text()?,
-                client: row.maybe_text()?,
-                session: row.maybe_text()?,
-                address: row.maybe_text()?,
-                detail: row.text()?,
-            })
-        })
+        every(rows, line)
     }
 }
 
+/// A row that [`select`] gives.
+pub(super) fn line(row: &mut Columns) -> Option<Line> {
+    Some(Line {
+        id: row.text()?,
+        at: row.time()?,
+        kind: row.text()?,
+        user: row.maybe_text()?,
+        client: row.maybe_text()?,
+        session: row.maybe_text()?,
+        address: row.maybe_text()?,
+        request: row.maybe_text()?,
+        detail: row.text()?,
+        block: row.int()?,
+    })
+}
+
 pub(super) fn record(realm: &RealmId, id: String, event: &Event) -> Write {
-    let sql = "INSERT INTO events (realm, id, at, kind, user_id, client_id, session_id, address, detail) \
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO events (realm, id, at, kind, user_id, client_id, session_id, address, request, detail) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let detail = if event.detail.is_empty() { "{}".to_owned() } else { super::row::to_json(&event.detail) };
     let row = values![
         realm,
@@ -73,6 +77,7 @@ pub(super) fn record(realm: &RealmId, id: String, event: &Event) -> Write {
         event.client.as_ref(),
         event.session.as_ref(),
         event.address.clone(),
+        event.request.clone(),
         detail
     ];
     write(sql, row, Must::Touch(1))

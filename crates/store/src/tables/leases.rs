@@ -39,7 +39,7 @@ pub fn take(realm: &RealmId, job: &str, seen: Option<&Lease>, next: &Lease) -> W
     write(sql, row, Must::Touch(1))
 }
 
-/// Gives a lease back, so that another node need not wait for its end.
-pub fn give_back(realm: &RealmId, job: &str, node: &str) -> Write {
-    write("DELETE FROM leases WHERE realm = ? AND job = ? AND node = ?", values![realm, job, node], Must::Any)
+/// Gives all leases of a node back, so that another one need not wait for their end.
+pub fn give_back(realm: &RealmId, node: &str) -> Vec<Write> {
+    vec![write("DELETE FROM leases WHERE realm = ? AND node = ?", values![realm, node], Must::Any)]
 }

@@ -1,5 +1,6 @@
 //! Rows to facts, changes to statements. The only place where the names of tables and columns appear.
 
+pub mod audit;
 pub mod changes;
 pub mod clients;
 pub mod codes;

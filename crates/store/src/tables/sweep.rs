@@ -15,8 +15,8 @@ pub struct Bounds {
     pub sessions: Time,
     /// Families, with the codes that began them.
     pub families: Time,
-    /// The audit log.
-    pub events: Time,
+    /// Failures for names that do not exist, by address.
+    pub strangers: Time,
 }
 
 /// One batch of deletions: at most `limit` rows of each kind. Ids that sort by time are found by range.
@@ -60,15 +60,10 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
              (SELECT family FROM codes WHERE realm = ? ORDER BY family LIMIT ?)",
             bounds.families,
         ),
-        ordered(
-            "DELETE FROM events WHERE realm = ? AND id < ? AND id IN \
-             (SELECT id FROM events WHERE realm = ? ORDER BY id LIMIT ?)",
-            bounds.events,
-        ),
         write(
             "DELETE FROM strangers WHERE realm = ? AND minute < ? AND minute IN \
              (SELECT minute FROM strangers WHERE realm = ? ORDER BY minute LIMIT 1)",
-            values![realm, bounds.events.0.div_euclid(60_000), realm],
+            values![realm, bounds.strangers.0.div_euclid(60_000), realm],
             Must::Any,
         ),
     ]

@@ -30,6 +30,15 @@ async fn mysql_conforms() {
     place.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_seals_every_line_once() {
+    let Some(place) = Place::new().await else { return };
+    let one = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    let other = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::sealing([Arc::new(one), Arc::new(other)]).await.unwrap();
+    place.remove().await;
+}
+
 #[tokio::test]
 async fn mysql_takes_what_was_lost_again() {
     let Some(place) = Place::new().await else { return };

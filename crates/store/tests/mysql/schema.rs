@@ -11,7 +11,7 @@ use store::engine::{CommitError, Engine, Value};
 use store::mysql::Mysql;
 use store::schema::Migration;
 use store::tables::sweep::{self, Bounds};
-use store::tables::{realms, restore, secrets};
+use store::tables::{audit, realms, restore, secrets};
 
 use super::place::{Place, found, until};
 
@@ -177,7 +177,7 @@ async fn the_programs_statements_run() {
         engine.commit(realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
         engine.commit(vec![secrets::note(&realm, "pepper", "proof")]).await.unwrap();
     }
-    let bounds = Bounds { now: Time(2), sessions: Time(1), families: Time(1), events: Time(1) };
+    let bounds = Bounds { now: Time(2), sessions: Time(1), families: Time(1), strangers: Time(1) };
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
     engine.commit(restore::revive_nothing(&realm, 100)).await.unwrap();
     place.remove().await;
@@ -197,8 +197,10 @@ async fn a_sweep_costs_what_it_takes_out() {
     let mut conn = place.conn().await;
     conn.query_drop("SET max_recursive_iterations = 100000").await.unwrap();
     conn.query_drop(FILL).await.unwrap();
-    let bounds = Bounds { now: Time(1), sessions: Time(1), families: Time(1), events: Time(1 << 40) };
-    engine.commit(sweep::step(&RealmId("main".to_owned()), &bounds, 100)).await.unwrap();
+    let bounds = Bounds { now: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
+    let realm = RealmId("main".to_owned());
+    engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
+    engine.commit(vec![audit::drop_unsealed(&realm, 100)]).await.unwrap();
     engine.close().await;
     let left: Option<i64> = conn.query_first("SELECT COUNT(*) FROM events").await.unwrap();
     assert_eq!(left, Some(19_900));

@@ -22,6 +22,14 @@ async fn postgres_takes_what_was_lost_again() {
     conformance::replays(Arc::new(engine)).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_seals_every_line_once() {
+    let Some(database) = database().await else { return };
+    let one = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    let other = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::sealing([Arc::new(one), Arc::new(other)]).await.unwrap();
+}
+
 #[tokio::test]
 async fn postgres_conforms_on_one_thread_with_one_connection() {
     let Some(database) = database().await else { return };

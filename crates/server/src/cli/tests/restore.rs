@@ -166,7 +166,7 @@ async fn a_restored_copy_revives_nothing() {
     let told = house.restore(&data, "copy.db", false).await.unwrap();
     let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1 });
     assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
-    assert_eq!(files(&data), ["master.key", "portiere.db", "portiere.db.lock"]);
+    assert_eq!(files(&data), ["audit.key", "master.key", "portiere.db", "portiere.db.lock"]);
     assert_eq!(house.alive(&data).await, [false; 5]);
 
     let config = config(&data);

@@ -137,7 +137,7 @@ fn sr_01_the_data_folder_is_its_owners_alone() {
     let server = Server::start(&[]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&server.data()), 0o700);
-    for name in ["master.key", "setup-link"] {
+    for name in ["master.key", "audit.key", "setup-link"] {
         assert_eq!(mode(&server.data().join(name)), 0o600, "{name}");
     }
 }

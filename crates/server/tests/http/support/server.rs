@@ -244,6 +244,7 @@ fn beside(first: &Path, settings: &Settings, issuer: &str) -> (Node, u16) {
     let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
     std::fs::create_dir(folder.join("data")).unwrap();
     std::fs::copy(first.join("data/master.key"), folder.join("data/master.key")).unwrap();
+    std::fs::copy(first.join("data/audit.key"), folder.join("data/audit.key")).unwrap();
     let port = free_port();
     let (node, _) = Node::start(folder, &named(settings, issuer), Vec::new(), port);
     wait_until_ready(&node, port);

@@ -1,0 +1,80 @@
+//! How far sealing and delivering are behind.
+
+use super::seal::end;
+use crate::{App, Fault};
+use rules::audit::Link;
+use rules::fresh::time_of;
+use rules::{Span, Time};
+use store::tables::audit::{After, Backlog, Begins, LeftOf, Newest, Stream, Streams};
+
+/// How far the audit log is behind.
+#[derive(Clone, Debug)]
+pub struct Lag {
+    /// The newest block, with the position of its last line.
+    pub end: Link,
+    /// Under which key it was sealed; `None` before the first block.
+    pub key: Option<String>,
+    /// Lines that are not sealed yet.
+    pub unsealed: i64,
+    /// How long the oldest of them has waited.
+    pub unsealed_for: Span,
+    /// Lines that are sealed and kept.
+    pub kept: i64,
+    /// Each stream.
+    pub streams: Vec<Lagging>,
+}
+
+/// How far a stream is behind.
+#[derive(Clone, Debug)]
+pub struct Lagging {
+    /// Its name.
+    pub name: String,
+    /// Sealed lines that it has not delivered.
+    pub lines: i64,
+    /// How long the oldest of them has waited, by when it was written.
+    pub waits: Span,
+    /// When something was delivered last.
+    pub moved_at: Time,
+    /// Why nothing more was; empty when all is well.
+    pub trouble: String,
+}
+
+impl App {
+    /// How far sealing and delivering are behind. A few reads, each of an index: for a page of metrics now and then.
+    pub async fn audit_lag(&self) -> Result<Lag, Fault> {
+        let (backlog, newest, begins, streams) = self.ask((Backlog, Newest, Begins, Streams)).await?;
+        let (end, key) = end(newest.as_ref(), begins.as_ref());
+        let now = self.clock.now();
+        let (unsealed, oldest) = backlog;
+        let mut lagging = Vec::with_capacity(streams.len());
+        for stream in streams {
+            lagging.push(self.behind(stream, &end, now).await?);
+        }
+        Ok(Lag {
+            kept: end.last - begins.as_ref().map_or(0, |begins| begins.last),
+            end,
+            key,
+            unsealed,
+            unsealed_for: oldest.map_or(Span::ZERO, |id| now.since(time_of(&id))),
+            streams: lagging,
+        })
+    }
+
+    async fn behind(&self, stream: Stream, end: &Link, now: Time) -> Result<Lagging, Fault> {
+        let place = &stream.place;
+        let of = LeftOf { block: place.block, after: &place.line };
+        let (here, next) = (After { number: place.block - 1, limit: 1 }, After { number: place.block, limit: 1 });
+        let ((left, oldest), here, next) = self.ask((of, here, next)).await?;
+        // Everything up to the end of the block that it is in, or of the one before the next that is there.
+        let until = here.first().filter(|block| block.number == place.block).map(|block| block.last);
+        let until = until.or_else(|| next.first().map(|block| block.first - 1)).unwrap_or(end.last);
+        let waits = oldest.or_else(|| next.first().map(|block| block.oldest));
+        Ok(Lagging {
+            lines: left + (end.last - until).max(0),
+            waits: waits.map_or(Span::ZERO, |oldest| now.since(oldest)),
+            name: stream.name,
+            moved_at: stream.moved_at,
+            trouble: stream.trouble,
+        })
+    }
+}

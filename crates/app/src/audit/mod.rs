@@ -1,0 +1,172 @@
+//! The audit log behind the requests: sealing what was committed, delivering what was sealed, taking out what is old, and
+//! reading it.
+//!
+//! One node does each of these for all, for as long as its lease runs. Nothing here is waited for by a request.
+
+mod deliver;
+mod lag;
+mod read;
+mod retire;
+mod seal;
+pub mod sink;
+#[cfg(test)]
+mod tests;
+mod verify;
+pub mod wire;
+
+pub use deliver::Stream;
+pub use lag::{Lag, Lagging};
+pub use read::{Filter, Page};
+pub use seal::Sealed;
+pub use verify::Verified;
+
+use crate::jobs::{Complaint, LEASE};
+use crate::{App, Fault};
+use rules::audit::Keys;
+use rules::{Span, Time};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The lease of whoever seals and retires.
+pub(crate) const SEAL: &str = "audit.seal";
+/// Between two looks at what there is to seal or to deliver.
+const EVERY: Duration = Duration::from_secs(1);
+/// Between two looks at a lease that another node has, or after a failure.
+const ELSEWHERE: Duration = Duration::from_secs(5);
+/// The shortest rest between two steps while much is left.
+const REST: Duration = Duration::from_millis(10);
+/// Between two looks at what is too old or too much.
+const RETIRE_EVERY: Duration = Duration::from_secs(20);
+
+/// What an operator chose for the audit log.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// What seals, and what sealed before.
+    pub keys: Keys,
+    /// How long lines are kept.
+    pub retention: Span,
+    /// The most lines that are kept: beyond that the oldest go before their time.
+    pub max_lines: Option<i64>,
+    /// The most lines that are kept whatever else holds: beyond that, lines go that were not sealed or not delivered.
+    pub ceiling: Option<i64>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms { keys: Keys::default(), retention: Span::days(90), max_lines: None, ceiling: None }
+    }
+}
+
+/// The terms, once they are known.
+#[derive(Default)]
+pub struct Books(OnceLock<Terms>);
+
+impl Books {
+    /// What an operator chose.
+    pub fn terms(&self) -> &Terms {
+        self.0.get_or_init(Terms::default)
+    }
+}
+
+/// A job of one node, as far as this node knows.
+struct Tenure {
+    job: String,
+    until: Option<Time>,
+}
+
+impl Tenure {
+    fn of(job: impl Into<String>) -> Self {
+        Tenure { job: job.into(), until: None }
+    }
+
+    /// Whether this node has the job. Most of the time nobody has to be asked.
+    async fn holds(&mut self, app: &App) -> Result<bool, Fault> {
+        let now = app.clock.now();
+        if !self.until.is_some_and(|until| (now + Span(LEASE.0 / 2)) < until) {
+            self.until = None;
+            self.until = app.leads(&self.job).await?;
+        }
+        Ok(self.until.is_some())
+    }
+}
+
+/// What one step of the background came to.
+enum Step {
+    /// There may be more to do at once.
+    More,
+    /// All is done for now.
+    Idle,
+    /// Another node does it.
+    Elsewhere,
+}
+
+/// How long to rest after a step: while much is left, requests have the database for most of the time.
+fn rest(step: &Step, took: Duration) -> Duration {
+    match step {
+        Step::More => REST.max(took * 4).min(EVERY),
+        Step::Idle => EVERY,
+        Step::Elsewhere => ELSEWHERE,
+    }
+}
+
+impl App {
+    /// The id of the key under which this node seals.
+    pub fn audit_key(&self) -> Option<String> {
+        self.books.terms().keys.current.as_ref().map(|key| key.id().to_owned())
+    }
+
+    /// Says what an operator chose. Once, before anything is sealed.
+    pub fn open_books(&self, terms: Terms) {
+        drop(self.books.0.set(terms));
+    }
+
+    /// Seals and retires until it is dropped.
+    pub async fn keep_books(&self) {
+        let (mut tenure, mut looked) = (Tenure::of(SEAL), None);
+        let mut complaints = [Complaint::default(), Complaint::default()];
+        loop {
+            let began = Instant::now();
+            let step = match self.books_step(&mut tenure, &mut looked, &mut complaints).await {
+                Ok(step) => {
+                    complaints[0].over();
+                    step
+                }
+                Err(fault) => {
+                    complaints[0].tell(&fault, "the audit log could not be sealed");
+                    tenure.until = None;
+                    Step::Elsewhere
+                }
+            };
+            tokio::time::sleep(rest(&step, began.elapsed())).await;
+        }
+    }
+
+    async fn books_step(
+        &self,
+        tenure: &mut Tenure,
+        looked: &mut Option<Instant>,
+        complaints: &mut [Complaint; 2],
+    ) -> Result<Step, Fault> {
+        if tenure.until.is_none()
+            && let Some(why) = self.cannot_seal().await?
+        {
+            complaints[1].tell(&why, "this node does not seal the audit log");
+            return Ok(Step::Elsewhere);
+        }
+        if !tenure.holds(self).await? {
+            return Ok(Step::Elsewhere);
+        }
+        if looked.is_none_or(|at| at.elapsed() >= RETIRE_EVERY) {
+            match self.retire_once().await? {
+                retire::Retired::Block => return Ok(Step::More),
+                retire::Retired::Nothing => complaints[1].over(),
+                retire::Retired::Held(why) => complaints[1].tell(&why, "old audit lines are kept"),
+            }
+            *looked = Some(Instant::now());
+        }
+        match self.seal_once().await? {
+            Sealed::All(_) => Ok(Step::Idle),
+            Sealed::Some(_) => Ok(Step::More),
+        }
+    }
+}

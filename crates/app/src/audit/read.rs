@@ -1,0 +1,137 @@
+//! Reading the audit log, a bounded piece at a time: all of it by when lines were written, or what was sealed in the order
+//! of the chain.
+
+use super::wire::outcome;
+use crate::{App, Fault};
+use rules::Time;
+use rules::audit::{Head, Line, Link, hexadecimal};
+use rules::fresh::first_id;
+use serde::{Deserialize, Serialize};
+use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
+use store::tables::events::Window;
+
+/// Lines that one step looks at. A rare thing is looked for in steps of this, so that no request is a long scan.
+const WINDOW: i64 = 2000;
+
+/// Which lines are wanted. What is not said does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// Of one of these kinds; empty: of any.
+    pub kinds: Vec<String>,
+    /// About this person, by id.
+    pub user: Option<String>,
+    /// Through this application.
+    pub client: Option<String>,
+    /// In this session.
+    pub session: Option<String>,
+    /// From this address.
+    pub address: Option<String>,
+    /// In this request.
+    pub request: Option<String>,
+    /// Not before.
+    pub since: Option<Time>,
+    /// Before.
+    pub until: Option<Time>,
+    /// `done` or `refused`.
+    pub outcome: Option<String>,
+}
+
+/// A piece of a longer list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The lines that are wanted, at most as many as were asked for.
+    pub lines: Vec<Line>,
+    /// After (or before) which id to go on; `None` at the end.
+    pub next: Option<String>,
+}
+
+impl Filter {
+    /// Whether a line is wanted.
+    pub fn wants(&self, line: &Line) -> bool {
+        let same = |wanted: &Option<String>, has: &Option<String>| wanted.is_none() || wanted == has;
+        (self.kinds.is_empty() || self.kinds.contains(&line.kind))
+            && same(&self.user, &line.user)
+            && same(&self.client, &line.client)
+            && same(&self.session, &line.session)
+            && same(&self.address, &line.address)
+            && same(&self.request, &line.request)
+            && self.since.is_none_or(|since| since <= line.at)
+            && self.until.is_none_or(|until| line.at < until)
+            && self.outcome.as_deref().is_none_or(|wanted| wanted == outcome(line))
+    }
+}
+
+impl App {
+    /// Lines that `filter` wants, at most `limit`, sealed or not: the newest first before the id `from`, or the oldest first
+    /// after it. Looks at a bounded number, so that a page may be empty and not be the last.
+    pub async fn audit_lines(
+        &self,
+        filter: &Filter,
+        from: &str,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Page, Fault> {
+        // Ids begin with the time of their lines.
+        let (mut after, mut before) =
+            (filter.since.map_or(String::new(), first_id), filter.until.map_or(String::new(), first_id));
+        if !from.is_empty() {
+            let bound = if newest_first { &mut before } else { &mut after };
+            *bound = from.to_owned();
+        }
+        let window = Window { after: &after, before: &before, newest_first, limit: WINDOW };
+        let looked = self.ask(window).await?;
+        let last = looked.last().filter(|_| looked.len() as i64 == WINDOW).map(|line| line.id.clone());
+        let mut wanted = looked.into_iter().filter(|line| filter.wants(line));
+        let lines: Vec<Line> = wanted.by_ref().take(limit).collect();
+        let more = wanted.next().is_some();
+        let next = if more { lines.last().map(|line| line.id.clone()) } else { last };
+        Ok(Page { lines, next })
+    }
+
+    /// The next sealed lines after a place, in the order of the chain: no gaps and none twice, however late a line was
+    /// committed.
+    pub async fn sealed_after(&self, place: &Place, limit: i64) -> Result<Vec<Line>, Fault> {
+        // Block 0 is what is not sealed.
+        let (block, after) = if place.block > 0 { (place.block, place.line.as_str()) } else { (1, "") };
+        let rest = Within { block, after, limit };
+        let others = Between { after: block, before: i64::MAX, limit };
+        let (mut lines, others) = self.ask((rest, others)).await?;
+        let room = usize::try_from(limit).unwrap_or(usize::MAX) - lines.len();
+        lines.extend(others.into_iter().take(room));
+        Ok(lines)
+    }
+
+    /// The place before the newest `lines` sealed lines, or some more; behind the last one for 0.
+    pub async fn place_before(&self, lines: i64) -> Result<Place, Fault> {
+        let (begins, newest) = self.ask((Begins, Newest)).await?;
+        let Some(newest) = newest else {
+            return Ok(begins.as_ref().map_or_else(Place::default, |of| (&Link::from(of)).into()));
+        };
+        if lines == 0 {
+            return Ok(Place::from(&Link::from(&newest)));
+        }
+        let (wanted, mut number) = (newest.last - lines + 1, newest.number + 1);
+        loop {
+            let blocks = self.ask(Before { number, limit: 256 }).await?;
+            if let Some(block) = blocks.iter().find(|block| block.first <= wanted) {
+                return Ok(Place { block: block.number, line: String::new() });
+            }
+            match blocks.last() {
+                Some(oldest) => number = oldest.number,
+                None => return Ok(Place { block: number, line: String::new() }),
+            }
+        }
+    }
+
+    /// The end of the chain as it is exported, to be kept elsewhere.
+    pub async fn audit_head(&self) -> Result<Head, Fault> {
+        let (begins, newest) = self.ask((Begins, Newest)).await?;
+        let (link, key, at) = match (&newest, &begins) {
+            (Some(block), _) => (Link::from(block), block.key.clone(), block.sealed_at),
+            (None, Some(begins)) => (Link::from(begins), begins.key.clone(), begins.removed_at),
+            (None, None) => (Link { mac: hexadecimal(&[0; 32]), ..Link::beginning() }, String::new(), Time(0)),
+        };
+        let realm = self.realm.id.as_str().to_owned();
+        Ok(Head { realm, block: link.number, lines: link.last, mac: link.mac, key, sealed_at: at })
+    }
+}

@@ -1,0 +1,112 @@
+//! Sealing: lines that were committed, whatever their ids, become the next block of the chain.
+
+use super::Terms;
+use crate::{App, Fault, entropy};
+use rules::Change;
+use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
+use rules::events::{Event, Kind};
+use store::engine::{CommitError, Write};
+use store::tables::audit::{Begins, Newest, Unsealed, seal};
+use store::tables::changes;
+
+/// The most lines of a block.
+pub(super) const AT_ONCE: i64 = 256;
+
+/// How many lines were sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sealed {
+    /// So many, and none is left.
+    All(u64),
+    /// So many, and there may be more.
+    Some(u64),
+}
+
+/// Where the chain ends, and under which key.
+pub(super) fn end(newest: Option<&Block>, begins: Option<&Checkpoint>) -> (Link, Option<String>) {
+    match (newest, begins) {
+        (Some(block), _) => (Link::from(block), Some(block.key.clone())),
+        (None, Some(checkpoint)) => (Link::from(checkpoint), Some(checkpoint.key.clone())),
+        (None, None) => (Link::beginning(), None),
+    }
+}
+
+/// The key that goes on with a chain whose end is sealed under `last`; otherwise why not.
+fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, String> {
+    let current = terms.keys.current.as_ref();
+    match (current, last) {
+        (Some(key), None) => Ok(key),
+        (Some(key), Some(last)) if terms.keys.find(last).is_some() => Ok(key),
+        (Some(key), Some(last)) => Err(format!(
+            "its audit key is {}, and the log is sealed under {last}: copy audit.key from a node that has it (or name it in \
+             audit.old_keys); if that key is lost: portiere audit rekey",
+            key.id()
+        )),
+        (None, Some(last)) => Err(format!(
+            "it has no audit key, and the log is sealed under {last}: copy audit.key from a node that has it, and start \
+             this one again"
+        )),
+        (None, None) => Err("it has no audit key".to_owned()),
+    }
+}
+
+impl App {
+    /// Why this node may not seal; `None` when it may.
+    pub(super) async fn cannot_seal(&self) -> Result<Option<String>, Fault> {
+        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let (_, last) = end(newest.as_ref(), begins.as_ref());
+        Ok(key(self.books.terms(), last.as_deref()).err())
+    }
+
+    /// Seals the oldest lines that wait, in one block.
+    pub async fn seal_once(&self) -> Result<Sealed, Fault> {
+        self.seal_with(false).await
+    }
+
+    /// Goes on with the chain under the key of this node, although the one before is not here, and writes that down. What
+    /// was sealed before can only be proved with the key from before.
+    pub async fn rekey(&self) -> Result<Result<String, String>, Fault> {
+        let terms = self.books.terms();
+        let Some(current) = terms.keys.current.as_ref() else {
+            return Ok(Err("this node has no audit key: see audit.key_file".to_owned()));
+        };
+        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let (_, last) = end(newest.as_ref(), begins.as_ref());
+        if last.as_deref().is_none_or(|last| terms.keys.find(last).is_some()) {
+            return Ok(Err(format!("the log can be sealed under {} as it is: nothing was done", current.id())));
+        }
+        let event = Event::new(Kind::AuditRekeyed, self.clock.now());
+        let event = event.detail("from", last.unwrap_or_default()).detail("to", current.id());
+        self.note(event).await?;
+        self.seal_with(true).await?;
+        Ok(Ok(current.id().to_owned()))
+    }
+
+    /// Writes one line.
+    pub(super) async fn note(&self, event: Event) -> Result<(), Fault> {
+        Ok(self.engine.commit(self.noting(event)?).await.map(drop)?)
+    }
+
+    /// What writes one line.
+    pub(super) fn noting(&self, event: Event) -> Result<Vec<Write>, Fault> {
+        Ok(changes::batch(&self.realm.id, &[Change::Record(event)], self.clock.now(), &entropy::fresh()?))
+    }
+
+    async fn seal_with(&self, anew: bool) -> Result<Sealed, Fault> {
+        let (newest, begins, mut lines) = self.ask((Newest, Begins, Unsealed { limit: AT_ONCE })).await?;
+        if lines.is_empty() {
+            return Ok(Sealed::All(0));
+        }
+        let (end, last) = end(newest.as_ref(), begins.as_ref());
+        let key = key(self.books.terms(), last.as_deref().filter(|_| !anew)).map_err(Fault::Broken)?;
+        let now = self.clock.now();
+        let block = Sealing { realm: &self.realm.id, key, now }.block(&end, &mut lines);
+        let many = lines.len() as u64;
+        match self.engine.commit(seal(&self.realm.id, &block, &lines)).await {
+            Ok(_) if many < AT_ONCE.unsigned_abs() => Ok(Sealed::All(many)),
+            Ok(_) => Ok(Sealed::Some(many)),
+            // Another node was faster.
+            Err(CommitError::Conflict { .. }) => Ok(Sealed::Some(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A connection to a receiver, sealed or not.
+
+use super::Refused;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// The longest that connecting and its handshake may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a receiver is: `SCHEME://HOST[:PORT][/PATH]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Before `://`.
+    pub scheme: String,
+    /// A name or an address, without brackets.
+    pub host: String,
+    /// The port, where it is said.
+    pub port: Option<u16>,
+    /// From the slash on; `/` where there is none.
+    pub path: String,
+}
+
+impl Target {
+    /// Reads a URL. The error is the end of a sentence that begins with what it is for.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| Err(format!("is not a URL that can be used: {why}"));
+        if text.contains(|c: char| !c.is_ascii_graphic()) {
+            return wrong("it has other characters than a URL has");
+        }
+        let Some((scheme, rest)) = text.split_once("://") else { return wrong("it has no scheme") };
+        if rest.contains(['@', '#', '\\']) {
+            return wrong("it may have no user, password or fragment");
+        }
+        let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+        };
+        let port = match port.map(str::parse::<u16>) {
+            None => None,
+            Some(Ok(port)) if port > 0 => Some(port),
+            Some(_) => return wrong("its port is none"),
+        };
+        if ServerName::try_from(host.to_owned()).is_err() {
+            return wrong("its host is no name and no address");
+        }
+        Ok(Target { scheme: scheme.to_ascii_lowercase(), host: host.to_owned(), port, path: path.to_owned() })
+    }
+
+    /// Whether it is this machine, where nobody listens on the way.
+    pub fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Host and port as a header names them.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        self.port.map_or(host.clone(), |port| format!("{host}:{port}"))
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority(), self.path)
+    }
+}
+
+/// How to believe a receiver: always by its certificate and its name.
+pub(super) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    match authorities {
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        Some(file) => {
+            let unreadable = |why: String| format!("{}: {why}", file.display());
+            let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let found = read.map_err(|error| unreadable(error.to_string()))?;
+            if found.is_empty() {
+                return Err(unreadable("no certificate is in it".to_owned()));
+            }
+            for certificate in found {
+                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// Bytes to a receiver and back.
+pub(super) enum Link {
+    Plain(TcpStream),
+    Sealed(Box<TlsStream<TcpStream>>),
+}
+
+/// Connects, sealed where `tls` says how.
+pub(super) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, Refused> {
+    let late = |_| Refused::because(format!("{}:{port} did not answer in time", target.host));
+    let address = (target.host.as_str(), target.port.unwrap_or(port));
+    let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await.map_err(late)?;
+    let stream = stream.map_err(|error| Refused::because(format!("{}: {error}", target.authority())))?;
+    let Some(tls) = tls else { return Ok(Link::Plain(stream)) };
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| Refused::because(error.to_string()))?;
+    let sealed = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    let sealed = tokio::time::timeout(PATIENCE, sealed).await.map_err(late)?;
+    let sealed = sealed.map_err(|error| Refused::because(format!("TLS to {}: {error}", target.authority())))?;
+    Ok(Link::Sealed(Box::new(sealed)))
+}
+
+macro_rules! each {
+    ($self:expr, $link:ident => $act:expr) => {
+        match $self.get_mut() {
+            Link::Plain($link) => {
+                let $link = Pin::new($link);
+                $act
+            }
+            Link::Sealed($link) => {
+                let $link = Pin::new($link.as_mut());
+                $act
+            }
+        }
+    };
+}
+
+impl AsyncRead for Link {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        each!(self, link => link.poll_read(context, into))
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        each!(self, link => link.poll_write(context, bytes))
+    }
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, link => link.poll_flush(context))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, link => link.poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_whole_or_refused() {
+        let read =
+            |text| Target::parse(text).map(|target| (target.to_string(), target.host.clone(), target.is_local()));
+        assert_eq!(read("https://siem.test/in?a=b").unwrap().0, "https://siem.test/in?a=b");
+        assert_eq!(read("tcp://[::1]:514").unwrap(), ("tcp://[::1]:514/".into(), "::1".into(), true));
+        assert!(!read("http://localhost.evil.test").unwrap().2);
+        for bad in [
+            "",
+            "siem",
+            "https://",
+            "https://u:p@h",
+            "https://h:0",
+            "https://h:x",
+            "https://h#a",
+            "https://h b",
+            "https://h\n",
+        ] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

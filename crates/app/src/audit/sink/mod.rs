@@ -1,0 +1,57 @@
+//! Who takes the lines of a stream: a syslog server, or an HTTP server.
+//!
+//! Where they are is the operator's word alone, read from the configuration at the start. Nothing that a receiver answers
+//! is followed or kept: no redirect, and of the answer only its status and how long to wait.
+
+mod http;
+mod link;
+mod syslog;
+#[cfg(test)]
+mod tests;
+
+pub use http::Http;
+pub use link::Target;
+pub use syslog::Syslog;
+
+use rules::audit::Line;
+use rules::realm::Realm;
+use std::time::Duration;
+
+/// Who takes lines.
+pub enum Sink {
+    /// Over syslog.
+    Syslog(Syslog),
+    /// Over HTTP.
+    Http(Http),
+}
+
+/// Why lines were not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// In a sentence for the operator.
+    pub why: String,
+    /// How long the receiver asked to wait.
+    pub after: Option<Duration>,
+}
+
+impl Refused {
+    pub(super) fn because(why: impl Into<String>) -> Self {
+        Refused { why: why.into(), after: None }
+    }
+}
+
+impl From<std::io::Error> for Refused {
+    fn from(error: std::io::Error) -> Self {
+        Refused::because(error.to_string())
+    }
+}
+
+impl Sink {
+    /// Sends lines; once this is done, the receiver has them.
+    pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
+        match self {
+            Sink::Syslog(syslog) => syslog.send(realm, lines).await,
+            Sink::Http(http) => http.send(realm, lines).await,
+        }
+    }
+}

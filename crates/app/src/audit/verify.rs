@@ -1,0 +1,121 @@
+//! Verifying the audit log, some blocks at a time.
+
+use crate::{App, Fault};
+use rules::audit::{Block, Checkpoint, Finding, Head, Line, Told, Verifier};
+use store::tables::audit::{Backlog, Begins, Between, Newest, Whole, Within};
+
+/// Blocks that one step looks at.
+const BLOCKS: i64 = 8;
+/// Lines that were put into a block and are named; the rest is not looked at.
+const FOREIGN: i64 = 100;
+/// How often a step is taken again where retention took out what it looked at.
+const TRIES: usize = 20;
+
+/// What a step of a verification found.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// How far it is.
+    pub told: Told,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// Whether that was all.
+    pub done: bool,
+    /// The newest block.
+    pub newest: i64,
+    /// Lines that are not sealed, of which nothing can be proved; at the end.
+    pub unsealed: i64,
+}
+
+impl App {
+    /// Looks at the next blocks after what was `told`, or at the first ones.
+    pub async fn verify_audit(&self, told: Option<&Told>, head: Option<&Head>) -> Result<Verified, Fault> {
+        let keys = &self.books.terms().keys;
+        let verifier = Verifier { realm: &self.realm.id, keys, head };
+        for _ in 0..TRIES {
+            let (begins, newest) = self.ask((Begins, Newest)).await?;
+            let newest = newest.map_or(0, |newest| newest.number);
+            let (mut here, mut findings) = self.start(&verifier, told, begins.as_ref()).await?;
+            let blocks = self.ask(Whole { number: here.end.number, limit: BLOCKS }).await?;
+            for (block, lines) in self.with_lines(&blocks).await? {
+                findings.extend(self.between(&verifier, here.end.number, block.number).await?);
+                findings.extend(verifier.block(&mut here, block, &lines));
+            }
+            // What was taken out meanwhile is not missing.
+            let again = self.ask(Begins).await?;
+            if again.as_ref().map(|of| of.number) != begins.as_ref().map(|of| of.number)
+                && again.as_ref().is_some_and(|of| told.is_none_or(|told| of.number > told.end.number))
+            {
+                continue;
+            }
+            let done = (blocks.len() as i64) < BLOCKS;
+            let mut unsealed = 0;
+            if done {
+                findings.extend(self.beyond(&verifier, here.end.number).await?);
+                findings.extend(verifier.end(&here));
+                unsealed = self.ask(Backlog).await?.0;
+            }
+            return Ok(Verified { told: here, findings, done, newest, unsealed });
+        }
+        Err(Fault::Contended("retention takes out blocks faster than they are read".into()))
+    }
+
+    /// Where this step begins: where the one before ended, or where the chain begins by now.
+    async fn start(
+        &self,
+        verifier: &Verifier<'_>,
+        told: Option<&Told>,
+        begins: Option<&Checkpoint>,
+    ) -> Result<(Told, Vec<Finding>), Fault> {
+        let begun = begins.map_or(0, |begins| begins.number);
+        let Some(told) = told else {
+            let (told, mut findings) = verifier.begin(begins);
+            let before = (Between { after: i64::MIN, before: 0, limit: FOREIGN }, removed(begun));
+            let (negative, removed) = self.ask(before).await?;
+            findings.extend(verifier.strays(&negative));
+            findings.extend(verifier.strays(&removed));
+            let blocks = self.ask(Whole { number: i64::MIN, limit: 1 }).await?;
+            if let Some(block) = blocks.first().filter(|block| block.number <= begun) {
+                findings.extend(verifier.block(&mut told.clone(), block, &[]));
+            }
+            return Ok((told, findings));
+        };
+        if begun <= told.end.number {
+            return Ok((told.clone(), Vec::new()));
+        }
+        let (from, findings) = verifier.begin(begins);
+        Ok((told.clone().moved(from), findings))
+    }
+
+    /// Each block with the lines that name it.
+    async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
+        let mut with = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let limit = block.lines().clamp(0, 1 << 16) + FOREIGN;
+            with.push((block, self.ask(Within { block: block.number, after: "", limit }).await?));
+        }
+        Ok(with)
+    }
+
+    /// Lines of blocks that are missing between two that are there.
+    async fn between(&self, verifier: &Verifier<'_>, last: i64, next: i64) -> Result<Vec<Finding>, Fault> {
+        if next <= last.saturating_add(1) {
+            return Ok(Vec::new());
+        }
+        Ok(verifier.strays(&self.ask(Between { after: last, before: next, limit: FOREIGN }).await?))
+    }
+
+    /// Lines of blocks after the last one. A line is there when its block is, so that the newest block is asked for after
+    /// the lines.
+    async fn beyond(&self, verifier: &Verifier<'_>, last: i64) -> Result<Vec<Finding>, Fault> {
+        let lines = self.ask(Between { after: last, before: i64::MAX, limit: FOREIGN }).await?;
+        let far = self.ask(Within { block: i64::MAX, after: "", limit: FOREIGN }).await?;
+        let newest = self.ask(Newest).await?.map_or(0, |newest| newest.number);
+        let strays: Vec<Line> = lines.into_iter().chain(far).filter(|line| line.block > newest).collect();
+        Ok(verifier.strays(&strays))
+    }
+}
+
+/// Lines of blocks that retention took out.
+fn removed(begun: i64) -> Between {
+    Between { after: 0, before: begun.saturating_add(1), limit: FOREIGN }
+}

@@ -1,0 +1,212 @@
+//! Blocks, and where their chain begins.
+
+use super::key::{Key, Keys};
+use super::{Line, from_hexadecimal, hexadecimal};
+use crate::id::RealmId;
+use crate::secret::same;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Lines that were sealed together, in the order of their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its number: 1 and upwards, without gaps.
+    pub number: i64,
+    /// The position of its first line in the whole log, from 1.
+    pub first: i64,
+    /// The position of its last line.
+    pub last: i64,
+    /// When its oldest line was written.
+    pub oldest: Time,
+    /// When its newest line was written.
+    pub newest: Time,
+    /// When it was sealed.
+    pub sealed_at: Time,
+    /// Under which key.
+    pub key: String,
+    /// SHA-256 over its lines.
+    pub digest: Vec<u8>,
+    /// What tells which line it is that was changed: see [`Leaf`].
+    pub leaves: Vec<u8>,
+    /// The code of the block before it.
+    pub before: Vec<u8>,
+    /// Its code.
+    pub mac: Vec<u8>,
+}
+
+/// What a block keeps of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// The line's id.
+    pub id: String,
+    /// The first half of its hash.
+    pub hash: [u8; 16],
+}
+
+/// Where a chain ends, or begins: a block's number, its last position and its code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The block.
+    pub number: i64,
+    /// The position of its last line.
+    pub last: i64,
+    /// Its code, in hexadecimal.
+    pub mac: String,
+}
+
+/// Where a chain begins whose oldest blocks were taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The newest block that was taken out.
+    pub number: i64,
+    /// The position of its last line.
+    pub last: i64,
+    /// Its code.
+    pub mac: Vec<u8>,
+    /// When it was taken out.
+    pub removed_at: Time,
+    /// Under which key this is sealed.
+    pub key: String,
+    /// The code of all this.
+    pub seal: Vec<u8>,
+}
+
+impl Link {
+    /// Before the first block.
+    pub fn beginning() -> Self {
+        Link { number: 0, last: 0, mac: hexadecimal(&[0; 32]) }
+    }
+    /// The code's bytes.
+    pub fn code(&self) -> Vec<u8> {
+        from_hexadecimal(&self.mac).unwrap_or_default()
+    }
+}
+
+impl From<&Block> for Link {
+    fn from(block: &Block) -> Self {
+        Link { number: block.number, last: block.last, mac: hexadecimal(&block.mac) }
+    }
+}
+
+impl From<&Checkpoint> for Link {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        Link { number: checkpoint.number, last: checkpoint.last, mac: hexadecimal(&checkpoint.mac) }
+    }
+}
+
+/// Who seals what, and when.
+pub struct Sealing<'a> {
+    /// The realm.
+    pub realm: &'a RealmId,
+    /// Under this key.
+    pub key: &'a Key,
+    /// Now.
+    pub now: Time,
+}
+
+impl Sealing<'_> {
+    /// The block that follows `end` with these lines, which it puts in order.
+    pub fn block(&self, end: &Link, lines: &mut [Line]) -> Block {
+        lines.sort_by(|one, other| one.id.cmp(&other.id));
+        let times = || lines.iter().map(|line| line.at);
+        let mut block = Block {
+            number: end.number + 1,
+            first: end.last + 1,
+            last: end.last + i64::try_from(lines.len()).unwrap_or(i64::MAX),
+            oldest: times().min().unwrap_or(self.now),
+            newest: times().max().unwrap_or(self.now),
+            sealed_at: self.now,
+            key: self.key.id().to_owned(),
+            digest: digest(lines).to_vec(),
+            leaves: leaves(lines),
+            before: end.code(),
+            mac: Vec::new(),
+        };
+        block.mac = block.code(self.realm, self.key).to_vec();
+        block
+    }
+
+    /// Says that everything up to the block `until` was taken out.
+    pub fn checkpoint(&self, until: &Link) -> Checkpoint {
+        let mut checkpoint = Checkpoint {
+            number: until.number,
+            last: until.last,
+            mac: until.code(),
+            removed_at: self.now,
+            key: self.key.id().to_owned(),
+            seal: Vec::new(),
+        };
+        checkpoint.seal = checkpoint.code(self.realm, self.key).to_vec();
+        checkpoint
+    }
+}
+
+impl Block {
+    /// How many lines it has.
+    pub fn lines(&self) -> i64 {
+        self.last.saturating_sub(self.first).saturating_add(1)
+    }
+
+    fn code(&self, realm: &RealmId, key: &Key) -> [u8; 32] {
+        let numbers = [self.number, self.first, self.last, self.oldest.0, self.newest.0, self.sealed_at.0];
+        let numbers: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+        key.code(&[
+            b"portiere audit block 1",
+            realm.as_str().as_bytes(),
+            &numbers,
+            self.key.as_bytes(),
+            &self.digest,
+            &self.leaves,
+            &self.before,
+        ])
+    }
+
+    /// Whether it is what was sealed; `None` where its key is not there.
+    pub fn is_sealed(&self, realm: &RealmId, keys: &Keys) -> Option<bool> {
+        keys.find(&self.key).map(|key| same(&self.code(realm, key), &self.mac))
+    }
+
+    /// What it keeps of its lines; `None` when that is not what this program wrote.
+    pub fn leaves(&self) -> Option<Vec<Leaf>> {
+        let (mut rest, mut leaves) = (self.leaves.as_slice(), Vec::new());
+        while let Some((length, after)) = rest.split_first() {
+            let (id, after) = after.split_at_checked(usize::from(*length))?;
+            let (hash, after) = after.split_first_chunk::<16>()?;
+            leaves.push(Leaf { id: String::from_utf8(id.to_vec()).ok()?, hash: *hash });
+            rest = after;
+        }
+        Some(leaves)
+    }
+}
+
+impl Checkpoint {
+    fn code(&self, realm: &RealmId, key: &Key) -> [u8; 32] {
+        let numbers = [self.number, self.last, self.removed_at.0].map(i64::to_be_bytes).concat();
+        let realm = realm.as_str().as_bytes();
+        key.code(&[b"portiere audit checkpoint 1", realm, &numbers, self.key.as_bytes(), &self.mac])
+    }
+
+    /// Whether it is what was sealed; `None` where its key is not there.
+    pub fn is_sealed(&self, realm: &RealmId, keys: &Keys) -> Option<bool> {
+        keys.find(&self.key).map(|key| same(&self.code(realm, key), &self.seal))
+    }
+}
+
+/// SHA-256 over the lines, one after the other.
+pub(super) fn digest(lines: &[Line]) -> [u8; 32] {
+    let mut sum = Sha256::new();
+    lines.iter().for_each(|line| sum.update(line.canonical()));
+    sum.finalize().into()
+}
+
+fn leaves(lines: &[Line]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(lines.len() * 43);
+    for line in lines {
+        // Ids are ours, and have 26 bytes.
+        bytes.push(u8::try_from(line.id.len()).unwrap_or(u8::MAX));
+        bytes.extend_from_slice(line.id.as_bytes());
+        bytes.extend_from_slice(&line.hash()[..16]);
+    }
+    bytes
+}

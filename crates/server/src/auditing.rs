@@ -1,0 +1,95 @@
+//! The audit log as the configuration has it: its keys, how long it is kept, who it is delivered to.
+
+use crate::boot::BootError;
+use crate::config::Config;
+use crate::private::{self, Key as Secret, Unread};
+use app::App;
+use app::audit::sink::{Http, Sink, Syslog};
+use app::audit::{Stream, Terms};
+use rules::audit::{Key, Keys};
+use std::path::Path;
+use tokio::task::JoinSet;
+
+/// Tells `app` what was chosen, and makes the audit key at the first start.
+pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
+    // A key that is made beside a log that is sealed already would only hide that the right one is missing.
+    let begun = app.audit_head().await?.block > 0;
+    let audit = &config.audit;
+    let most = |lines: Option<usize>| lines.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX));
+    app.open_books(Terms {
+        keys: Keys { current: current(config, begun)?, old: old(&audit.old_keys)? },
+        retention: audit.retention,
+        max_lines: most(audit.max_lines),
+        ceiling: most(audit.ceiling),
+    });
+    Ok(())
+}
+
+/// The key that seals; `None` where it is missing and another node has it.
+fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
+    if let Some(secret) = config.audit_key() {
+        return Ok(Some(Key::new(secret)));
+    }
+    let file = config.audit_key_file();
+    match private::read_key(&file) {
+        Ok(secret) => Ok(Some(Key::new(secret))),
+        Err(Unread::Missing) if begun => Ok(None),
+        Err(Unread::Missing) => {
+            let secret = Secret::new(app::entropy::bytes()?);
+            match private::create(&file, &*secret) {
+                Ok(()) => Ok(Some(Key::new(secret))),
+                // Another one that starts at the same time was faster.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                    let read = private::read_key(&file).map_err(|why| unread(&file, &why))?;
+                    Ok(Some(Key::new(read)))
+                }
+                Err(error) => Err(unread(&file, &error)),
+            }
+        }
+        Err(why) => Err(unread(&file, &why)),
+    }
+}
+
+fn old(files: &[std::path::PathBuf]) -> Result<Vec<Key>, BootError> {
+    let read = |file: &std::path::PathBuf| private::read_key(file).map(Key::new).map_err(|why| unread(file, &why));
+    files.iter().map(read).collect()
+}
+
+fn unread(file: &Path, why: &dyn std::fmt::Display) -> BootError {
+    BootError::Other(format!("the audit key {}: {why}", file.display()))
+}
+
+/// Who the log is delivered to.
+pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
+    let mut streams = Vec::new();
+    if let Some(url) = &config.audit_syslog.url {
+        let failed = |why: String| BootError::Other(format!("audit.syslog: {why}"));
+        let sink = Syslog::new(url, config.audit_syslog.authorities.as_deref()).map_err(failed)?;
+        streams.push(Stream { name: "syslog".to_owned(), sink: Sink::Syslog(sink) });
+    }
+    if let Some(url) = &config.audit_http.url {
+        let http = &config.audit_http;
+        let failed = |why: String| BootError::Other(format!("audit.http: {why}"));
+        let text = |file: &Option<std::path::PathBuf>| {
+            let read = |file: &std::path::PathBuf| {
+                private::read_text(file).map_err(|why| failed(format!("{}: {why}", file.display())))
+            };
+            file.as_ref().map(read).transpose()
+        };
+        let (token, key) = (text(&http.token_file)?, text(&http.signature_key)?);
+        let sink = Http::new(url, http.authorities.as_deref(), token.as_ref(), key.as_ref()).map_err(failed)?;
+        streams.push(Stream { name: "http".to_owned(), sink: Sink::Http(sink) });
+    }
+    Ok(streams)
+}
+
+/// Delivers to all of them until it is dropped.
+pub async fn deliver(app: &App, streams: Vec<Stream>) {
+    let mut running = JoinSet::new();
+    for stream in streams {
+        let app = app.clone();
+        running.spawn(async move { app.deliver(stream).await });
+    }
+    while running.join_next().await.is_some() {}
+    std::future::pending().await
+}

@@ -1,0 +1,124 @@
+//! Listing and exporting.
+
+use super::super::outcome::{Outcome, Reply};
+use super::super::text::Table;
+use super::wanted::Wanted;
+use crate::utc::when;
+use app::App;
+use app::audit::wire;
+use clap::Args;
+use rules::audit::Line;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Lines that one request asks for; a longer list comes in several.
+const PAGE: i64 = 500;
+
+/// Which lines to list.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct List {
+    /// Which lines.
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// The most that are listed
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
+    pub limit: i64,
+    /// Only lines older than the one of this id
+    #[arg(long, value_name = "ID")]
+    pub before: Option<String>,
+    /// Whether a page before had any lines.
+    #[arg(skip)]
+    pub had: bool,
+}
+
+/// How to write lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// An object on each line
+    Jsonl,
+    /// RFC 4180, with a head
+    Csv,
+}
+
+/// Which lines to export, and how.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Export {
+    /// Which lines.
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// How to write them
+    #[arg(long, value_enum, default_value = "jsonl")]
+    pub format: Format,
+    /// After which line the next page begins.
+    #[arg(skip)]
+    pub after: Option<String>,
+    /// Whether the export was begun by a page before.
+    #[arg(skip)]
+    pub goes_on: bool,
+}
+
+impl List {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        let limit = self.limit.clamp(0, PAGE);
+        let filter = self.wanted.filter(app).await?;
+        let before = self.before.as_deref().unwrap_or("");
+        let page = app.audit_lines(&filter, before, true, usize::try_from(limit).unwrap_or(0)).await?;
+        let left = self.limit - page.lines.len() as i64;
+        let next = page.next.filter(|_| left > 0).map(|id| format!("{left} {id}"));
+        if page.lines.is_empty() && next.is_none() && !self.had {
+            return Ok(Outcome::new("no events", json!([])));
+        }
+        let mut table = Table::new(["AT", "EVENT", "USER", "CLIENT", "ADDRESS", "DETAIL"], !self.had);
+        page.lines.iter().for_each(|line| table.row(cells(line)));
+        let text = if page.lines.is_empty() { String::new() } else { table.render() };
+        let items = page.lines.iter().map(|line| wire::json(&app.realm.id, line)).collect();
+        Ok(Outcome::new(text, items).then(next))
+    }
+
+    /// Goes on where a page ended, with what is left to list.
+    pub fn go_on(&mut self, next: String) {
+        let (left, before) = next.split_once(' ').unwrap_or(("0", &next));
+        let left = left.parse().unwrap_or(0);
+        self.had |= left < self.limit;
+        (self.limit, self.before) = (left, Some(before.to_owned()));
+    }
+}
+
+impl Export {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        let filter = self.wanted.filter(app).await?;
+        let after = self.after.as_deref().unwrap_or("");
+        let page = app.audit_lines(&filter, after, false, usize::MAX).await?;
+        let realm = &app.realm.id;
+        let mut text = match self.format {
+            Format::Csv if !self.goes_on => wire::head(),
+            _ => String::new(),
+        };
+        for line in &page.lines {
+            match self.format {
+                Format::Csv => text.push_str(&wire::row(realm, line)),
+                Format::Jsonl => {
+                    text.push_str(&wire::json(realm, line).to_string());
+                    text.push('\n');
+                }
+            }
+        }
+        Ok(Outcome::new(text, Value::Null).then(page.next))
+    }
+}
+
+/// A line as people see it.
+pub fn cells(line: &Line) -> [String; 6] {
+    let (user, client) = (line.user.clone().unwrap_or_default(), line.client.clone().unwrap_or_default());
+    let detail = serde_json::from_str(&line.detail).unwrap_or(Value::Null);
+    [when(line.at), line.kind.clone(), user, client, line.address.clone().unwrap_or_default(), words(&detail)]
+}
+
+fn words(detail: &Value) -> String {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let pairs = detail.as_object().into_iter().flatten().map(|(name, value)| format!("{name}={}", word(value)));
+    pairs.collect::<Vec<_>>().join(" ")
+}

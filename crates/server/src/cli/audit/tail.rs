@@ -1,0 +1,70 @@
+//! Following what is sealed.
+
+use super::super::outcome::{Outcome, Reply};
+use super::super::text::harmless;
+use super::list::cells;
+use super::wanted::Wanted;
+use app::App;
+use app::audit::wire;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::tables::audit::Place;
+
+/// Lines that one request reads.
+const PAGE: i64 = 1000;
+/// The most lines of a block, of which the first ones may not be wanted.
+const BLOCK: i64 = 256;
+
+/// Where to begin, and whether to go on.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Tail {
+    /// Which lines.
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// Go on with the lines that come
+    #[arg(long, short)]
+    pub follow: bool,
+    /// How many of the newest lines come first
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(i64).range(0..=1000))]
+    pub lines: i64,
+    /// Whether each line is JSON.
+    #[arg(skip)]
+    pub json: bool,
+    /// Behind which line the next page begins.
+    #[arg(skip)]
+    pub behind: Option<(i64, String)>,
+}
+
+impl Tail {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        let filter = self.wanted.filter(app).await?;
+        let (mut place, limit, newest) = match &self.behind {
+            Some((block, line)) => (Place { block: *block, line: line.clone() }, PAGE, i64::MAX),
+            None => (app.place_before(self.lines).await?, self.lines + BLOCK, self.lines),
+        };
+        let read = if newest == 0 { Vec::new() } else { app.sealed_after(&place, limit).await? };
+        if let Some(last) = read.last() {
+            place = Place { block: last.block, line: last.id.clone() };
+        }
+        let skipped = read.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX));
+        let mut text = String::new();
+        for line in read.iter().skip(skipped).filter(|line| filter.wants(line)) {
+            match self.json {
+                true => text.push_str(&wire::json(&app.realm.id, line).to_string()),
+                false => text.push_str(&harmless(&cells(line).join("  "))),
+            }
+            text.push('\n');
+        }
+        let next = self.follow.then(|| format!("{} {}", place.block, place.line));
+        Ok(Outcome::new(text, Value::Null).then(next))
+    }
+
+    /// Goes on behind a line.
+    pub fn go_on(&mut self, next: &str) {
+        let (block, line) = next.split_once(' ').unwrap_or((next, ""));
+        self.behind = Some((block.parse().unwrap_or(0), line.to_owned()));
+    }
+}

@@ -1,0 +1,153 @@
+//! Verifying, page by page.
+
+use super::super::outcome::{Failure, Outcome, Reply};
+use super::super::text::harmless;
+use crate::utc::iso;
+use app::App;
+use app::audit::Verified;
+use clap::{Args, ValueHint};
+use rules::audit::{Finding, Head, Told};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The most findings that are named. More are counted.
+const NAMED: u64 = 1000;
+
+/// Against what to verify.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Verify {
+    /// A head that `portiere audit head` printed before: nothing from before it may be missing
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub head: Option<PathBuf>,
+    /// What is in that file.
+    #[arg(skip)]
+    pub exported: Option<Head>,
+    /// Whether the answer is JSON.
+    #[arg(skip)]
+    pub json: bool,
+    /// How far it is.
+    #[arg(skip)]
+    pub state: Option<State>,
+}
+
+/// How far a verification is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct State {
+    told: Told,
+    /// What was found so far; the first ones.
+    found: Vec<Finding>,
+    /// How much that was.
+    count: u64,
+    /// The newest block.
+    newest: i64,
+    /// Whether all was looked at.
+    done: bool,
+}
+
+impl Verify {
+    /// Reads the exported head.
+    pub fn complete(&mut self) -> Result<(), Failure> {
+        let Some(file) = &self.head else { return Ok(()) };
+        let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+        let head = serde_json::from_str(&text);
+        self.exported = Some(head.map_err(|error| failed(format!("is no head that was exported: {error}")))?);
+        Ok(())
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Option<String> {
+        let state = self.state.as_ref().filter(|state| !state.done)?;
+        Some(format!("block {} of {}", state.told.end.number, state.newest))
+    }
+
+    /// Goes on with the next blocks.
+    pub fn go_on(&mut self, next: &str) {
+        self.state = serde_json::from_str(next).ok();
+    }
+
+    /// Does the next step.
+    pub async fn execute(self, app: &App) -> Reply {
+        if let Some(state) = self.state.as_ref().filter(|state| state.done) {
+            let what = if state.count == 1 { "1 thing is" } else { &format!("{} things are", state.count) };
+            return Err(Failure::Failed(format!("{what} wrong with the audit log")));
+        }
+        let told = self.state.as_ref().map(|state| &state.told);
+        let step = app.verify_audit(told, self.exported.as_ref()).await?;
+        let before = self.state.as_ref().map_or((Vec::new(), 0), |state| (state.found.clone(), state.count));
+        let (mut found, mut count) = before;
+        let mut text = String::new();
+        for finding in &step.findings {
+            count += 1;
+            if count > NAMED {
+                continue;
+            }
+            found.push(finding.clone());
+            if !self.json {
+                text.push_str(&format!("{}\n", harmless(&finding.why)));
+            }
+        }
+        let state = State {
+            told: step.told.clone(),
+            found,
+            count,
+            newest: step.newest.max(step.told.end.number),
+            done: step.done,
+        };
+        if step.done {
+            text.push_str(&self.summary(&step, &state));
+        }
+        let goes_on = !step.done || count > 0;
+        let next = goes_on.then(|| serde_json::to_string(&state)).transpose();
+        let next = next.map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Outcome::new(text, Value::Null).then(next))
+    }
+
+    fn summary(&self, step: &Verified, state: &State) -> String {
+        let told = &step.told;
+        let compared = self.exported.as_ref().map(|head| told.met_head() || head.block == 0);
+        if self.json {
+            let shown = json!({
+                "ok": state.count == 0,
+                "blocks": told.blocks,
+                "lines": told.lines,
+                "first_block": told.begin + 1,
+                "last_block": told.end.number,
+                "unsealed": step.unsealed,
+                "head_compared": compared,
+                "findings": state.found,
+                "findings_in_all": state.count,
+            });
+            return serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n";
+        }
+        let mut text = String::new();
+        if state.count > NAMED {
+            text.push_str(&format!("and {} more\n", state.count - NAMED));
+        }
+        let verdict = if state.count == 0 { "as they were sealed" } else { "not all as they were sealed" };
+        text.push_str(&format!("{} lines in {} blocks: {verdict}\n", told.lines, told.blocks));
+        if told.begin > 0 {
+            text.push_str(&format!("blocks up to {} were taken out by retention\n", told.begin));
+        }
+        if step.unsealed > 0 {
+            text.push_str(&format!("{} lines are not sealed yet, and not proved\n", step.unsealed));
+        }
+        match (&self.exported, compared) {
+            (Some(head), Some(true)) if state.count == 0 => {
+                text.push_str(&format!("nothing was cut off since {}\n", iso(head.sealed_at)));
+            }
+            (Some(head), Some(false)) if head.block <= told.begin => {
+                let block = head.block;
+                text.push_str(&format!(
+                    "the exported head, block {block}, was taken out by retention: export a newer one\n"
+                ));
+            }
+            (None, _) if told.end.number > 0 => {
+                text.push_str("whether newer blocks were cut off cannot be told without --head\n");
+            }
+            _ => {}
+        }
+        text
+    }
+}

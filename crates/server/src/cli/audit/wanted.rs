@@ -1,0 +1,122 @@
+//! Which lines are wanted.
+
+use super::super::outcome::Failure;
+use app::audit::Filter;
+use app::clock::Clock;
+use app::{App, Fault};
+use clap::Args;
+use rules::events::Kind;
+use rules::{Span, Time, utc};
+use serde::{Deserialize, Serialize};
+
+/// Which lines are wanted: all that is said has to hold.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Only events of this kind, such as signin.failed; may be given several times
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub kind: Vec<String>,
+    /// Only what is about this person: name, address or id
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Only what went through this application
+    #[arg(long, value_name = "ID")]
+    pub client: Option<String>,
+    /// Only what happened in this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Only what came from this address
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
+    /// Only what happened in this request, as the x-request-id of its response says
+    #[arg(long, value_name = "ID")]
+    pub request: Option<String>,
+    /// Only from this moment on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only before this moment
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only what was done, or what was refused
+    #[arg(long, value_parser = ["done", "refused"])]
+    pub outcome: Option<String>,
+    /// What that comes to.
+    #[arg(skip)]
+    pub filter: Filter,
+}
+
+impl Wanted {
+    /// Reads kinds and moments.
+    pub fn complete(&mut self) -> Result<(), Failure> {
+        if let Some(unknown) = self.kind.iter().find(|name| Kind::named(name).is_none()) {
+            let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            return Err(Failure::Use(format!("--kind: there is no {unknown:?}; there are {}", known.join(", "))));
+        }
+        let now = Clock::system().now();
+        let read = |flag: &str, text: &Option<String>| match text.as_deref().map(|text| (text, moment(text, now))) {
+            None => Ok(None),
+            Some((_, Some(at))) => Ok(Some(at)),
+            Some((text, None)) => Err(Failure::Use(format!(
+                "{flag}: {text:?} is neither a time ago such as 30m, 2h or 7d nor a moment such as 2030-01-31 or \
+                 2030-01-31T12:00"
+            ))),
+        };
+        self.filter = Filter {
+            kinds: self.kind.clone(),
+            user: self.user.clone(),
+            client: self.client.clone(),
+            session: self.session.clone(),
+            address: self.address.clone(),
+            request: self.request.clone(),
+            since: read("--since", &self.since)?,
+            until: read("--until", &self.until)?,
+            outcome: self.outcome.clone(),
+        };
+        Ok(())
+    }
+
+    /// The filter, with the person's id for their name. Somebody who was removed is known by their id alone.
+    pub async fn filter(&self, app: &App) -> Result<Filter, Fault> {
+        let mut filter = self.filter.clone();
+        if let Some(name) = &self.user
+            && let Some(user) = app.find_user(name).await?
+        {
+            filter.user = Some(user.id.0);
+        }
+        Ok(filter)
+    }
+}
+
+/// So long before `now`, or a moment.
+fn moment(text: &str, now: Time) -> Option<Time> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
+    for (unit, seconds) in units {
+        let number = text.strip_suffix(unit).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        if let Some(number) = number.and_then(|number| number.parse::<i64>().ok()) {
+            return Some(now - Span::seconds(number.saturating_mul(seconds)));
+        }
+    }
+    utc::parse(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_relative_or_of_the_calendar() {
+        let now = Time::from_seconds(1_000_000);
+        for (text, seconds) in [
+            ("90s", Some(999_910)),
+            ("2h", Some(992_800)),
+            ("1w", Some(395_200)),
+            ("1970-01-02", Some(86_400)),
+            ("", None),
+            ("h", None),
+            ("-1h", None),
+            ("1y", None),
+            ("yesterday", None),
+        ] {
+            assert_eq!(moment(text, now).map(Time::seconds), seconds, "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The audit log is sealed by whoever is first: every line once, in a chain without gaps, whenever it was committed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Done, Shared, same};
+use crate::engine::{Broken, CommitError};
+use crate::tables::audit::{
+    Backlog, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin, retire, seal,
+};
+use crate::tables::{ask, changes};
+use rules::audit::{Block, Key, Keys, Line, Link, Sealing, Verifier};
+use rules::events::{Event, Kind};
+use rules::id::RealmId;
+use rules::{Change, Fresh, Time};
+
+/// Who writes at the same time, and how often each.
+const WRITERS: usize = 4;
+const EACH: usize = 60;
+
+fn realm() -> RealmId {
+    "sealed".into()
+}
+
+fn keys() -> Keys {
+    Keys { current: Some(Key::new([7; 32].into())), old: Vec::new() }
+}
+
+/// A batch with two lines whose ids begin with `at`.
+async fn write(engine: &Shared, at: Time, seed: usize) -> Done {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&(seed as u64).to_be_bytes());
+    let event = || Change::Record(Event::new(Kind::SignedIn, at).user(&"ada".into()).address("192.0.2.1"));
+    let batch = changes::batch(&realm(), &[event(), event()], at, &Fresh::new(bytes));
+    super::stands(engine, batch).await.map(drop)
+}
+
+/// Seals what waits; how many lines that were, `None` where another one was faster.
+async fn step(engine: &Shared, most: i64) -> Result<Option<usize>, String> {
+    let asked = ask(&**engine, &realm(), (Newest, Unsealed { limit: most })).await;
+    let (newest, mut lines) = asked.map_err(|why| why.0)?;
+    if lines.is_empty() {
+        return Ok(Some(0));
+    }
+    let block = next(newest.as_ref(), &mut lines);
+    match engine.commit(seal(&realm(), &block, &lines)).await {
+        Ok(_) => Ok(Some(lines.len())),
+        Err(CommitError::Conflict { .. }) => Ok(None),
+        Err(error) => Err(format!("{error:?}")),
+    }
+}
+
+fn next(newest: Option<&Block>, lines: &mut [Line]) -> Block {
+    let (realm, keys) = (realm(), keys());
+    let end = newest.map_or_else(Link::beginning, Link::from);
+    let Some(key) = &keys.current else { unreachable!("there is one") };
+    Sealing { realm: &realm, key, now: Time(1) }.block(&end, lines)
+}
+
+/// Two nodes seal what four write, on the real schema.
+pub async fn sealing(engines: [Shared; 2]) -> Done {
+    engines[0].migrate().await.map_err(|why| why.0)?;
+    let written = Arc::new(AtomicUsize::new(0));
+    let mut all = tokio::task::JoinSet::new();
+    for writer in 0..WRITERS {
+        let (engine, written) = (Arc::clone(&engines[writer % 2]), Arc::clone(&written));
+        all.spawn(async move {
+            for number in 0..EACH {
+                // Some go backwards in time: their ids are smaller than those of lines that are sealed already.
+                let at = if writer == 0 { 1_000_000 - number } else { 1_000_000 + number * 10 };
+                write(&engine, Time(at as i64), writer * EACH + number).await?;
+                written.fetch_add(1, Ordering::SeqCst);
+            }
+            Done::Ok(())
+        });
+    }
+    for most in [64, 7] {
+        let (engine, written) = (Arc::clone(&engines[usize::from(most == 7)]), Arc::clone(&written));
+        all.spawn(async move {
+            loop {
+                let before = written.load(Ordering::SeqCst);
+                if step(&engine, most).await? == Some(0) && before == WRITERS * EACH {
+                    return Ok(());
+                }
+            }
+        });
+    }
+    for done in all.join_all().await {
+        done?;
+    }
+    verified(&engines[0], 2 * WRITERS * EACH).await?;
+    late(&engines).await?;
+    streams(&engines).await?;
+    retired(&engines).await
+}
+
+/// Everything is sealed, once, and the chain proves it.
+async fn verified(engine: &Shared, wanted: usize) -> Done {
+    let fetched = ask(&**engine, &realm(), (Whole { number: 0, limit: 10_000 }, Backlog, Begins)).await;
+    let (blocks, backlog, begins) = fetched.map_err(|why| why.0)?;
+    same(backlog, (0, None), "lines that are not sealed")?;
+    let (realm, keys) = (realm(), keys());
+    let verifier = Verifier { realm: &realm, keys: &keys, head: None };
+    let (mut told, mut findings) = verifier.begin(begins.as_ref());
+    for block in &blocks {
+        let within = Within { block: block.number, after: "", limit: 1000 };
+        let lines = ask(&**engine, &realm, within).await.map_err(|why| why.0)?;
+        findings.extend(verifier.block(&mut told, block, &lines));
+    }
+    same(findings, vec![], "findings")?;
+    same(told.lines, wanted as u64, "sealed lines")?;
+    let all = Between { after: 0, before: i64::MAX, limit: 10_000 };
+    let mut ids: Vec<_> =
+        ask(&**engine, &realm, all).await.map_err(|why| why.0)?.into_iter().map(|line| line.id).collect();
+    ids.sort();
+    ids.dedup();
+    same(ids.len(), wanted, "different lines")
+}
+
+/// A line with a smaller id than any is sealed in a later block; one that is sealed is not sealed again.
+async fn late(engines: &[Shared; 2]) -> Done {
+    let before = ask(&*engines[0], &realm(), Newest).await.map_err(|why| why.0)?;
+    write(&engines[1], Time(1), 9_999).await?;
+    let waits = ask(&*engines[0], &realm(), Unsealed { limit: 9 }).await.map_err(|why| why.0)?;
+    same(step(&engines[0], 64).await?, Some(2), "late lines")?;
+    let newest = ask(&*engines[1], &realm(), Newest).await.map_err(|why| why.0)?;
+    let number = |block: &Option<Block>| block.as_ref().map_or(0, |block| block.number);
+    same(number(&newest), number(&before) + 1, "their block")?;
+    let mut again = waits.clone();
+    let block = next(newest.as_ref(), &mut again);
+    let guard = Err(CommitError::Conflict { at: 1, why: Broken::Guard });
+    same(engines[1].commit(seal(&realm(), &block, &again)).await, guard, "sealing what is sealed")?;
+    let taken = next(before.as_ref(), &mut again);
+    let unique = Err(CommitError::Conflict { at: 0, why: Broken::Unique });
+    same(engines[0].commit(seal(&realm(), &taken, &again)).await, unique, "a number that is taken")?;
+    verified(&engines[0], 2 * WRITERS * EACH + 2).await
+}
+
+/// Of two that deliver at the same time one marks it.
+async fn streams(engines: &[Shared; 2]) -> Done {
+    let at = |block, line: &str| Place { block, line: line.to_owned() };
+    let is = |place| Stream { name: "http".into(), place, moved_at: Time(5), trouble: String::new() };
+    for engine in engines {
+        super::stands(engine, vec![begin(&realm(), &is(at(1, "")))]).await?;
+    }
+    let marks = [("a", &engines[0]), ("b", &engines[1])];
+    let mut won = 0;
+    for (line, engine) in marks {
+        won += usize::from(engine.commit(vec![advance(&realm(), &at(1, ""), &is(at(2, line)))]).await.is_ok());
+    }
+    same(won, 1, "marks that stand")?;
+    let found = ask(&*engines[1], &realm(), Streams).await.map_err(|why| why.0)?;
+    same(found, vec![is(at(2, "a"))], "where the stream is")
+}
+
+/// Of two that take out the oldest block one does, and the chain begins after it.
+async fn retired(engines: &[Shared; 2]) -> Done {
+    let blocks = ask(&*engines[0], &realm(), Whole { number: 0, limit: 3 }).await.map_err(|why| why.0)?;
+    let (realm, keys) = (realm(), keys());
+    let Some(key) = &keys.current else { unreachable!("there is one") };
+    let sealing = Sealing { realm: &realm, key, now: Time(9) };
+    let (mut seen, mut gone) = (None, 0);
+    for block in &blocks[..2] {
+        let next = sealing.checkpoint(&Link::from(block));
+        let batch = || retire(&realm, block.number, (seen.as_ref(), &next));
+        let (one, other) = tokio::join!(engines[0].commit(batch()), engines[1].commit(batch()));
+        same(one.is_ok() != other.is_ok(), true, "one of two takes a block out")?;
+        gone += usize::try_from(block.lines()).unwrap_or(0);
+        seen = Some(next);
+    }
+    verified(&engines[1], 2 * WRITERS * EACH + 2 - gone).await
+}

@@ -1,0 +1,360 @@
+//! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream is.
+
+use super::events::{line, select};
+use super::row::{Columns, every, one};
+use super::{Question, read, values, write};
+use crate::dialect::list;
+use crate::engine::{Must, Read, Row, Sql, Value, Write};
+use rules::audit::{Block, Checkpoint, Line, Link};
+use rules::id::RealmId;
+use rules::time::Time;
+
+/// The lines that the longest list of one statement seals.
+const LIST: usize = crate::dialect::LONGEST_LIST;
+
+macro_rules! blocks {
+    ($rest:literal) => {
+        concat!(
+            "SELECT number, first_line, last_line, oldest, newest, sealed_at, key_id, digest, mac_before, mac ",
+            "FROM audit_blocks WHERE realm = ? ",
+            $rest
+        )
+    };
+}
+
+/// Lines that were committed and not sealed, the oldest first. Whatever is committed late is among them.
+pub struct Unsealed {
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Unsealed {
+    type Fact = Vec<Line>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(select!("AND block = 0 ORDER BY id LIMIT ?"), values![realm, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, line)
+    }
+}
+
+/// How many lines are not sealed, and the id of the oldest.
+pub struct Backlog;
+
+impl Question for Backlog {
+    type Fact = (i64, Option<String>);
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT COUNT(*), MIN(id) FROM events WHERE realm = ? AND block = 0", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, row.maybe_text()?)))?
+    }
+}
+
+/// The end of the chain: the newest block, without what it keeps of its lines.
+pub struct Newest;
+
+impl Question for Newest {
+    type Fact = Option<Block>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(blocks!("AND number > ? ORDER BY number DESC LIMIT 1"), values![realm, 0i64])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, block)
+    }
+}
+
+/// Blocks after a number, the oldest first, without what they keep of their lines.
+pub struct After {
+    /// The number.
+    pub number: i64,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for After {
+    type Fact = Vec<Block>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(blocks!("AND number > ? ORDER BY number LIMIT ?"), values![realm, self.number, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, block)
+    }
+}
+
+/// Blocks before a number, the newest first, without what they keep of their lines.
+pub struct Before {
+    /// The number.
+    pub number: i64,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Before {
+    type Fact = Vec<Block>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read(blocks!("AND number < ? ORDER BY number DESC LIMIT ?"), values![realm, self.number, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, block)
+    }
+}
+
+/// Blocks after a number, the oldest first, with all that they keep.
+pub struct Whole {
+    /// The number.
+    pub number: i64,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Whole {
+    type Fact = Vec<Block>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT number, first_line, last_line, oldest, newest, sealed_at, key_id, digest, mac_before, mac, \
+                   leaves FROM audit_blocks WHERE realm = ? AND number > ? ORDER BY number LIMIT ?";
+        read(sql, values![realm, self.number, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, |row| {
+            let block = block(row)?;
+            Some(Block { leaves: row.blob()?, ..block })
+        })
+    }
+}
+
+fn block(row: &mut Columns) -> Option<Block> {
+    Some(Block {
+        number: row.int()?,
+        first: row.int()?,
+        last: row.int()?,
+        oldest: row.time()?,
+        newest: row.time()?,
+        sealed_at: row.time()?,
+        key: row.text()?,
+        digest: row.blob()?,
+        before: row.blob()?,
+        mac: row.blob()?,
+        leaves: Vec::new(),
+    })
+}
+
+/// Where the chain begins, if not at its first block.
+pub struct Begins;
+
+impl Question for Begins {
+    type Fact = Option<Checkpoint>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT number, last_line, mac, removed_at, key_id, seal FROM audit_checkpoints WHERE realm = ?";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            Some(Checkpoint {
+                number: row.int()?,
+                last: row.int()?,
+                mac: row.blob()?,
+                removed_at: row.time()?,
+                key: row.text()?,
+                seal: row.blob()?,
+            })
+        })
+    }
+}
+
+/// The lines of one block after an id, in their order.
+pub struct Within<'a> {
+    /// The block.
+    pub block: i64,
+    /// Only lines with greater ids.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Within<'_> {
+    type Fact = Vec<Line>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = select!("AND block = ? AND id > ? ORDER BY id LIMIT ?");
+        read(sql, values![realm, self.block, self.after, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, line)
+    }
+}
+
+/// The lines of the blocks between two, neither of them included, in the order in which they were sealed.
+pub struct Between {
+    /// Only lines of later blocks.
+    pub after: i64,
+    /// Only lines of earlier blocks.
+    pub before: i64,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Between {
+    type Fact = Vec<Line>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = select!("AND block > ? AND block < ? ORDER BY block, id LIMIT ?");
+        read(sql, values![realm, self.after, self.before, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, line)
+    }
+}
+
+/// How many lines of a block come after an id.
+pub struct LeftOf<'a> {
+    /// The block.
+    pub block: i64,
+    /// The id.
+    pub after: &'a str,
+}
+
+impl Question for LeftOf<'_> {
+    type Fact = (i64, Option<Time>);
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT COUNT(*), MIN(at) FROM events WHERE realm = ? AND block = ? AND id > ?";
+        read(sql, values![realm, self.block, self.after])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, row.maybe_time()?)))?
+    }
+}
+
+/// Seals lines in a block: they are its own from then on. Does not stand where any of them was sealed meanwhile, or the
+/// number of the block was taken.
+pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
+    let sql = "INSERT INTO audit_blocks (realm, number, first_line, last_line, oldest, newest, sealed_at, key_id, \
+               digest, leaves, mac_before, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let row = values![
+        realm,
+        block.number,
+        block.first,
+        block.last,
+        block.oldest,
+        block.newest,
+        block.sealed_at,
+        block.key.as_str(),
+        block.digest.clone(),
+        block.leaves.clone(),
+        block.before.clone(),
+        block.mac.clone(),
+    ];
+    let mut writes = vec![write(sql, row, Must::Touch(1))];
+    for lines in lines.chunks(LIST) {
+        let ids: Vec<Value> = lines.iter().map(|line| Value::Text(line.id.clone())).collect();
+        let Some((piece, ids)) = list(ids) else { continue };
+        let sql = Sql::joined(&["UPDATE events SET block = ? WHERE realm = ? AND block = 0 AND id IN ", piece]);
+        let args = values![block.number, realm].into_iter().chain(ids).collect();
+        writes.push(Write { sql, args, must: Must::Touch(lines.len() as u64) });
+    }
+    writes
+}
+
+/// Takes a block out, the oldest there is, and says so in the checkpoint, unless another node has done so meanwhile.
+pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &Checkpoint)) -> Vec<Write> {
+    let note = match seen {
+        None => {
+            let sql = "INSERT INTO audit_checkpoints (realm, number, last_line, mac, removed_at, key_id, seal) \
+                       VALUES (?, ?, ?, ?, ?, ?, ?)";
+            let (key, mac, seal) = (next.key.as_str(), next.mac.clone(), next.seal.clone());
+            write(sql, values![realm, next.number, next.last, mac, next.removed_at, key, seal], Must::Touch(1))
+        }
+        Some(seen) => {
+            let sql = "UPDATE audit_checkpoints SET number = ?, last_line = ?, mac = ?, removed_at = ?, key_id = ?, \
+                       seal = ? WHERE realm = ? AND number = ?";
+            let (key, mac, seal) = (next.key.as_str(), next.mac.clone(), next.seal.clone());
+            let row = values![next.number, next.last, mac, next.removed_at, key, seal, realm, seen.number];
+            write(sql, row, Must::Touch(1))
+        }
+    };
+    vec![
+        note,
+        write("DELETE FROM audit_blocks WHERE realm = ? AND number = ?", values![realm, block], Must::Touch(1)),
+        write("DELETE FROM events WHERE realm = ? AND block = ?", values![realm, block], Must::Any),
+    ]
+}
+
+/// Takes out the oldest lines that were never sealed.
+pub fn drop_unsealed(realm: &RealmId, limit: i64) -> Write {
+    let sql = "DELETE FROM events WHERE realm = ? AND block = 0 AND id IN \
+               (SELECT id FROM events WHERE realm = ? AND block = 0 ORDER BY id LIMIT ?)";
+    write(sql, values![realm, realm, limit], Must::Any)
+}
+
+/// How far a stream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// What was delivered last.
+    pub place: Place,
+    /// When that was.
+    pub moved_at: Time,
+    /// Why nothing more was delivered since; empty when all is well.
+    pub trouble: String,
+}
+
+/// A place in the sealed log: behind a line of a block. The order in which lines are sealed is the one in which they are
+/// delivered; it has neither gaps nor late comers, which that of ids has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The block.
+    pub block: i64,
+    /// The line's id; empty: before its first line.
+    pub line: String,
+}
+
+impl From<&Link> for Place {
+    /// Behind all of a block.
+    fn from(link: &Link) -> Self {
+        Place { block: link.number.saturating_add(1), line: String::new() }
+    }
+}
+
+/// Every stream that was ever begun and not given up.
+pub struct Streams;
+
+impl Question for Streams {
+    type Fact = Vec<Stream>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT name, block, line, moved_at, trouble FROM audit_streams WHERE realm = ? ORDER BY name";
+        read(sql, values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, |row| {
+            Some(Stream {
+                name: row.text()?,
+                place: Place { block: row.int()?, line: row.text()? },
+                moved_at: row.time()?,
+                trouble: row.text()?,
+            })
+        })
+    }
+}
+
+/// Begins a stream, unless it was begun.
+pub fn begin(realm: &RealmId, stream: &Stream) -> Write {
+    let sql = "INSERT INTO audit_streams (realm, name, block, line, moved_at, trouble) VALUES (?, ?, ?, ?, ?, ?) \
+               ON CONFLICT DO NOTHING";
+    let (name, place) = (stream.name.as_str(), &stream.place);
+    let row = values![realm, name, place.block, place.line.as_str(), stream.moved_at, stream.trouble.as_str()];
+    write(sql, row, Must::Any)
+}
+
+/// Says how far a stream is now, unless another node has done so since it was at `seen`.
+pub fn advance(realm: &RealmId, seen: &Place, next: &Stream) -> Write {
+    let sql = "UPDATE audit_streams SET block = ?, line = ?, moved_at = ?, trouble = ? \
+               WHERE realm = ? AND name = ? AND block = ? AND line = ?";
+    let place = &next.place;
+    let to = values![place.block, place.line.as_str(), next.moved_at, next.trouble.as_str()];
+    let of = values![realm, next.name.as_str(), seen.block, seen.line.as_str()];
+    write(sql, [to, of].concat(), Must::Touch(1))
+}
+
+/// Gives a stream up.
+pub fn forget(realm: &RealmId, name: &str) -> Write {
+    write("DELETE FROM audit_streams WHERE realm = ? AND name = ?", values![realm, name], Must::Touch(1))
+}
