@@ -112,7 +112,10 @@ def create(folder: Path, port: int) -> None:
 
 def configure(folder: Path, settings: dict[str, str]) -> None:
     """Writes the server's settings."""
+    # A server that starts removes what others left in a folder for temporary tables, also what they still use.
+    (folder / "tmp").mkdir(exist_ok=True)
     places = {
+        "tmpdir": folder / "tmp",
         "datadir": folder / "data",
         "socket": folder / "socket",
         "pid-file": folder / "mariadbd.pid",

@@ -46,12 +46,16 @@ class Member:
 
     def configure(self, members: list["Member"]) -> None:
         group = ",".join(f"{member.address}:{member.group}" for member in members)
+        # A server that starts removes the temporary tables that others have in the same folder.
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        give(self.folder / "tmp", USER)
         options = {"gmcast.listen_addr": f"tcp://{self.address}:{self.group}", "ist.recv_addr": f"{self.address}:{self.ist}",
                    "gcache.size": "64M"}
         settings = SETTINGS | {
             "bind-address": self.address,
             "port": str(self.port),
             "datadir": self.folder / "data",
+            "tmpdir": self.folder / "tmp",
             "socket": self.folder / "socket",
             "pid-file": self.folder / "mariadbd.pid",
             "wsrep-provider": library(),

@@ -75,7 +75,10 @@ class Node:
         wait_until(f"{self.name} has no fence", READY_WITHIN_S, found)
 
     def command(self, *words: str, given: str = "") -> str | None:
-        """Runs a command on it; None where it failed, or nobody knows."""
+        """Runs a command on it; None where it failed, or nobody knows. On a machine that is gone no command runs: it would
+        find the journal there, and say it."""
+        if not self.runs():
+            return None
         line = [program(self.place), *words, "--data", self.data, "--json"]
         try:
             done = subprocess.run(

@@ -9,15 +9,19 @@ use crate::ward::{Journal as _, Ward};
 use crate::{App, entropy};
 use hasher::{Hasher, Settings as Hashing};
 use rules::events::{Event, Kind};
-use rules::id::SessionId;
+use rules::id::{FamilyId, SessionId};
 use rules::login::session::Session;
+use rules::oauth::authorize::ClaimsRequest;
+use rules::oauth::code::{Code, Granted};
+use rules::oauth::scope::Scope;
 use rules::realm::{Realm, Settings};
 use rules::{Change, Fresh, Handle, Span, Time};
 use server::{Paper, Server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Durability, Engine};
-use store::tables::fences::{Newest, State};
+use store::tables::codes::InContext;
+use store::tables::fences::{self, Fence, Newest, State};
 use store::tables::tokens::IsRevoked;
 use store::tables::{ask, nodes};
 
@@ -70,6 +74,10 @@ impl Node {
         newest.map_or(0, |fence| fence.number)
     }
 
+    async fn is_open(&self, code: &FamilyId) -> bool {
+        ask(&**self.app.below(), &self.app.realm.id, InContext(Some(code))).await.unwrap().is_some()
+    }
+
     /// Whether requests reach the database.
     async fn serves(&self) -> bool {
         self.app.epoch().await.is_ok()
@@ -92,6 +100,31 @@ fn session(at: Time) -> Session {
     }
 }
 
+fn code(family: &FamilyId) -> Code {
+    let (scope, claims) = (Scope::default(), ClaimsRequest::default());
+    Code {
+        handle: Handle::of("code"),
+        client: "shop".into(),
+        user: "ada".into(),
+        session: "s".into(),
+        family: family.clone(),
+        by_consent: None,
+        redirect_uri: String::new(),
+        challenge: None,
+        granted: Granted {
+            scope,
+            resources: vec![],
+            auth_time: NOW,
+            amr: vec![],
+            acr: "1".into(),
+            nonce: None,
+            claims,
+        },
+        expires: NOW + Span::minutes(1),
+        redeemed_at: None,
+    }
+}
+
 #[tokio::test]
 async fn another_server_is_believed_when_it_was_told_what_it_lost() {
     // red without `memory.lossy` in watch.rs, moved; without say_again in watch.rs, answer.
@@ -99,12 +132,17 @@ async fn another_server_is_believed_when_it_was_told_what_it_lost() {
     let node = Node::ready(&server, "a").await;
     node.revokes("kept").await.unwrap();
     let standby = server.standby().await;
-    node.revokes("lost").await.unwrap();
+    let lost = ["one", "two", "three"];
+    for jti in lost {
+        node.revokes(jti).await.unwrap();
+    }
     server.fail_over(standby, "second");
     assert!(!node.serves().await, "nobody is let in before");
     node.app.meet().await.unwrap();
     assert!(node.serves().await);
-    assert!(node.is_revoked("kept").await && node.is_revoked("lost").await);
+    for jti in lost.into_iter().chain(["kept"]) {
+        assert!(node.is_revoked(jti).await, "{jti}");
+    }
     let status = node.app.fences().await.unwrap();
     assert!(!status.up && status.nodes.iter().all(|node| node.state == State::Replayed), "{status:?}");
     // And is the one that is known from then on.
@@ -146,6 +184,51 @@ async fn a_server_that_knows_less_than_it_acknowledged_is_told_whatever_its_name
     }
     let listed = ask(&**node.app.below(), &node.app.realm.id, nodes::All).await.unwrap();
     assert_eq!(listed[0].mark, node.journal.memory().mark);
+}
+
+#[tokio::test]
+async fn a_database_that_was_put_back_and_forth_is_missing_what_was_acknowledged_in_between() {
+    // red without `max(memory.mark)` in watch.rs, beat.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    let (first, standby) = (server.now(), server.standby().await);
+    for _ in 0..5 {
+        node.app.meet().await.unwrap();
+    }
+    server.forget(standby);
+    node.app.meet().await.unwrap();
+    node.revokes("in between").await.unwrap();
+    server.forget(first);
+    node.app.meet().await.unwrap();
+    assert!(node.is_revoked("in between").await);
+}
+
+#[tokio::test]
+async fn open_codes_of_before_are_void() {
+    // red without code_ttl and SLACK in fence.rs, fence_off.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    let (open, at) = (FamilyId(Fresh::new([7; 32]).ordered("code", NOW - Span::seconds(30))), NOW);
+    let issued = vec![Change::IssueCode(Box::new(code(&open)))];
+    node.app.commit(issued, at, &entropy::fresh().unwrap()).await.unwrap();
+    assert!(node.is_open(&open).await);
+    let standby = server.standby().await;
+    server.fail_over(standby, "second");
+    node.app.meet().await.unwrap();
+    assert!(!node.is_open(&open).await);
+}
+
+#[tokio::test]
+async fn a_fence_that_waits_for_nobody_is_lifted_by_whoever_looks() {
+    // red without the look at `up` in watch.rs, catch_up: a node ended between its word and the lifting.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    let epoch = node.app.epoch().await.unwrap();
+    let fence = Fence { number: 1, at: NOW, identity: "first".into(), epoch };
+    node.app.below().commit(fences::raise(&node.app.realm.id, &fence, NOW, &[])).await.unwrap();
+    assert!(node.app.fences().await.unwrap().up);
+    node.app.meet().await.unwrap();
+    assert!(!node.app.fences().await.unwrap().up);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ impl Server {
         })
     }
 
-    fn now(&self) -> Arc<Sqlite> {
+    pub fn now(&self) -> Arc<Sqlite> {
         Arc::clone(&self.answers.lock().unwrap().0)
     }
 
