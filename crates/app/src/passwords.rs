@@ -4,9 +4,10 @@ use crate::admin::Refused;
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
-use hasher::{KeyCheck, KeysError, Role, Stored, Work};
+use hasher::{KeyCheck, KeysError, Role, Stored, Subject, Work};
 use rules::Decision;
 use rules::decision::Change;
+use rules::id::UserId;
 use rules::login::password::Password;
 use rules::people::User;
 use std::collections::HashSet;
@@ -131,7 +132,8 @@ impl App {
     /// Looks whether every stored hash takes the time of today's policy. While one does not (it was imported, or made
     /// under another policy, and its owner has not signed in since), sign-ins wait.
     pub(crate) async fn look_at_hashes(&self) -> Result<(), Fault> {
-        let (beginnings, imports) = (self.hasher.policy().beginnings(), self.evening.imports());
+        let bound = self.hasher.keys().binding().is_some();
+        let (beginnings, imports) = (self.hasher.policy().beginnings(bound), self.evening.imports());
         let (mut others, mut after) = (HashSet::new(), String::new());
         loop {
             let page = self.ask(OtherHashes { beginnings: &beginnings, after: &after, limit: AT_ONCE }).await?;
@@ -200,12 +202,18 @@ impl App {
         }
     }
 
+    /// Whose password it is: where there is a binding key, hashes are worth nothing for anybody else.
+    pub(crate) fn subject<'a>(&'a self, user: &'a UserId) -> Subject<'a> {
+        Subject { realm: self.realm.id.as_str(), user: user.as_str() }
+    }
+
     /// The stored password as it is now; `None` where it was not hashed at all.
     async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };
         let salt = entropy::salt()?;
-        let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
+        let (key, of) = (self.fair_key(browser), self.subject(&user.id));
+        let hashed = &self.hasher.rehash_of(&key, (of, &stored), password.as_bytes(), salt).await?;
         let kept = self
             .settle(|now, _| async move {
                 let account = self.ask(ById(&user.id)).await?;
@@ -227,7 +235,8 @@ impl App {
 fn option(check: &KeyCheck) -> &'static str {
     match check.role() {
         Role::Import => "hash.import_keys",
-        Role::Pepper | Role::Binding => "hash.peppers",
+        Role::Pepper => "hash.peppers",
+        Role::Binding => "hash.binding_keys",
     }
 }
 

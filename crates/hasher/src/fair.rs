@@ -20,6 +20,7 @@ use std::{
 pub struct FairKey {
     tenant: Arc<str>,
     address: u128,
+    throttled: bool,
 }
 
 impl FairKey {
@@ -30,7 +31,17 @@ impl FairKey {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
             IpAddr::V6(v6) => v6.to_bits() >> 64 << 64,
         };
-        FairKey { tenant: tenant.into(), address }
+        FairKey { tenant: tenant.into(), address, throttled: false }
+    }
+
+    /// The same, of somebody who has failed so often that guesses are being slowed down: what a worker refuses for them is
+    /// not computed again here, so that guessers do not take the time of this machine.
+    #[must_use]
+    pub fn throttled(self) -> Self {
+        FairKey { throttled: true, ..self }
+    }
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.throttled
     }
 }
 
@@ -193,6 +204,32 @@ impl<T> Fair<T> {
         let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
         line.entries.push_back(Entry { id, cost, item });
         id
+    }
+
+    /// The number that the next [`Fair::push`] gives.
+    pub(crate) fn upcoming(&self) -> u64 {
+        self.last_id + 1
+    }
+
+    /// Puts one back that was taken, under the number that it had: before those of its address that came later.
+    pub(crate) fn put_back(&mut self, key: &FairKey, cost: u64, (id, item): (u64, T)) {
+        self.len += 1;
+        let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
+        let at = line.entries.partition_point(|entry| entry.id < id);
+        line.entries.insert(at, Entry { id, cost, item });
+    }
+
+    /// Takes the last to come of the longest queues until at least `need` is freed, or nothing is left.
+    pub(crate) fn shed(&mut self, need: u64) -> Vec<T> {
+        let (before, mut out) = (self.cost(), Vec::new());
+        while before - self.cost() < need {
+            let Some((_, tenant)) = self.tenants.largest().cloned() else { break };
+            let Some((_, address)) = self.tenants.inner(&tenant).and_then(|addresses| addresses.largest().copied()) else {
+                break;
+            };
+            out.extend(self.take(&tenant, address, false, |line| line.entries.pop_back()));
+        }
+        out
     }
 
     /// What [`Fair::pop`] would take, with the number that names it.

@@ -16,6 +16,7 @@ pub mod people;
 pub mod realm;
 pub mod secret;
 pub mod time;
+pub mod worker;
 
 pub use decision::{Change, Decision};
 pub use fresh::Fresh;

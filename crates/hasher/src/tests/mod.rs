@@ -5,3 +5,5 @@ mod batches;
 mod calibration;
 mod memory;
 mod stage;
+mod workers;
+mod liars;

@@ -10,6 +10,7 @@ mod m0003_leases;
 mod m0004_setup_offers;
 mod m0005_fences;
 mod m0006_moves;
+mod m0009_workers;
 
 use crate::schema::Migration;
 
@@ -21,4 +22,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0004_setup_offers::MIGRATION,
     m0005_fences::MIGRATION,
     m0006_moves::MIGRATION,
+    Migration { version: 7, name: "kept for nodes", steps: &[] },
+    Migration { version: 8, name: "kept for the audit log", steps: &[] },
+    m0009_workers::MIGRATION,
 ];

@@ -22,6 +22,7 @@ pub mod sessions;
 pub mod sweep;
 pub mod tokens;
 pub mod users;
+pub mod workers;
 
 use crate::engine::{Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
 use rules::id::RealmId;
