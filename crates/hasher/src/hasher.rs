@@ -231,6 +231,11 @@ impl Hasher {
         self.0.gate.dismiss(which)
     }
 
+    /// Whether any worker is here.
+    pub fn has_workers(&self) -> bool {
+        self.0.gate.has_workers()
+    }
+
     /// The workers that are here.
     pub fn workers(&self) -> Vec<WorkerState> {
         self.0.gate.workers(Kind::of_policy(self.0.policy.cost))

@@ -125,7 +125,7 @@ impl App {
             Ok(password) => password,
             Err(why) => return Ok(Err(Refused(weakness(why)))),
         };
-        let hashed = &self.hash_new(&password, &Browser::default()).await?;
+        let hashed = &self.hash_new(&user.id, &password, &Browser::default()).await?;
         self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
                 return Ok(Decision::refuse(Refused::new("no such user")));

@@ -204,7 +204,7 @@ impl Remote {
         let said = 1e12 / (ready.rate.max(1) as f64 * kind.work());
         let pace = said.max(unit / 64.0);
         let threads = f64::from(ready.threads.max(1));
-        let ready = Ready { holds: ready.holds.clamp(1, MOST_HELD), ..ready };
+        let ready = Ready { holds: ready.holds.min(MOST_HELD), ..ready };
         Remote {
             who,
             ready,

@@ -220,7 +220,7 @@ async fn when_all_workers_go_those_who_would_wait_too_long_are_told_to_come_back
             Err(refusal) => assert!(matches!(refusal, Refusal::Busy { .. }), "{refusal:?}"),
         }
     }
-    assert!(done >= 10, "what this machine does within the budget is done: {done}");
+    assert!(done >= 8, "what this machine does within the budget is done: {done}");
     assert!(first.await.is_ok());
 }
 

@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, fence, group, keys, user};
+use super::{client, events, fence, group, keys, user, verifier};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,12 @@ pub enum Request {
     /// Look after failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),
+    /// Have other machines hash passwords for this server
+    ///
+    /// A worker computes the slow part of a password's hash and learns neither the password nor whose it is, nor whether it was
+    /// right; a wrong answer lets nobody in.
+    #[command(subcommand)]
+    Verifier(verifier::Command),
     /// Make a one-time link that makes the first account
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
@@ -119,6 +125,7 @@ impl Request {
             Request::Keys(command) => command.execute(app).await,
             Request::Events(command) => command.execute(app).await,
             Request::Fence(command) => command.execute(app).await,
+            Request::Verifier(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,

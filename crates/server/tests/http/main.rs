@@ -14,3 +14,4 @@ mod races;
 mod rfc;
 mod scale;
 mod support;
+mod workers;
