@@ -53,7 +53,8 @@ fn keys(config: &Config) -> Result<Keys, BootError> {
         let (id, failed) = named("hash.import_keys", import)?;
         keys.push(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?));
     }
-    Keys::new(keys).map_err(|error| BootError::Other(format!("hash.peppers, hash.binding_keys and hash.import_keys: {error}")))
+    Keys::new(keys)
+        .map_err(|error| BootError::Other(format!("hash.peppers, hash.binding_keys and hash.import_keys: {error}")))
 }
 
 /// The id of a secret, and how to say that something is wrong with its file.

@@ -107,9 +107,7 @@ impl App {
                     return Ok(Decision::refuse(unknown(name)));
                 };
                 let event = Event::new(Kind::WorkerRevoked, now).detail("worker", name);
-                Ok(Decision::accept(worker.key)
-                    .and(Change::RemoveWorker(worker.key))
-                    .and(Change::Record(event)))
+                Ok(Decision::accept(worker.key).and(Change::RemoveWorker(worker.key)).and(Change::Record(event)))
             })
             .await?;
         Ok(revoked.map(|key| {

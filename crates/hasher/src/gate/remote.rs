@@ -1,9 +1,6 @@
 //! The gate as workers see it.
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use zeroize::Zeroizing;
 

@@ -226,11 +226,7 @@ impl Frame {
         let mut rest = Rest(body);
         let frame = match kind {
             1 => Frame::Hello { version: rest.byte()? },
-            2 => Frame::Enroll {
-                version: rest.byte()?,
-                token: Zeroizing::new(rest.array()?),
-                name: rest.text()?,
-            },
+            2 => Frame::Enroll { version: rest.byte()?, token: Zeroizing::new(rest.array()?), name: rest.text()? },
             3 => Frame::Welcome(Terms { cost: rest.cost()?, tag_bytes: rest.tag_bytes()? }),
             4 => Frame::Enrolled(rest.text()?),
             5 => Frame::Refused(rest.text()?),
@@ -300,7 +296,11 @@ impl<'a> Rest<'a> {
             return Err(BadFrame("a text is too long"));
         }
         let text = std::str::from_utf8(self.take(length)?).map_err(|_| BadFrame("a text is not UTF-8"))?;
-        if text.chars().any(char::is_control) { Err(BadFrame("a text has control characters")) } else { Ok(text.to_owned()) }
+        if text.chars().any(char::is_control) {
+            Err(BadFrame("a text has control characters"))
+        } else {
+            Ok(text.to_owned())
+        }
     }
     fn cost(&mut self) -> Result<Cost, BadFrame> {
         let (memory, passes, lanes) = (self.number()?, self.number()?, self.number()?);

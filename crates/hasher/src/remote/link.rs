@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::{
-    desk::Parted,
     frame::{Answer, Ask, TOGETHER},
+    state::Parted,
 };
 use crate::gate::Gate;
 

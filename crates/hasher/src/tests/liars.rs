@@ -1,12 +1,7 @@
 //! A hundred thousand sign-ins through workers that lie in every way: nobody who is wrong gets in, nobody who is right is
 //! kept out, and what goes over the wire is of no use.
 
-use std::{
-    cell::RefCell,
-    collections::HashSet,
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::RefCell, collections::HashSet, rc::Rc, time::Duration};
 
 use tokio::task::{JoinSet, LocalSet};
 use zeroize::Zeroizing;
@@ -191,10 +186,7 @@ async fn sign_in(hasher: Hasher, accounts: Rc<Vec<(String, Stored)>>, (user, how
 fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let id = |name: &[u8]| KeyId::new(name).unwrap();
-    let keys = [
-        Key::pepper(id(b"p1"), Zeroizing::new(PEPPER)),
-        Key::binding(id(b"b1"), Zeroizing::new(BINDING)),
-    ];
+    let keys = [Key::pepper(id(b"p1"), Zeroizing::new(PEPPER)), Key::binding(id(b"b1"), Zeroizing::new(BINDING))];
     let settings = Settings {
         policy: Policy::new(64, 1, 1).unwrap(),
         keys: Keys::new(keys).unwrap(),
@@ -233,10 +225,16 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
         println!("{} of {} computed by workers; {:?}", state.remote_total, state.done_total, found);
         assert!(state.remote_total > 20_000, "only {} were computed by workers", state.remote_total);
         for way in [Way::Random, Way::Zero, Way::Old, Way::Other, Way::Swapped, Way::Short, Way::Nearly] {
-            assert!(found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))), "{way:?} was never found out");
+            assert!(
+                found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))),
+                "{way:?} was never found out"
+            );
         }
         for way in [Way::Honest, Way::Twice, Way::Never, Way::Slow, Way::Empty, Way::Invented] {
-            assert!(!found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))), "{way:?} was called a liar");
+            assert!(
+                !found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))),
+                "{way:?} was called a liar"
+            );
         }
         holds_nothing(&wire.borrow(), &accounts);
         workers.abort_all();
@@ -245,7 +243,8 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
 
 /// Neither passwords nor salts, verifiers, accounts or keys.
 fn holds_nothing(wire: &[u8], accounts: &[(String, Stored)]) {
-    let mut secrets: Vec<Vec<u8>> = vec![PEPPER.to_vec(), BINDING.to_vec(), b"main-realm".to_vec(), b"account-".to_vec()];
+    let mut secrets: Vec<Vec<u8>> =
+        vec![PEPPER.to_vec(), BINDING.to_vec(), b"main-realm".to_vec(), b"account-".to_vec()];
     for (user, (_, stored)) in accounts.iter().enumerate() {
         let text = stored.to_string();
         let fields: Vec<&str> = text.split('$').collect();

@@ -17,10 +17,7 @@ use crate::{
 
 fn keys() -> Keys {
     let id = |name: &[u8]| KeyId::new(name).unwrap();
-    let keys = [
-        Key::pepper(id(b"p1"), Zeroizing::new([1; 32])),
-        Key::binding(id(b"b1"), Zeroizing::new([2; 32])),
-    ];
+    let keys = [Key::pepper(id(b"p1"), Zeroizing::new([1; 32])), Key::binding(id(b"b1"), Zeroizing::new([2; 32]))];
     Keys::new(keys).unwrap()
 }
 
@@ -128,8 +125,11 @@ async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
     let stage = Stage::closed();
     let hasher = stage.hasher(bound());
     let first = stage.occupy(&hasher);
-    let (one, other, third) =
-        (attach(&hasher, "one", fast(8000, 8)), attach(&hasher, "other", fast(100, 8)), attach(&hasher, "third", fast(90, 8)));
+    let (one, other, third) = (
+        attach(&hasher, "one", fast(8000, 8)),
+        attach(&hasher, "other", fast(100, 8)),
+        attach(&hasher, "third", fast(90, 8)),
+    );
     let job = anywhere(&hasher, 1);
     assert_eq!(sent(&one).await.len(), 1);
     drop(one);

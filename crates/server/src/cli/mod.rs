@@ -68,7 +68,8 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
         Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => {
-            let _logs = Logs::start(&config::load(global.sources(Vec::new()))?).map_err(|error| Failure::Failed(error.to_string()))?;
+            let _logs = Logs::start(&config::load(global.sources(Vec::new()))?)
+                .map_err(|error| Failure::Failed(error.to_string()))?;
             serve.run()?;
             Ok(ExitCode::SUCCESS)
         }

@@ -201,7 +201,10 @@ async fn status(app: &App) -> Reply {
     let (workers, here, state) = (app.workers().await?, app.hasher.workers(), app.hasher.state());
     let of = |worker: &Worker| here.iter().filter(|state| state.who.key == worker.key.0).collect::<Vec<_>>();
     let mut table = Table::new(
-        ["NAME", "STATE", "ADDRESS", "RATE", "LATENCY", "HELD", "ASKED", "NO MATCH", "CANARIES", "LIES", "HEDGED", "DROPPED"],
+        [
+            "NAME", "STATE", "ADDRESS", "RATE", "LATENCY", "HELD", "ASKED", "NO MATCH", "CANARIES", "LIES", "HEDGED",
+            "DROPPED",
+        ],
         true,
     );
     let mut rows = Vec::new();

@@ -229,7 +229,9 @@ async fn talk(mut stream: Stream, (key, from): (Handle, SocketAddr), app: &App) 
 async fn understood(stream: &mut Stream, version: u8) -> Result<(), Ended> {
     match version == VERSION {
         true => Ok(()),
-        false => refuse(stream, format!("this server speaks version {VERSION}, the worker {version}: use one program")).await,
+        false => {
+            refuse(stream, format!("this server speaks version {VERSION}, the worker {version}: use one program")).await
+        }
     }
 }
 

@@ -151,12 +151,7 @@ impl Bench {
         }
     }
 
-    async fn visit(
-        &self,
-        server: &str,
-        config: &Arc<ClientConfig>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<(), String> {
+    async fn visit(&self, server: &str, config: &Arc<ClientConfig>, stop: watch::Receiver<bool>) -> Result<(), String> {
         let failed = |error: io::Error| explained(&error);
         let mut stream = dial(server, config).await.map_err(failed)?;
         send(&mut stream, &Frame::Hello { version: VERSION }).await.map_err(failed)?;

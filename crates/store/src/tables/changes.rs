@@ -1,7 +1,8 @@
 //! Every change of the rules as statements, with the guard under which it may happen.
 
 use super::{
-    clients, codes, consents, counters, devices, events, families, groups, keys, realms, sessions, tokens, users, workers,
+    clients, codes, consents, counters, devices, events, families, groups, keys, realms, sessions, tokens, users,
+    workers,
 };
 use super::{values, write};
 use crate::engine::{Must, Write};

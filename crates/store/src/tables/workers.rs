@@ -73,7 +73,8 @@ pub(super) fn remove(realm: &RealmId, key: Handle) -> Write {
 
 /// It is asked nothing any more, unless that is so already.
 pub(super) fn quarantine(realm: &RealmId, key: Handle, (at, why): (Time, &str)) -> Write {
-    let sql = "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND worker_key = ? AND quarantined_at IS NULL";
+    let sql =
+        "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND worker_key = ? AND quarantined_at IS NULL";
     write(sql, values![at, why, realm, key], Must::Touch(1))
 }
 
