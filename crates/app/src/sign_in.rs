@@ -281,7 +281,8 @@ impl App {
         let counters = attempt.counters;
         let known = self
             .settle(|now, _| async move {
-                let after = After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
+                let after =
+                    After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
                 Ok(confirm(&after, &self.realm.settings, now))
             })
             .await?;

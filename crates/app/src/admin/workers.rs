@@ -2,7 +2,6 @@
 
 use super::Refused;
 use crate::{App, Fault, entropy};
-use hasher::Role;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::secret::{Handle, Secret};
@@ -23,8 +22,7 @@ impl App {
     /// Whether what new hashes need is there for workers to be used.
     pub fn may_have_workers(&self) -> Result<(), Refused> {
         let keys = self.hasher.keys();
-        let both = keys.pepper().is_some_and(|key| key.role() == Role::Pepper) && keys.binding().is_some();
-        if both { Ok(()) } else { Err(Refused::new(WITHOUT_KEYS)) }
+        if keys.pepper().is_some() && keys.binding().is_some() { Ok(()) } else { Err(Refused::new(WITHOUT_KEYS)) }
     }
 
     /// A new token with which one worker is enrolled, and when it ends.
@@ -129,6 +127,8 @@ impl App {
             })
             .await?;
         settled.ok();
+        // It may have come back before that was written down.
+        self.hasher.dismiss(|who| who.key == key.0);
         Ok(())
     }
 

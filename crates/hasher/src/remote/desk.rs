@@ -81,8 +81,8 @@ const REMEMBERED: usize = 1024;
 const CANARIES: usize = 8;
 /// Weight of a new measurement of the time that an answer takes.
 const WEIGHT: f64 = 1.0 / 16.0;
-/// Answers in which a worker was busy throughout, after which its pace is known.
-const ENOUGH: u32 = 24;
+/// Answers in which a worker was busy throughout, after which its pace is known: twice as many as it holds, within these.
+const ENOUGH: (u32, u32) = (24, 256);
 /// An ask is late after so many times what was expected, and so much more.
 const LATE: (f64, Duration) = (3.0, Duration::from_millis(50));
 /// A worker that holds an ask for so long is gone.
@@ -90,7 +90,7 @@ const GONE: Duration = Duration::from_secs(20);
 /// For how long a worker is asked nothing that did not compute an ask.
 const REST: Duration = Duration::from_secs(1);
 /// Most asks that a worker may hold, whatever it says.
-const MOST_HELD: u32 = 4096;
+const MOST_HELD: u32 = 2048;
 
 /// What becomes of an answer.
 pub(crate) enum Settled {
@@ -339,7 +339,7 @@ impl Remote {
             return;
         }
         (*work, *answers) = (*work + kind.work(), *answers + 1);
-        if *answers < ENOUGH.max(self.ready.holds * 2) {
+        if *answers < (self.ready.holds * 2).clamp(ENOUGH.0, ENOUGH.1) {
             return;
         }
         let found = now.saturating_duration_since(*since).as_nanos() as f64 / *work;

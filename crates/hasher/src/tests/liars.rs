@@ -1,7 +1,12 @@
 //! A hundred thousand sign-ins through workers that lie in every way: nobody who is wrong gets in, nobody who is right is
 //! kept out, and what goes over the wire is of no use.
 
-use std::{cell::RefCell, collections::HashSet, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    time::Duration,
+};
 
 use tokio::task::{JoinSet, LocalSet};
 use zeroize::Zeroizing;
@@ -119,25 +124,36 @@ fn carried(frame: &Frame, wire: &Wire) -> Frame {
     Frame::decode(bytes[4], &bytes[HEADER..]).unwrap()
 }
 
-async fn worker(hasher: Hasher, way: Way, wire: Wire, found: Rc<RefCell<HashSet<String>>>) {
+/// How often each was wrong, and what became of it.
+#[derive(Default)]
+struct Record {
+    told: HashMap<String, usize>,
+    ended: HashSet<String>,
+}
+
+async fn worker(hasher: Hasher, way: Way, wire: Wire, record: Rc<RefCell<Record>>) {
     let (mut dice, mut old, mut seed) = (Dice(way as u64 + 1), Vec::new(), 0u8);
     loop {
         seed = seed.wrapping_add(1);
         let who = Introduction { key: [way as u8; 32], name: format!("{way:?}"), address: String::new() };
         let ready = Ready { threads: 1, memory: 1 << 20, holds: 16, rate: u64::MAX };
         let link = hasher.attach(who, ready, Zeroizing::new([seed; 32])).unwrap();
-        loop {
+        // Now and then it comes anew, and is taken at its word for how fast it is.
+        for _ in 0..40 {
             let asks = match link.asks().await {
                 Ok(asks) => asks,
                 Err(Parted::Stopped) => return,
                 Err(parted) => {
-                    found.borrow_mut().insert(format!("{way:?}: {parted:?}"));
+                    record.borrow_mut().ended.insert(format!("{way:?}: {parted:?}"));
                     break;
                 }
             };
             let Frame::Asks(asks) = carried(&Frame::Asks(asks), &wire) else { unreachable!() };
-            let wrong = dice.roll(20) == 0;
+            let wrong = dice.roll(4) == 0;
             let answers = lie(if wrong { way } else { Way::Honest }, &asks, &mut old, &mut dice);
+            if wrong {
+                *record.borrow_mut().told.entry(format!("{way:?}")).or_default() += 1;
+            }
             if wrong && way == Way::Slow {
                 tokio::time::sleep(Duration::from_millis(80)).await;
             }
@@ -197,10 +213,10 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
     local.block_on(&runtime, async {
         let hasher = Hasher::start(settings).unwrap();
         let accounts = Rc::new(accounts(&hasher).await);
-        let (wire, found) = (Wire::default(), Rc::default());
+        let (wire, record) = (Wire::default(), Rc::<RefCell<Record>>::default());
         let mut workers = JoinSet::new();
         for way in WAYS {
-            workers.spawn_local(worker(hasher.clone(), way, Rc::clone(&wire), Rc::clone(&found)));
+            workers.spawn_local(worker(hasher.clone(), way, Rc::clone(&wire), Rc::clone(&record)));
         }
         let keeper = hasher.clone();
         workers.spawn_local(async move {
@@ -222,19 +238,18 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
         }
         assert_eq!(wrong, 0, "let in, or kept out");
         let state = hasher.state();
-        println!("{} of {} computed by workers; {:?}", state.remote_total, state.done_total, found);
-        assert!(state.remote_total > 20_000, "only {} were computed by workers", state.remote_total);
-        for way in [Way::Random, Way::Zero, Way::Old, Way::Other, Way::Swapped, Way::Short, Way::Nearly] {
-            assert!(
-                found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))),
-                "{way:?} was never found out"
-            );
+        let Record { told, ended } = &*record.borrow();
+        println!("{} of {} computed by workers; {told:?}; {ended:?}", state.remote_total, state.done_total);
+        assert!(state.remote_total > 5_000, "only {} were computed by workers", state.remote_total);
+        let found = |way: &Way| ended.iter().any(|said| said.starts_with(&format!("{way:?}: Lied")));
+        let liars = [Way::Random, Way::Zero, Way::Old, Way::Other, Way::Swapped, Way::Short, Way::Nearly];
+        for way in &liars {
+            let told = told.get(&format!("{way:?}")).copied().unwrap_or(0);
+            assert!(found(way) || told < 200, "{way:?} lied {told} times and was never found out");
         }
+        assert!(liars.iter().any(found), "{ended:?}");
         for way in [Way::Honest, Way::Twice, Way::Never, Way::Slow, Way::Empty, Way::Invented] {
-            assert!(
-                !found.borrow().iter().any(|said| said.starts_with(&format!("{way:?}: Lied"))),
-                "{way:?} was called a liar"
-            );
+            assert!(!found(&way), "{way:?} was called a liar");
         }
         holds_nothing(&wire.borrow(), &accounts);
         workers.abort_all();

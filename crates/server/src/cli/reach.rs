@@ -38,6 +38,10 @@ impl<'a> Reach<'a> {
             if let Some(reply) = control::ask(&self.config.server.data, request).await? {
                 return reply;
             }
+            if request.is_of_server() {
+                let data = self.config.server.data.display();
+                return Err(Failure::Failed(format!("no server runs on {data}: it alone knows")));
+            }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),
                 None if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,

@@ -97,6 +97,11 @@ impl Request {
         )
     }
 
+    /// Whether it is about the running server and has no meaning without one.
+    pub fn is_of_server(&self) -> bool {
+        matches!(self, Request::Verifier(verifier::Command::Status))
+    }
+
     /// How long an answer may take. A copy takes as long as the disk needs.
     pub fn patience(&self) -> Duration {
         match self {

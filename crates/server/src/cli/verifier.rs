@@ -221,7 +221,9 @@ async fn status(app: &App) -> Reply {
         rows.push(json);
     }
     let mean = |rate: f64| format!("{rate:.0}");
-    let there: f64 = here.iter().filter(|link| link.parted.is_none()).map(|link| link.rate).sum();
+    let rates = here.iter().filter(|link| link.parted.is_none()).map(|link| link.rate);
+    // A sum of nothing would be -0.
+    let there = rates.fold(0.0, |sum, rate| sum + rate);
     let text = format!(
         "this server hashes {} passwords a second by itself, workers {} more; {} of {} were computed by workers\n{}",
         mean(app.hasher.rate()),

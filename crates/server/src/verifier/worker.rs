@@ -92,6 +92,7 @@ fn explained(error: &io::Error) -> String {
         }
         io::ErrorKind::TimedOut => "does not answer".into(),
         io::ErrorKind::UnexpectedEof => "closed the connection: is this the port of workers.listen?".into(),
+        io::ErrorKind::InvalidData => format!("{error}: is this the port of workers.listen?"),
         _ => error.to_string(),
     }
 }
