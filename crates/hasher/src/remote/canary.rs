@@ -24,7 +24,7 @@ impl Chance {
     /// Whether the next ask has a canary beside it, and whether that goes before it.
     pub(crate) fn canary(&mut self) -> Option<bool> {
         let byte = self.byte();
-        (byte % ONE_IN == 0).then_some(byte / ONE_IN % 2 == 0)
+        byte.is_multiple_of(ONE_IN).then_some((byte / ONE_IN).is_multiple_of(2))
     }
 
     /// A pre-hash that belongs to nothing.
