@@ -144,7 +144,9 @@ impl App {
         browser: &Browser,
     ) -> Result<String, Fault> {
         let (key, salt) = (self.fair_key(browser), entropy::salt()?);
-        Ok(self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt).await?)
+        let hash = self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt).await?;
+        self.announce_hash(&hash).await?;
+        Ok(hash)
     }
 
     /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that

@@ -141,6 +141,14 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
 
+    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget`; nothing is taken in.
+    pub(crate) fn crowded(&self, key: &FairKey, (kind, reach): (Kind, Reach), budget: Duration) -> Option<Duration> {
+        let books = self.books();
+        let excess = books.excess((kind, reach), nanos(budget), (self.clock)());
+        let full = excess > 0 && !books.queue.would_make_room(key, books.share(kind), excess);
+        full.then(|| self.wait(&books, (kind, reach)))
+    }
+
     fn wait(&self, books: &Books, of: (Kind, Reach)) -> Duration {
         Duration::from_nanos(books.wait(of, (self.clock)()))
     }

@@ -87,6 +87,8 @@ kinds! {
     WorkerQuarantined = "worker.quarantined",
     /// An operator lets it work again.
     WorkerTrusted = "worker.trusted",
+    /// An operator no longer counts on a node.
+    NodeForgotten = "node.forgotten",
 }
 
 /// One line of the audit log. It never holds a secret.

@@ -215,6 +215,7 @@ fn settings(config: &Config) -> Settings {
             ..throttle::Policy::default()
         },
         hash_upgrade: config.hash.upgrade,
+        client_rate: config.limits.requests_per_client,
         hash_wait: Span(i64::try_from(config.hash.max_wait.as_millis()).unwrap_or(i64::MAX)),
         ..Settings::default()
     }

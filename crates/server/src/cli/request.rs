@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, fence, group, keys, user, verifier};
+use super::{client, events, fence, group, keys, node, user, verifier};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub enum Request {
     /// Look after failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),
+    /// Look after the nodes that share a database
+    #[command(subcommand)]
+    Node(node::Command),
     /// Have other machines hash passwords for this server
     ///
     /// A worker computes the slow part of a password's hash and learns neither the password nor whose it is, nor whether it was
@@ -75,6 +78,7 @@ impl Request {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
+            Request::Node(command) => command.complete(input),
             // The server's working directory is another one.
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
@@ -130,6 +134,7 @@ impl Request {
             Request::Keys(command) => command.execute(app).await,
             Request::Events(command) => command.execute(app).await,
             Request::Fence(command) => command.execute(app).await,
+            Request::Node(command) => command.execute(app).await,
             Request::Verifier(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,

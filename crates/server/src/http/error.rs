@@ -6,6 +6,7 @@ use super::visit::Visit;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
 use app::Fault;
+use app::fault::span;
 use axum::response::Response;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
@@ -91,7 +92,7 @@ pub fn log(fault: &Fault, visit: &Visit) {
         Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => tracing::warn!(%request, why, "unavailable"),
         Fault::Contended(why) => tracing::warn!(%request, why, "contended"),
-        Fault::Busy(_) => {}
+        Fault::Busy(_) | Fault::Over(_) => {}
     }
 }
 
@@ -115,6 +116,10 @@ impl Refusal {
             Refusal::Fault(Fault::Busy(wait)) => Outside {
                 wait: Some(*wait),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+            },
+            Refusal::Fault(Fault::Over(over)) => Outside {
+                wait: Some(span(over.wait)),
+                ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many requests", Reason::Denied)
             },
             Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
                 wait: Some(Span::seconds(2)),
@@ -170,9 +175,7 @@ impl Refusal {
         let outside = self.outside();
         let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
         let mut response = reply::json(outside.status, body);
-        if let Some(wait) = outside.wait {
-            reply::retry_after(&mut response, wait);
-        }
+        self.put_off(&mut response, outside.wait);
         if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
             reply::set(
                 response.headers_mut(),
@@ -226,10 +229,20 @@ impl Refusal {
             }
         };
         let mut response = reply::page(outside.status, visit, html, None);
-        if let Some(wait) = outside.wait {
-            reply::retry_after(&mut response, wait);
-        }
+        self.put_off(&mut response, outside.wait);
         response
+    }
+
+    /// Says in headers when to come back, where that helps.
+    fn put_off(&self, response: &mut Response, wait: Option<Span>) {
+        match (self, wait) {
+            (Refusal::Fault(Fault::Busy(_)), Some(wait)) => reply::busy(response, wait),
+            (_, Some(wait)) => reply::retry_after(response, wait),
+            (_, None) => {}
+        }
+        if let Refusal::Fault(Fault::Over(over)) = self {
+            reply::rate_limit(response, &over.standing);
+        }
     }
 }
 

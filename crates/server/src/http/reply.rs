@@ -4,6 +4,7 @@ use super::Site;
 use super::cookies::Name;
 use super::visit::Visit;
 use crate::pages::Setback;
+use app::rates::Standing;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -63,8 +64,10 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Opti
         Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some(seconds)),
     };
     let mut response = page(status, visit, html, form_to);
-    if let Some(seconds) = wait {
-        retry_after(&mut response, Span::seconds(seconds));
+    match wait.map(Span::seconds) {
+        Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => busy(&mut response, wait),
+        Some(wait) => retry_after(&mut response, wait),
+        None => {}
     }
     response
 }
@@ -84,6 +87,29 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
+}
+
+/// Marks a response that says no for want of room.
+#[derive(Clone, Copy)]
+pub struct Refused;
+
+/// How the caller stands under a rate (draft-ietf-httpapi-ratelimit-headers-06); what is left, or when it is whole again.
+pub fn rate_limit(response: &mut Response, standing: &Standing) {
+    let headers = response.headers_mut();
+    let reset = standing.reset.as_secs() + u64::from(standing.reset.subsec_nanos() > 0);
+    for (name, value) in [
+        ("ratelimit-limit", u64::from(standing.limit)),
+        ("ratelimit-remaining", u64::from(standing.remaining)),
+        ("ratelimit-reset", reset),
+    ] {
+        headers.entry(HeaderName::from_static(name)).or_insert_with(|| value.into());
+    }
+}
+
+/// Says when to come back, and that it is for want of room.
+pub fn busy(response: &mut Response, wait: Span) {
+    retry_after(response, wait);
+    response.extensions_mut().insert(Refused);
 }
 
 /// Says when to come back.

@@ -1,5 +1,6 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
+use crate::admission::Admission;
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
@@ -28,6 +29,8 @@ pub struct Inside {
     pub try_it: bool,
     /// Whose forwarded headers are believed.
     pub proxies: Proxies,
+    /// Who may come in.
+    pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
     /// The largest body, in bytes.
@@ -71,6 +74,7 @@ impl Site {
             brand: config.brand.name.clone(),
             try_it,
             proxies: Proxies::of(config),
+            admission: Admission::of(config),
             caps,
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,

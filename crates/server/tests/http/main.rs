@@ -10,6 +10,7 @@ mod durability;
 mod fence;
 mod hashes;
 mod moving;
+mod nodes;
 mod races;
 mod rfc;
 mod scale;

@@ -5,6 +5,7 @@ use crate::schema::Migration;
 pub(super) const MIGRATION: Migration = Migration {
     version: 9,
     name: "hash workers",
+    oldest: 7,
     steps: &[
         "CREATE TABLE workers (realm text NOT NULL, worker_key blob NOT NULL, name text NOT NULL,
             enrolled bigint NOT NULL, address text NOT NULL, quarantined_at bigint, why text,
