@@ -163,7 +163,7 @@ impl App {
             Ok(proved) => proved,
             Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
         };
-        let password = &self.hash_new(&new, browser).await?;
+        let password = &self.hash_new(&user.id, &new, browser).await?;
         let reply = self
             .settle(|now, fresh| async move {
                 let found = self.ask(WithUser(Some(&session.id))).await?;

@@ -26,6 +26,8 @@ pub struct Keyring {
     pub decoy: Zeroizing<[u8; 32]>,
     /// Behind the names of known devices.
     pub device: Zeroizing<[u8; 32]>,
+    /// By which workers know the server, whichever node they reach.
+    pub workers: Zeroizing<[u8; 32]>,
 }
 
 impl Keyring {
@@ -42,6 +44,7 @@ impl Keyring {
             lookup: Zeroizing::new(derive("lookup")),
             decoy: Zeroizing::new(derive("decoy")),
             device: Zeroizing::new(derive("device")),
+            workers: Zeroizing::new(derive("workers")),
         })
     }
 

@@ -4,8 +4,9 @@ use crate::admin::Refused;
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
-use hasher::{KeyCheck, KeysError, Role, Stored, Work};
+use hasher::{KeyCheck, KeysError, Role, Stored, Subject, Work};
 use rules::decision::Change;
+use rules::id::UserId;
 use rules::login::password::Password;
 use rules::people::User;
 use rules::{Decision, Span};
@@ -43,13 +44,21 @@ impl Evening {
 
 /// What answers wait for where this is known and new hashes ask for `today`. Kinds that this program does not know, of a
 /// newer one, are dearer than it can tell: answers leave at full steps.
-fn waits(known: &Known, today: Work) -> Waits {
-    let today = today.to_string();
+fn waits(known: &Known, today: &str) -> Waits {
+    let work = |kind: &str| kind.strip_suffix(BOUND).unwrap_or(kind).parse().ok();
     let others: Vec<&Announced> = known.kinds.iter().filter(|announced| announced.kind != today).collect();
     match known.looked.is_some() && others.is_empty() {
         true => None,
-        false => Some(Arc::new(others.iter().filter_map(|other| other.kind.parse().ok()).collect())),
+        false => Some(Arc::new(others.iter().filter_map(|other| work(&other.kind)).collect())),
     }
+}
+
+/// What is behind the kind of a hash that is bound to its account: others are computed here only, which may take another
+/// time than where workers compute.
+const BOUND: &str = " bound";
+
+fn kind(work: Work, bound: bool) -> String {
+    format!("{work}{}", if bound { BOUND } else { "" })
 }
 
 impl App {
@@ -129,15 +138,14 @@ impl App {
 
     /// The kinds of all stored hashes that do not take the time of today's policy.
     async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
-        let beginnings = self.hasher.policy().beginnings();
+        let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
         // Of today's it is not asked: they are announced where they are made.
-        let mut found = HashSet::from([self.today().to_string()]);
+        let mut found = HashSet::from([self.today()]);
         let mut after = String::new();
         loop {
             let page = self.ask(OtherHashes { beginnings: &beginnings, after: &after, limit: AT_ONCE }).await?;
             // One that cannot be read or verified fails at once; it is logged when somebody tries it.
-            let works = page.iter().filter_map(|(_, hash)| self.hasher.work(&hash.parse().ok()?).ok());
-            found.extend(works.map(|work| work.to_string()));
+            found.extend(page.iter().filter_map(|(_, hash)| self.kind_of(&hash.parse().ok()?).ok()));
             match page.into_iter().last() {
                 Some((last, _)) => after = last,
                 None => return Ok(found),
@@ -146,8 +154,14 @@ impl App {
     }
 
     /// What a new hash asks for.
-    fn today(&self) -> Work {
-        Work::of_policy(&self.hasher.policy())
+    fn today(&self) -> String {
+        kind(Work::of_policy(&self.hasher.policy()), self.hasher.keys().binding().is_some())
+    }
+
+    /// What verifying a stored hash asks for.
+    fn kind_of(&self, stored: &Stored) -> Result<String, hasher::Refusal> {
+        let bound = stored.keys().any(|(role, _)| role == Role::Binding);
+        self.hasher.work(stored).map(|work| kind(work, bound))
     }
 
     /// Says that a hash of this kind is about to be stored, so that from before it is there, sign-ins at every node take
@@ -167,8 +181,8 @@ impl App {
 
     /// Says so for a hash that was made here.
     pub(crate) async fn announce_hash(&self, hash: &str) -> Result<(), Fault> {
-        match read(hash).and_then(|stored| self.hasher.work(&stored).ok()) {
-            Some(work) => self.announce(&work.to_string()).await,
+        match read(hash).and_then(|stored| self.kind_of(&stored).ok()) {
+            Some(kind) => self.announce(&kind).await,
             None => Ok(()),
         }
     }
@@ -191,8 +205,8 @@ impl App {
         hash: &str,
         store: impl Future<Output = Result<Result<T, Refused>, Fault>>,
     ) -> Result<Result<T, Refused>, Fault> {
-        match self.work_of(hash) {
-            Ok(work) => self.announce(&work.to_string()).await?,
+        match self.kind_of_text(hash) {
+            Ok(kind) => self.announce(&kind).await?,
             Err(problem) => return Ok(Err(problem)),
         }
         store.await
@@ -204,9 +218,9 @@ impl App {
     }
 
     /// What verifying a hash asks for that comes from elsewhere.
-    fn work_of(&self, hash: &str) -> Result<Work, Refused> {
+    fn kind_of_text(&self, hash: &str) -> Result<String, Refused> {
         let stored: Stored = hash.parse().map_err(|error| Refused(format!("the password hash: {error}")))?;
-        self.hasher.work(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
+        self.kind_of(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
     }
 
     /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored. What is
@@ -216,7 +230,7 @@ impl App {
             Some(waits) => waits,
             None => {
                 let (now, known) = self.ask((Epoch, Kinds)).await?;
-                let waits = waits(&known, self.today());
+                let waits = waits(&known, &self.today());
                 self.evening.learn(self.epoch_of(now)?, &waits);
                 waits
             }
@@ -239,12 +253,18 @@ impl App {
         }
     }
 
+    /// Whose password it is: where there is a binding key, hashes are worth nothing for anybody else.
+    pub(crate) fn subject<'a>(&'a self, user: &'a UserId) -> Subject<'a> {
+        Subject { realm: self.realm.id.as_str(), user: user.as_str() }
+    }
+
     /// The stored password as it is now; `None` where it was not hashed at all.
     async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };
         let salt = entropy::salt()?;
-        let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
+        let (key, of) = (self.fair_key(browser), self.subject(&user.id));
+        let hashed = &self.hasher.rehash_of(&key, (of, &stored), password.as_bytes(), salt).await?;
         self.announce_hash(hashed).await?;
         let kept = self
             .settle(|now, _| async move {
@@ -267,7 +287,8 @@ impl App {
 fn option(check: &KeyCheck) -> &'static str {
     match check.role() {
         Role::Import => "hash.import_keys",
-        Role::Pepper | Role::Binding => "hash.peppers",
+        Role::Pepper => "hash.peppers",
+        Role::Binding => "hash.binding_keys",
     }
 }
 
@@ -302,13 +323,14 @@ mod tests {
 
     #[test]
     fn answers_wait_until_it_is_known_that_every_hash_takes_the_time_of_a_new_one() {
-        let today = Work::of_policy(&Policy::default());
-        let name = today.to_string();
-        let of = |kinds: &[&str], looked| waits(&known(kinds, looked), today).map(|works| works.len());
+        let name = Work::of_policy(&Policy::default()).to_string();
+        let of = |kinds: &[&str], looked| waits(&known(kinds, looked), &name).map(|works| works.len());
         assert_eq!(of(&[], false), Some(0), "nobody has looked");
         assert_eq!((of(&[], true), of(&[&name], true)), (None, None));
         assert_eq!((of(&["bcrypt cost=4", &name], true), of(&["bcrypt cost=4"], false)), (Some(1), Some(1)));
         assert_eq!(of(&["of a newer program"], true), Some(0), "full steps at the least");
+        let bound = format!("{name}{BOUND}");
+        assert_eq!(of(&[&name, &bound], true), Some(1), "the same cost, bound to its account");
     }
 
     #[test]

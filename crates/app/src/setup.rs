@@ -101,7 +101,7 @@ impl App {
                 if taken.is_some() {
                     return Ok(Decision::refuse(Refused::Problems(vec![Problem::NameTaken])));
                 }
-                let user = person.user(now, &fresh);
+                let user = person.user(now);
                 let before = self.prove(browser, before, now).map(|(session, _)| session);
                 let (before, origin) = (before.as_ref(), &browser.origin);
                 let entry = Entry { user: &user, method: Method::Setup, before, origin };

@@ -201,21 +201,25 @@ impl App {
                 epoch.store(self.epoch_of(found)?, SeqCst);
                 let policy = &self.realm.settings.throttle;
                 let address = address.filter(|_| !attempt.known);
-                Ok(begin(&Before { counters, account, address, policy }, now))
+                let slowed = policy.slows(account, address, now);
+                Ok(begin(&Before { counters, account, address, policy }, now).map(|counted| (counted, slowed)))
             })
             .await?;
-        let counted = &match counted {
+        let (counted, slowed) = &match counted {
             Ok(counted) => counted,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let key = self.fair_key(attempt.browser);
+        let key = if *slowed { key.throttled() } else { key };
         // Too long or not text: it is nobody's password, and costs what every wrong one costs.
         let password = Password::read(attempt.password).ok();
-        let stored = attempt.user.as_ref().filter(|user| user.is_enabled()).and_then(|user| user.password.as_deref());
-        let stored = stored.and_then(read);
+        let user = attempt.user.as_ref().filter(|user| user.is_enabled());
+        let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
         let begun = Instant::now();
         let verified = match (&stored, &password) {
-            (Some(stored), Some(password)) => self.hasher.verify(&key, stored, password.as_bytes()).await,
+            (Some((subject, stored)), Some(password)) => {
+                self.hasher.verify_of(&key, *subject, stored, password.as_bytes()).await
+            }
             (_, password) => {
                 let salt = self.decoy_salt(attempt.key.as_ref());
                 self.hasher.decoy(&key, salt, password.as_ref().map_or(b"", |password| password.as_bytes())).await

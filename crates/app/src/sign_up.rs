@@ -5,12 +5,13 @@ use crate::flow::Flow;
 use crate::jobs::{Pledge, to_the_end};
 use crate::sign_in::{Next, SignedIn};
 use crate::{App, Fault, entropy};
+use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
 use rules::people::names::{BadName, Email, LoginKey, Username};
 use rules::people::user::Profile;
 use rules::people::{Role, User};
-use rules::{Fresh, Span, Time};
+use rules::{Span, Time};
 use store::tables::counters;
 use store::tables::users::ByLogin;
 use zeroize::Zeroizing;
@@ -54,6 +55,8 @@ pub enum NotMade {
 
 /// A person who could be made: everything judged, the password hashed.
 pub(crate) struct Judged {
+    /// Known before the password is hashed, which may be bound to it.
+    id: UserId,
     username: Username,
     email: Option<Email>,
     verified: bool,
@@ -64,13 +67,14 @@ pub(crate) struct Judged {
 impl Judged {
     /// Somebody whose password was hashed elsewhere: the names are judged, the hash is taken as it is.
     pub(crate) fn imported(
+        id: UserId,
         (username, email): (&str, &str),
         password: String,
         role: Role,
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let names = names((username, email), &mut problems);
-        let person = names.map(|(username, email)| Judged { username, email, verified: false, role, password });
+        let person = names.map(|(username, email)| Judged { id, username, email, verified: false, role, password });
         person.filter(|_| problems.is_empty()).ok_or(problems)
     }
     pub(crate) fn email(&self) -> Option<&Email> {
@@ -83,9 +87,9 @@ impl Judged {
     pub(crate) fn verified(self, verified: bool) -> Self {
         Judged { verified: verified && self.email.is_some(), ..self }
     }
-    pub(crate) fn user(&self, now: Time, fresh: &Fresh) -> User {
+    pub(crate) fn user(&self, now: Time) -> User {
         User {
-            id: fresh.user(),
+            id: self.id.clone(),
             username: self.username.as_str().to_owned(),
             email: self.email.as_ref().map(|email| email.as_str().to_owned()),
             email_verified: self.verified,
@@ -120,8 +124,9 @@ impl App {
         if self.ask(ByLogin(Some(username.key()))).await?.is_some() {
             return Ok(Err(vec![Problem::NameTaken]));
         }
-        let password = self.hash_new(&password, browser).await?;
-        Ok(Ok(Judged { username, email, verified: false, role, password }))
+        let id = entropy::fresh()?.user();
+        let password = self.hash_new(&id, &password, browser).await?;
+        Ok(Ok(Judged { id, username, email, verified: false, role, password }))
     }
 
     /// Whether a new password will do for somebody of these names.
@@ -131,9 +136,15 @@ impl App {
         judge(Password::read(password)?, &policy)
     }
 
-    /// Hashes a new password with fresh salt.
-    pub(crate) async fn hash_new(&self, password: &Acceptable, browser: &Browser) -> Result<String, Fault> {
-        let hash = self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?).await?;
+    /// Hashes a new password of somebody with fresh salt.
+    pub(crate) async fn hash_new(
+        &self,
+        user: &UserId,
+        password: &Acceptable,
+        browser: &Browser,
+    ) -> Result<String, Fault> {
+        let (key, salt) = (self.fair_key(browser), entropy::salt()?);
+        let hash = self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt).await?;
         self.announce_hash(&hash).await?;
         Ok(hash)
     }
@@ -171,7 +182,7 @@ impl App {
         let made = self
             .settle(|now, fresh| async move {
                 let taken = self.ask(person.by_name()).await?.is_some();
-                let user = person.user(now, &fresh);
+                let user = person.user(now);
                 let before = self.session(browser).await?.map(|(session, _)| session);
                 let (before, origin) = (before.as_ref(), &browser.origin);
                 let ask = sign_up::SignUp { user: &user, taken, address, before, origin };

@@ -1,5 +1,7 @@
 //! The books of the gate: what waits, what each thread runs, and who holds how much memory.
 
+mod reach;
+
 use std::time::{Duration, Instant};
 
 use crate::{
@@ -8,6 +10,7 @@ use crate::{
     holding::Holding,
     job::{Job, Kind},
     queue::Queue,
+    remote::desk::Desk,
 };
 
 /// A batch, or a trial, for which `size` is 0.
@@ -50,6 +53,8 @@ pub(crate) enum Turn {
 pub(crate) struct Books {
     pub(crate) open: bool,
     pub(crate) queue: Queue,
+    /// The workers.
+    pub(crate) desk: Desk,
     pub(crate) costs: Costs,
     /// What is to be measured when nothing waits.
     pub(crate) plan: Option<Plan>,
@@ -65,6 +70,8 @@ pub(crate) struct Books {
     pub(crate) refused: u64,
     pub(crate) done: u64,
     pub(crate) batches: u64,
+    /// Jobs done by workers.
+    pub(crate) remote: u64,
     pub(crate) withdrawn: u64,
     /// Threads that died and were put back to work.
     pub(crate) faults: u64,
@@ -81,6 +88,7 @@ impl Books {
         Books {
             open: true,
             queue: Queue::new(),
+            desk: Desk::default(),
             costs: Costs::new(),
             plan: None,
             running: vec![None; threads],
@@ -91,6 +99,7 @@ impl Books {
             refused: 0,
             done: 0,
             batches: 0,
+            remote: 0,
             withdrawn: 0,
             faults: 0,
             begun: 0,
@@ -140,34 +149,6 @@ impl Books {
             runs.iter().flat_map(|&(beside, left)| std::iter::repeat_n(left, takes(beside))).collect();
         busy.resize(threads, 0);
         busy
-    }
-
-    /// Nanoseconds after which a newcomer of this kind would begin if all that waits went before it: until what waits
-    /// has filled the threads up to then.
-    pub(crate) fn wait(&self, kind: Kind, now: Instant) -> u64 {
-        if self.has_room(kind) {
-            return 0;
-        }
-        let mut busy = self.busy(kind, now);
-        busy.sort_unstable();
-        // What is done with the first so many threads alone is no sooner than with all that are free by then.
-        let mut sum = self.waiting_cost();
-        let done = (1..).zip(busy).map(|(threads, busy)| {
-            sum = sum.saturating_add(busy);
-            sum / threads
-        });
-        done.min().unwrap_or(0)
-    }
-
-    /// By how many nanoseconds of thread time too much waits for a newcomer of this kind to begin within `most`; zero
-    /// when it would.
-    pub(crate) fn excess(&self, kind: Kind, most: u64, now: Instant) -> u64 {
-        if self.has_room(kind) {
-            return 0;
-        }
-        let left = self.busy(kind, now).into_iter().map(|busy| most.saturating_sub(busy));
-        let room = left.fold(0, u64::saturating_add);
-        (self.waiting_cost() + 1).saturating_sub(room)
     }
 
     /// The thread to call for a new job. The last that had work comes first: its memory and caches are warm, and the

@@ -20,6 +20,7 @@ use std::{
 pub struct FairKey {
     tenant: Arc<str>,
     address: u128,
+    throttled: bool,
 }
 
 impl FairKey {
@@ -30,7 +31,17 @@ impl FairKey {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
             IpAddr::V6(v6) => v6.to_bits() >> 64 << 64,
         };
-        FairKey { tenant: tenant.into(), address }
+        FairKey { tenant: tenant.into(), address, throttled: false }
+    }
+
+    /// The same, of somebody who has failed so often that guesses are being slowed down: what a worker refuses for them is
+    /// not computed again here, so that guessers do not take the time of this machine.
+    #[must_use]
+    pub fn throttled(self) -> Self {
+        FairKey { throttled: true, ..self }
+    }
+    pub(crate) fn is_throttled(&self) -> bool {
+        self.throttled
     }
 }
 
@@ -195,6 +206,33 @@ impl<T> Fair<T> {
         id
     }
 
+    /// The number that the next [`Fair::push`] gives.
+    pub(crate) fn upcoming(&self) -> u64 {
+        self.last_id + 1
+    }
+
+    /// Puts one back that was taken, under the number that it had: before those of its address that came later.
+    pub(crate) fn put_back(&mut self, key: &FairKey, cost: u64, (id, item): (u64, T)) {
+        self.len += 1;
+        let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
+        let at = line.entries.partition_point(|entry| entry.id < id);
+        line.entries.insert(at, Entry { id, cost, item });
+    }
+
+    /// Takes the last to come of the longest queues until at least `need` is freed, or nothing is left.
+    pub(crate) fn shed(&mut self, need: u64) -> Vec<T> {
+        let (before, mut out) = (self.cost(), Vec::new());
+        while before - self.cost() < need {
+            let Some((_, tenant)) = self.tenants.largest().cloned() else { break };
+            let Some((_, address)) = self.tenants.inner(&tenant).and_then(|addresses| addresses.largest().copied())
+            else {
+                break;
+            };
+            out.extend(self.take(&tenant, address, false, |line| line.entries.pop_back()));
+        }
+        out
+    }
+
     /// What [`Fair::pop`] would take, with the number that names it.
     pub(crate) fn peek(&self) -> Option<(u64, &T)> {
         let addresses = self.tenants.inner(self.tenants.next()?)?;
@@ -307,190 +345,4 @@ impl<T> Fair<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn key(tenant: &str, host: u8) -> FairKey {
-        FairKey::new(tenant, IpAddr::from([192, 0, 2, host]))
-    }
-
-    fn order<T>(queue: &mut Fair<T>) -> Vec<T> {
-        std::iter::from_fn(|| queue.pop()).collect()
-    }
-
-    #[test]
-    fn a_flood_of_one_tenant_does_not_delay_another() {
-        let mut queue = Fair::new();
-        for host in 0..200 {
-            queue.push(&key("noisy", host), 5, "noisy");
-        }
-        queue.pop();
-        queue.push(&key("quiet", 1), 5, "quiet");
-        queue.push(&key("quiet", 1), 5, "quiet");
-        let order = order(&mut queue);
-        let places: Vec<_> = (0..).zip(&order).filter(|(_, who)| **who == "quiet").map(|(at, _)| at).collect();
-        assert_eq!(places, [1, 3]);
-    }
-
-    #[test]
-    fn addresses_of_a_tenant_take_turns() {
-        let mut queue = Fair::new();
-        for n in 0..3 {
-            queue.push(&key("main", 1), 5, (1, n));
-        }
-        for n in 0..2 {
-            queue.push(&key("main", 2), 5, (2, n));
-        }
-        assert_eq!(order(&mut queue), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2)]);
-    }
-
-    #[test]
-    fn shares_are_of_time_not_of_jobs() {
-        let mut queue = Fair::new();
-        for _ in 0..100 {
-            queue.push(&key("dear", 1), 50, "dear");
-            queue.push(&key("cheap", 1), 5, "cheap");
-        }
-        let first: Vec<_> = (0..44).filter_map(|_| queue.pop()).collect();
-        let dear = first.iter().filter(|who| **who == "dear").count();
-        assert!((3..=5).contains(&dear), "{dear} dear jobs beside {} cheap ones", first.len() - dear);
-    }
-
-    #[test]
-    fn coming_and_going_gains_nothing() {
-        let mut queue = Fair::new();
-        for _ in 0..100 {
-            queue.push(&key("steady", 1), 5, "steady");
-        }
-        let mut served = [0, 0];
-        for _ in 0..50 {
-            queue.push(&key("hopping", 1), 5, "hopping");
-            while let Some(who) = queue.pop() {
-                served[usize::from(who == "hopping")] += 1;
-                if who == "hopping" {
-                    break;
-                }
-            }
-        }
-        assert!(served[0] >= 49, "{served:?}");
-    }
-
-    #[test]
-    fn company_is_taken_in_fair_order_and_paid_for() {
-        let mut queue = Fair::new();
-        for n in 0..4 {
-            queue.push(&key("noisy", 1), 5, ('a', n));
-        }
-        queue.push(&key("quiet", 1), 5, ('b', 0));
-        queue.push(&key("quiet", 2), 5, ('a', 10));
-        queue.push(&key("third", 1), 5, ('a', 20));
-        assert_eq!(queue.pop(), Some(('a', 0)));
-        assert_eq!(queue.pop_alike(2, |item| item.0 == 'a'), [('a', 10), ('a', 20)], "others before the noisy one");
-        assert_eq!(queue.pop(), Some(('a', 1)), "its turn is before that of who was served with less waiting");
-        assert_eq!(order(&mut queue), [('b', 0), ('a', 2), ('a', 3)]);
-    }
-
-    #[test]
-    fn who_waits_alone_of_a_kind_is_not_jumped_over_for_ever() {
-        let mut queue = Fair::new();
-        let mut batches = 0;
-        queue.push(&key("main", 1), 5, 'a');
-        queue.push(&key("main", 2), 5, 'b');
-        loop {
-            // Two addresses that always have company for each other, with a turn that falls on the first.
-            queue.push(&key("main", 1), 5, 'a');
-            queue.push(&key("main", 2), 5, 'a');
-            let first = queue.pop().unwrap();
-            if first == 'b' {
-                break;
-            }
-            queue.pop_alike(1, |item| *item == first);
-            batches += 1;
-            assert!(batches <= 20, "for ever");
-        }
-    }
-
-    #[test]
-    fn a_search_for_company_ends() {
-        let mut queue = Fair::new();
-        for n in 0..100_000u32 {
-            queue.push(&FairKey::new("main", IpAddr::from(n.to_be_bytes())), 5, 'b');
-        }
-        queue.push(&key("main", 1), 5, 'a');
-        assert!(queue.pop_alike(7, |item| *item == 'a').is_empty(), "too far away");
-        assert_eq!(queue.pop_alike(3, |item| *item == 'b').len(), 3);
-    }
-
-    #[test]
-    fn a_64_bit_network_is_one_address() {
-        let of = |text: &str| FairKey::new("main", text.parse().unwrap());
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1:2:3"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
-        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-    }
-
-    #[test]
-    fn room_is_made_by_the_longest_queue_and_its_last_comer() {
-        let mut queue = Fair::new();
-        for n in 0..4 {
-            queue.push(&key("noisy", 1), 5, n);
-        }
-        queue.push(&key("quiet", 1), 5, 9);
-        assert_eq!(queue.make_room(&key("new", 1), 5, 5), Some(vec![3]));
-        assert_eq!(queue.make_room(&key("quiet", 2), 5, 1), Some(vec![2]));
-        assert_eq!(queue.make_room(&key("quiet", 1), 5, 5), None, "each would have what the other has now");
-        assert_eq!(queue.make_room(&key("noisy", 1), 5, 5), None);
-        assert_eq!(queue.make_room(&key("noisy", 2), 5, 5), Some(vec![1]), "from another address of its own tenant");
-        assert_eq!(queue.make_room(&key("noisy", 2), 5, 5), None);
-        assert_eq!((queue.len(), queue.cost()), (2, 10));
-    }
-
-    #[test]
-    fn room_is_made_within_a_tenant_too() {
-        let mut queue = Fair::new();
-        for n in 0..4 {
-            queue.push(&key("main", 1), 5, n);
-        }
-        assert_eq!(queue.make_room(&key("main", 2), 5, 7), Some(vec![3, 2]));
-        assert_eq!(queue.make_room(&key("main", 1), 5, 1), None);
-    }
-
-    proptest! {
-        /// Whatever comes, leaves, is served or pushed out: nothing is lost or doubled, and the sums agree.
-        #[test]
-        fn books_balance(steps in prop::collection::vec((0u8..5, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
-            let mut queue = Fair::new();
-            let mut inside: BTreeMap<u64, (FairKey, u64, u64)> = BTreeMap::new();
-            for (n, (step, tenant, host, cost)) in (0u64..).zip(steps) {
-                let key = key(["a", "b", "c"][usize::from(tenant)], host);
-                let left = match step {
-                    0 | 1 => {
-                        let id = queue.push(&key, cost, n);
-                        inside.insert(n, (key, cost, id));
-                        vec![]
-                    }
-                    2 => queue.pop().into_iter().collect(),
-                    3 => queue.pop_alike(usize::from(tenant) + 1, |n| n % 3 == cost % 3),
-                    _ => match inside.keys().nth(cost as usize % inside.len().max(1)) {
-                        Some(n) if host == 0 => {
-                            let (key, _, id) = &inside[n];
-                            queue.remove(key, *id).into_iter().collect()
-                        }
-                        _ => queue.make_room(&key, cost, cost).unwrap_or_default(),
-                    },
-                };
-                for n in left {
-                    prop_assert!(inside.remove(&n).is_some());
-                }
-                prop_assert_eq!(queue.len(), inside.len());
-                prop_assert_eq!(queue.cost(), inside.values().map(|(_, cost, _)| cost).sum::<u64>());
-            }
-            let mut rest = queue.drain();
-            rest.sort_unstable();
-            prop_assert_eq!(rest, inside.into_keys().collect::<Vec<_>>());
-            prop_assert!(queue.tenants.flows.is_empty() && queue.tenants.turns.is_empty() && queue.tenants.sizes.is_empty());
-        }
-    }
-}
+mod tests;

@@ -6,10 +6,15 @@
 //! So what waits never exceeds the budget by more than one job, nobody admitted waits much longer than `max_wait`, and
 //! a flood fills only its share.
 //!
+//! Workers count: what may be computed anywhere waits until threads and workers together come to it. When one goes away,
+//! those who would have to wait too long now are refused at once.
+//!
 //! One lock guards the books. Hashing threads, which are of low priority, hold it too; a thread that lost its core
 //! meanwhile would keep those who admit jobs waiting. So what is done under it is bounded: steps for each thread and each
 //! kind that waits, one search of the queue for a batch and one for those who may pass (64 looks each). Passwords are wiped
 //! and answers sent when it is open again.
+
+mod remote;
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -24,7 +29,7 @@ use crate::{
     cost::Family,
     fair::FairKey,
     holding::Holding,
-    job::{Input, Job, Kind, Tag},
+    job::{Computed, Input, Job, Kind, Reach, Reply, Tag},
     settings::Limits,
 };
 
@@ -63,50 +68,89 @@ impl Gate {
         Arc::new(Gate { limits, clock, books, bells, measuring: watch::Sender::new(false) })
     }
 
-    /// Admits a job, or says no at once.
+    /// Admits a job for this machine, or says no at once.
     pub(crate) fn admit(self: &Arc<Self>, key: &FairKey, kind: Kind, input: Input) -> Result<Ticket, Refusal> {
+        self.admit_to(Reach::Here, key, (kind, input))
+    }
+
+    /// Admits a job, or says no at once.
+    pub(crate) fn admit_to(
+        self: &Arc<Self>,
+        reach: Reach,
+        key: &FairKey,
+        (kind, input): (Kind, Input),
+    ) -> Result<Ticket, Refusal> {
         self.fits(kind)?;
         let (reply, answer) = oneshot::channel();
+        let now = (self.clock)();
         let mut books = self.books();
         if !books.open {
             return Err(Refusal::Stopped);
         }
         let cost = books.share(kind);
-        let pushed_out = self.room(&mut books, key, (kind, cost))?;
-        let id = books.queue.push(key, cost, Job { kind, input, reply });
-        let retry_after = if pushed_out.is_empty() { Duration::ZERO } else { self.wait(&books, kind) };
-        if let Some(thread) = books.rouse() {
-            self.bells[thread].notify_one();
-        }
-        self.wake_starved(&books);
+        let pushed_out = self.room(&mut books, key, (kind, reach, cost))?;
+        let job = Job { kind, input, reply: Reply::Caller(reply), reach, key: key.clone(), id: 0, failed: false };
+        let id = books.queue.push(cost, job);
+        let retry_after = if pushed_out.is_empty() { Duration::ZERO } else { self.wait(&books, (kind, reach)) };
+        books.hand_out(now);
+        self.wake(&mut books);
         drop(books);
-        for job in pushed_out {
-            let _ = job.reply.send(Err(Refusal::Busy { retry_after }));
-        }
+        self.turn_away(pushed_out, retry_after);
         Ok(Ticket { gate: self.clone(), key: key.clone(), id, answer: Some(answer) })
     }
 
+    /// Calls a thread for what waits.
+    fn wake(&self, books: &mut Books) {
+        if books.queue.len() > 0
+            && let Some(thread) = books.rouse()
+        {
+            self.bells[thread].notify_one();
+        }
+        self.wake_starved(books);
+    }
+
+    /// Tells these to come back.
+    fn turn_away(&self, jobs: Vec<Job>, retry_after: Duration) {
+        for job in jobs {
+            self.deliver(job.reply, Err(Refusal::Busy { retry_after }));
+        }
+    }
+
+    /// Gives an answer to whoever waits for it.
+    pub(crate) fn deliver(&self, reply: Reply, answer: Result<Computed, Refusal>) {
+        match reply {
+            // Whoever asked may have gone: then nobody needs the tag.
+            Reply::Caller(reply) => drop(reply.send(answer)),
+            Reply::Canary { link, id } => self.canary(link, (id, answer.ok().map(|computed| computed.tag))),
+        }
+    }
+
     /// Finds room within the budget for a newcomer of this kind and cost: those who have to give theirs up, often none.
-    fn room(&self, books: &mut Books, key: &FairKey, (kind, cost): (Kind, u64)) -> Result<Vec<Job>, Refusal> {
-        let excess = books.excess(kind, nanos(self.limits.max_wait), (self.clock)());
+    fn room(
+        &self,
+        books: &mut Books,
+        key: &FairKey,
+        (kind, reach, cost): (Kind, Reach, u64),
+    ) -> Result<Vec<Job>, Refusal> {
+        let excess = books.excess((kind, reach), nanos(self.limits.max_wait), (self.clock)());
         if excess == 0 {
             return Ok(Vec::new());
         }
         let pushed_out = books.queue.make_room(key, cost, excess);
         books.refused += pushed_out.as_ref().map_or(1, Vec::len) as u64;
-        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, kind) })
+        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
 
-    /// When to come back, if a job of this kind would be refused by a gate with `budget`; nothing is taken in.
-    pub(crate) fn crowded(&self, key: &FairKey, kind: Kind, budget: Duration) -> Option<Duration> {
+    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget`; nothing is taken in.
+    pub(crate) fn crowded(&self, key: &FairKey, (kind, reach): (Kind, Reach), budget: Duration) -> Option<Duration> {
         let books = self.books();
-        let excess = books.excess(kind, nanos(budget), (self.clock)());
+        let excess = books.excess((kind, reach), nanos(budget), (self.clock)());
         let full = excess > 0 && !books.queue.would_make_room(key, books.share(kind), excess);
-        full.then(|| self.wait(&books, kind))
+        full.then(|| self.wait(&books, (kind, reach)))
     }
 
-    fn wait(&self, books: &Books, kind: Kind) -> Duration {
-        Duration::from_nanos(books.wait(kind, (self.clock)()))
+    fn wait(&self, books: &Books, of: (Kind, Reach)) -> Duration {
+        Duration::from_nanos(books.wait(of, (self.clock)()))
     }
 
     /// What thread number `thread` does next; waits for something to do.
@@ -278,12 +322,13 @@ impl Gate {
         let mut books = self.books();
         books.open = false;
         books.plan = None;
-        let waiting = books.queue.drain();
+        let mut waiting = books.queue.drain();
+        waiting.extend(books.dismiss_all());
         self.wake_all(&mut books);
         drop(books);
         self.measuring.send_replace(false);
         for job in waiting {
-            let _ = job.reply.send(Err(Refusal::Stopped));
+            self.deliver(job.reply, Err(Refusal::Stopped));
         }
     }
 
@@ -293,9 +338,10 @@ impl Gate {
         State {
             waiting: books.queue.len(),
             running: books.running().map(|run| run.size).sum(),
-            expected_wait: self.wait(&books, kind),
+            expected_wait: self.wait(&books, (kind, Reach::Anywhere)),
             refused_total: books.refused,
             done_total: books.done,
+            remote_total: books.remote,
             batches_total: books.batches,
             withdrawn_total: books.withdrawn,
             threads: self.limits.threads,
@@ -358,12 +404,17 @@ pub(crate) struct Ticket {
     gate: Arc<Gate>,
     key: FairKey,
     id: u64,
-    answer: Option<oneshot::Receiver<Result<Tag, Refusal>>>,
+    answer: Option<oneshot::Receiver<Result<Computed, Refusal>>>,
 }
 
 impl Ticket {
     /// Waits for the tag.
-    pub(crate) async fn answer(mut self) -> Result<Tag, Refusal> {
+    pub(crate) async fn answer(self) -> Result<Tag, Refusal> {
+        self.computed().await.map(|computed| computed.tag)
+    }
+
+    /// Waits for the tag, to learn who computed it, too.
+    pub(crate) async fn computed(mut self) -> Result<Computed, Refusal> {
         let Some(answer) = &mut self.answer else { return Err(Refusal::Failed) };
         let tag = answer.await.unwrap_or(Err(Refusal::Failed));
         self.answer = None;

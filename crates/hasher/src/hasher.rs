@@ -5,21 +5,28 @@ use std::{
     time::{Duration, Instant},
 };
 
+use subtle::ConstantTimeEq;
 use tokio::sync::watch;
+use zeroize::Zeroizing;
 
 use crate::{
+    argon2,
     calibrate::{self, Calibration},
     cost::Family,
     cpu::Level,
     fair::FairKey,
-    formats::{Draft, Stored, Subject, import::Fast},
+    formats::{Check, Draft, Prepared, Stored, Subject, import::Fast, params},
     gate::{Clock, Gate},
-    job::{Input, Kind, Tag, Work},
+    job::{Computed, Input, Kind, Reach, Tag, Work},
     machine,
     native::{Kernel, Native},
     pepper::{Keys, Role},
     policy::{Policy, SALT_BYTES},
     pool,
+    remote::{
+        Introduction, Link, WorkerState,
+        frame::{Ask, Ready},
+    },
     settings::{Settings, StartError},
     state::{KindState, Refusal, State},
 };
@@ -115,8 +122,7 @@ impl Hasher {
     ) -> Result<Verified, Refusal> {
         admissible(password)?;
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
-        let tag = self.tag(key, prepared.kind, prepared.input).await?;
-        let ok = prepared.check.accepts(&tag);
+        let ok = self.accepts(key, prepared).await?;
         Ok(Verified { ok, rehash: ok && self.0.policy.outdates(stored, &self.0.keys) })
     }
 
@@ -128,7 +134,9 @@ impl Hasher {
     pub async fn decoy(&self, key: &FairKey, salt: [u8; SALT_BYTES], password: &[u8]) -> Result<Verified, Refusal> {
         admissible(password)?;
         let draft = Draft::new(self.0.policy.cost, password, salt, (NOBODY, &self.0.keys));
-        self.tag(key, draft.kind, draft.input).await?;
+        // On the way that a wrong password for a hash of today takes.
+        let check = if self.0.keys.binding().is_some() { Check::Decoy } else { Check::Never };
+        self.accepts(key, Prepared { kind: draft.kind, input: draft.input, check }).await?;
         Ok(Verified { ok: false, rehash: false })
     }
 
@@ -200,6 +208,53 @@ impl Hasher {
         self.finish(key, Draft::wrap(self.0.policy.cost, digest, salt, &self.0.keys)).await
     }
 
+    /// A worker has come that computes tags for this pool. `seed` is 32 random bytes, from which it is drawn when the
+    /// worker is tested, and with what. See [`remote`](crate::remote).
+    ///
+    /// # Errors
+    /// Unsupported unless new hashes are bound to their account: tags of other ones are worth something to who computes
+    /// them.
+    pub fn attach(&self, who: Introduction, ready: Ready, seed: Zeroizing<[u8; 32]>) -> Result<Link, Refusal> {
+        if self.0.keys.binding().is_none() {
+            return Err(Refusal::Unsupported("workers need a pepper and a binding key"));
+        }
+        Ok(self.0.gate.attach((who, ready), seed, Kind::of_policy(self.0.policy.cost)))
+    }
+
+    /// Sees to what workers are late with. To be called every few hundredths of a second while there are any.
+    pub fn look_after_workers(&self) {
+        self.0.gate.look_after_workers();
+    }
+
+    /// Asks nothing more of the workers that `which` names. Gives how many there are.
+    pub fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
+        self.0.gate.dismiss(which)
+    }
+
+    /// Whether any worker is here.
+    pub fn has_workers(&self) -> bool {
+        self.0.gate.has_workers()
+    }
+
+    /// The workers that are here.
+    pub fn workers(&self) -> Vec<WorkerState> {
+        self.0.gate.workers(Kind::of_policy(self.0.policy.cost))
+    }
+
+    /// Hashes of today's policy that the threads here compute in a second under load, as far as is known.
+    pub fn rate(&self) -> f64 {
+        self.0.gate.rate(Kind::of_policy(self.0.policy.cost))
+    }
+
+    /// What a worker does with an ask: the tag, computed here.
+    ///
+    /// # Errors
+    /// A [`Refusal`]: it was not computed.
+    pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
+        let params = argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) };
+        self.tag(key, Kind::Argon2(params), Input::Argon2(ask.h0)).await
+    }
+
     /// What the pool does now and has done, for metrics and the health page.
     pub fn state(&self) -> State {
         self.0.gate.state(Kind::of_policy(self.0.policy.cost))
@@ -210,7 +265,9 @@ impl Hasher {
     /// not begun at all can be held to a smaller share than who has typed a password.
     pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
         let budget = self.0.gate.max_wait().mul_f64(share.clamp(0.0, 1.0));
-        self.0.gate.crowded(key, Kind::of_policy(self.0.policy.cost), budget)
+        // As it is for those who sign in: with workers, where there are any.
+        let reach = if self.0.keys.binding().is_some() { Reach::Anywhere } else { Reach::Here };
+        self.0.gate.crowded(key, (Kind::of_policy(self.0.policy.cost), reach), budget)
     }
 
     /// The algorithms and parameters that have been at work, and how many jobs of each run side by side.
@@ -286,6 +343,26 @@ impl Hasher {
     async fn finish(&self, key: &FairKey, draft: Draft) -> Result<String, Refusal> {
         let tag = self.tag(key, draft.kind, draft.input).await?;
         Ok(draft.seal.stored(&tag).to_string())
+    }
+
+    /// Whether the tag is the right one. Where a worker may compute it, its yes is proved by the check; its no is
+    /// computed again here, unless whoever asks is throttled anyway: a worker that is wrong keeps nobody out.
+    async fn accepts(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<bool, Refusal> {
+        let gate = &self.0.gate;
+        let copy = match &input {
+            Input::Argon2(h0) if check.is_blind() && gate.has_workers() => h0.clone(),
+            _ => return Ok(check.accepts(&self.tag(key, kind, input).await?)),
+        };
+        let Computed { tag, by } = gate.admit_to(Reach::Anywhere, key, (kind, input))?.computed().await?;
+        let ok = check.accepts(&tag);
+        let Some(worker) = by.filter(|_| !ok) else { return Ok(ok) };
+        if key.is_throttled() {
+            gate.refused(worker, false);
+            return Ok(false);
+        }
+        let own = self.tag(key, kind, Input::Argon2(copy)).await?;
+        gate.refused(worker, !bool::from(own.ct_eq(&tag)));
+        Ok(check.accepts(&own))
     }
 
     async fn tag(&self, key: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {

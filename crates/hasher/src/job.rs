@@ -7,6 +7,7 @@ use crate::{
     argon2::{Algorithm, Cost, H0, Params, Version},
     bcrypt,
     cost::MAX_TOGETHER,
+    fair::FairKey,
     formats::serial::Serial,
     policy::TAG_BYTES,
     state::Refusal,
@@ -89,9 +90,52 @@ pub(crate) enum Input {
 /// The tag of one input.
 pub(crate) type Tag = Zeroizing<Vec<u8>>;
 
+/// Where a tag may be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// On this machine only.
+    Here,
+    /// On a worker, too.
+    Anywhere,
+}
+
+/// A tag, and which worker computed it, if one did.
+pub(crate) struct Computed {
+    pub(crate) tag: Tag,
+    pub(crate) by: Option<u64>,
+}
+
+/// Who waits for a tag.
+pub(crate) enum Reply {
+    /// Somebody who asked.
+    Caller(oneshot::Sender<Result<Computed, Refusal>>),
+    /// It tells whether a worker's answer to its canary of this number is right.
+    Canary {
+        /// The worker.
+        link: u64,
+        /// The canary.
+        id: u64,
+    },
+}
+
 /// A tag to compute, and where to send it.
 pub(crate) struct Job {
     pub(crate) kind: Kind,
     pub(crate) input: Input,
-    pub(crate) reply: oneshot::Sender<Result<Tag, Refusal>>,
+    pub(crate) reply: Reply,
+    pub(crate) reach: Reach,
+    /// On whose behalf.
+    pub(crate) key: FairKey,
+    /// Its place in the queue.
+    pub(crate) id: u64,
+    /// Whether a worker has failed at it already.
+    pub(crate) failed: bool,
+}
+
+impl Job {
+    /// What tells whether a worker's answer to its canary of this number is right.
+    pub(crate) fn canary((link, id): (u64, u64), (kind, h0): (Kind, H0), key: FairKey) -> Self {
+        let (input, reply) = (Input::Argon2(h0), Reply::Canary { link, id });
+        Job { kind, input, reply, reach: Reach::Here, key, id: 0, failed: false }
+    }
 }

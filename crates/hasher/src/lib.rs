@@ -79,6 +79,7 @@ mod pepper;
 mod policy;
 mod pool;
 mod queue;
+pub mod remote;
 mod settings;
 mod state;
 #[cfg(test)]

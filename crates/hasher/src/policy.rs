@@ -41,10 +41,15 @@ impl Policy {
         }
     }
 
-    /// How the text begins of every hash that takes the time of a new one: plain, and bound to its account.
-    pub fn beginnings(&self) -> [String; 3] {
+    /// How the text begins of every hash that takes the time of a new one. Where new ones are bound to their account,
+    /// plain ones are no longer among them: they are computed here only, which may take another time.
+    pub fn beginnings(&self, bound: bool) -> [String; 3] {
         let cost = format!("m={},t={},p={}", self.cost.memory(), self.cost.passes(), self.cost.lanes());
-        [format!("$argon2id$v=19${cost}$"), format!("$argon2id$v=19${cost},"), format!("$pv1${cost},")]
+        let bound_ones = format!("$pv1${cost},");
+        match bound {
+            true => [bound_ones.clone(), bound_ones.clone(), bound_ones],
+            false => [format!("$argon2id$v=19${cost}$"), format!("$argon2id$v=19${cost},"), bound_ones],
+        }
     }
 
     /// True when the cost covers one of the equally strong rows of OWASP's Password Storage Cheat Sheet: 46 MiB once,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::{
     calibrate::Trial,
     gate::{Gate, Next},
-    job::{Input, Job, Kind, Tag},
+    job::{Computed, Input, Job, Kind, Tag},
     machine,
     native::{Fault, Kernel, sample},
     state::Refusal,
@@ -101,8 +101,7 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     drop(inputs);
     gate.finished(number, elapsed, kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
-        // Whoever asked may have gone: then nobody needs the tag.
-        let _ = reply.send(tag.map_err(|Fault| Refusal::Failed));
+        gate.deliver(reply, tag.map(|tag| Computed { tag, by: None }).map_err(|Fault| Refusal::Failed));
     }
 }
 

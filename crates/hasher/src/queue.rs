@@ -4,18 +4,20 @@ use std::collections::HashMap;
 
 use crate::{
     fair::{Fair, FairKey},
-    job::{Job, Kind},
+    job::{Job, Kind, Reach},
 };
 
 /// What waits.
 pub(crate) struct Queue {
     fair: Fair<Job>,
     kinds: HashMap<Kind, usize>,
+    /// Those of them that no worker may compute.
+    here: HashMap<Kind, usize>,
 }
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Queue { fair: Fair::new(), kinds: HashMap::new() }
+        Queue { fair: Fair::new(), kinds: HashMap::new(), here: HashMap::new() }
     }
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
@@ -29,6 +31,15 @@ impl Queue {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> {
         self.kinds.iter().map(|(kind, count)| (*kind, *count))
     }
+    /// The kinds that wait and that no worker may compute.
+    pub(crate) fn kinds_here(&self) -> impl Iterator<Item = (Kind, usize)> {
+        self.here.iter().map(|(kind, count)| (*kind, *count))
+    }
+    /// The kind of the job whose turn comes next among those that a worker may compute.
+    pub(crate) fn first_anywhere(&self) -> Option<Kind> {
+        self.kinds.iter().find(|(kind, count)| **count > self.here.get(kind).copied().unwrap_or(0))?;
+        self.fair.peek_alike(|job| job.reach == Reach::Anywhere).map(|job| job.kind)
+    }
     /// The number and the kind of the job whose turn it is.
     pub(crate) fn first(&self) -> Option<(u64, Kind)> {
         self.fair.peek().map(|(id, job)| (id, job.kind))
@@ -41,9 +52,32 @@ impl Queue {
     }
 
     /// Puts a job that will take `cost` nanoseconds behind those of its key; the answer names it for [`Queue::remove`].
-    pub(crate) fn push(&mut self, key: &FairKey, cost: u64, job: Job) -> u64 {
-        *self.kinds.entry(job.kind).or_default() += 1;
-        self.fair.push(key, cost, job)
+    pub(crate) fn push(&mut self, cost: u64, mut job: Job) -> u64 {
+        self.note(&job);
+        job.id = self.fair.upcoming();
+        let key = job.key.clone();
+        self.fair.push(&key, cost, job)
+    }
+
+    /// Puts a job back that was taken: where it was.
+    pub(crate) fn put_back(&mut self, cost: u64, job: Job) {
+        self.note(&job);
+        let key = job.key.clone();
+        self.fair.put_back(&key, cost, (job.id, job));
+    }
+
+    /// Takes the job whose turn comes next among those that a worker may compute.
+    pub(crate) fn take_anywhere(&mut self) -> Option<Job> {
+        let job = self.fair.pop_alike(1, |job| job.reach == Reach::Anywhere).pop()?;
+        self.forget(&job);
+        Some(job)
+    }
+
+    /// See [`Fair::shed`].
+    pub(crate) fn shed(&mut self, need: u64) -> Vec<Job> {
+        let jobs = self.fair.shed(need);
+        jobs.iter().for_each(|job| self.forget(job));
+        jobs
     }
 
     /// Takes the jobs of this kind whose turn comes next, up to `most`.
@@ -76,14 +110,29 @@ impl Queue {
     /// Takes everything, in no order.
     pub(crate) fn drain(&mut self) -> Vec<Job> {
         self.kinds.clear();
+        self.here.clear();
         self.fair.drain()
     }
 
-    fn forget(&mut self, job: &Job) {
-        let Some(count) = self.kinds.get_mut(&job.kind) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.kinds.remove(&job.kind);
+    fn note(&mut self, job: &Job) {
+        *self.kinds.entry(job.kind).or_default() += 1;
+        if job.reach == Reach::Here {
+            *self.here.entry(job.kind).or_default() += 1;
         }
+    }
+
+    fn forget(&mut self, job: &Job) {
+        less(&mut self.kinds, job.kind);
+        if job.reach == Reach::Here {
+            less(&mut self.here, job.kind);
+        }
+    }
+}
+
+fn less(counts: &mut HashMap<Kind, usize>, kind: Kind) {
+    let Some(count) = counts.get_mut(&kind) else { return };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(&kind);
     }
 }

@@ -49,6 +49,8 @@ pub struct State {
     pub refused_total: u64,
     /// Jobs answered.
     pub done_total: u64,
+    /// Jobs answered by workers, which [`State::done_total`] counts, too.
+    pub remote_total: u64,
     /// Batches in which they were computed: `done_total / batches_total` is how many ran side by side.
     pub batches_total: u64,
     /// Jobs whose caller went away while they waited.

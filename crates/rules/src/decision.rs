@@ -16,6 +16,7 @@ use crate::people::User;
 use crate::people::user::Profile;
 use crate::secret::Handle;
 use crate::time::{Span, Time};
+use crate::worker::Worker;
 
 /// A reply and its changes. A refusal may carry changes too: the replay of a code is refused *and* revokes the family.
 #[must_use]
@@ -186,6 +187,19 @@ pub enum Change {
     OfferSetup { link: Handle, keep: Time, expires: Time },
     /// The set-up link is used up; fails when it is unknown or too old.
     UseSetup { link: Handle, now: Time },
+
+    /// A token with which a worker is enrolled is good until then.
+    OfferWorkerToken { token: Handle, now: Time, expires: Time },
+    /// A worker is let in, and the token used up; fails when that is unknown or too old, or the name is taken.
+    EnrollWorker { worker: Box<Worker>, token: Handle, now: Time },
+    /// A worker gets another name; fails when it is taken.
+    RenameWorker { worker: Handle, name: String },
+    /// A worker is not let in any more.
+    RemoveWorker(Handle),
+    /// A worker is asked nothing any more; fails when that is so already.
+    QuarantineWorker { worker: Handle, at: Time, why: String },
+    /// A worker is asked again.
+    TrustWorker(Handle),
 
     /// It is written down.
     Record(Event),

@@ -150,6 +150,13 @@ impl Ending {
             | Change::ActivateKey { .. }
             | Change::BumpEpoch
             | Change::OfferSetup { .. }
+            // A worker is not believed anyway: one that comes back is as harmless as it was.
+            | Change::OfferWorkerToken { .. }
+            | Change::EnrollWorker { .. }
+            | Change::RenameWorker { .. }
+            | Change::RemoveWorker(_)
+            | Change::QuarantineWorker { .. }
+            | Change::TrustWorker(_)
             | Change::Record(_) => return None,
         })
     }

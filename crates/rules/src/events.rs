@@ -83,6 +83,16 @@ kinds! {
     FenceWaived = "fence.waived",
     /// Nobody is waited for any more.
     FenceLifted = "fence.lifted",
+    /// A machine that hashes passwords was let in.
+    WorkerEnrolled = "worker.enrolled",
+    /// It was given another name.
+    WorkerRenamed = "worker.renamed",
+    /// It is not let in any more.
+    WorkerRevoked = "worker.revoked",
+    /// It was wrong, and is asked nothing any more.
+    WorkerQuarantined = "worker.quarantined",
+    /// An operator lets it work again.
+    WorkerTrusted = "worker.trusted",
     /// An operator no longer counts on a node.
     NodeForgotten = "node.forgotten",
     /// The audit log is sealed under another key than before, whose owner did not hand it over.

@@ -18,6 +18,7 @@ pub mod realm;
 pub mod secret;
 pub mod time;
 pub mod utc;
+pub mod worker;
 
 pub use decision::{Change, Decision};
 pub use fresh::Fresh;

@@ -8,6 +8,7 @@ use crate::http::{self, Site};
 use crate::journal::Folder;
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
+use crate::verifier::Workers;
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
@@ -247,10 +248,12 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let announced = announce(&config, &url, &instance.app).await?;
     let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
     let control = crate::control::listen(&config.server.data, &instance)?;
+    let workers = Workers::bind(&config, &instance.app)?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
+        () = workers.run() => return Err(BootError::Other("the listener for hash workers ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
@@ -271,7 +274,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
 }
 
 /// SIGTERM or SIGINT.
-async fn told_to_stop() {
+pub async fn told_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {

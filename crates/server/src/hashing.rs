@@ -41,11 +41,20 @@ fn keys(config: &Config) -> Result<Keys, BootError> {
         })?;
         keys.push(Key::pepper(id, key));
     }
+    for binding in &config.hash.binding_keys {
+        let (id, failed) = named("hash.binding_keys", binding)?;
+        let key = private::read_key(&binding.file).map_err(|why| match why {
+            Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash binding")),
+            why => failed(why.to_string()),
+        })?;
+        keys.push(Key::binding(id, key));
+    }
     for import in &config.hash.import_keys {
         let (id, failed) = named("hash.import_keys", import)?;
         keys.push(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?));
     }
-    Keys::new(keys).map_err(|error| BootError::Other(format!("hash.peppers and hash.import_keys: {error}")))
+    Keys::new(keys)
+        .map_err(|error| BootError::Other(format!("hash.peppers, hash.binding_keys and hash.import_keys: {error}")))
 }
 
 /// The id of a secret, and how to say that something is wrong with its file.

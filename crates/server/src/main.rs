@@ -17,6 +17,7 @@ mod net;
 mod pages;
 mod private;
 mod utc;
+mod verifier;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -5,6 +5,7 @@ pub mod groups;
 pub mod keys;
 pub mod restore;
 pub mod users;
+pub mod workers;
 
 /// Why a change was not made, in a sentence for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]

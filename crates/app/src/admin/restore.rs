@@ -29,7 +29,7 @@ impl App {
         let mut ended = Ended::default();
         loop {
             let touched = self.engine.commit(revive_nothing(&self.realm.id, AT_ONCE)).await?;
-            let [sessions, families, codes, opaque_tokens, devices, _] = touched[..] else {
+            let [sessions, families, codes, opaque_tokens, devices, ..] = touched[..] else {
                 return Err(Fault::Broken("the batch answered for other statements than it has".into()));
             };
             ended.sessions += sessions;

@@ -4,7 +4,7 @@ use super::Refused;
 use crate::account::everything_else;
 use crate::browser::Browser;
 use crate::sign_up::{Judged, NewPerson, Problem};
-use crate::{App, Fault};
+use crate::{App, Fault, entropy};
 use hasher::import::{self, Imported};
 use rules::Decision;
 use rules::decision::Change;
@@ -40,7 +40,7 @@ impl App {
             Ok(Imported::Stored(stored)) => stored.to_string(),
             Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
         };
-        let person = match Judged::imported((username, email), hash.clone(), role) {
+        let person = match Judged::imported(entropy::fresh()?.user(), (username, email), hash.clone(), role) {
             Ok(person) => person,
             Err(problems) => return Ok(Err(refused(problems))),
         };
@@ -54,7 +54,7 @@ impl App {
             return Ok(Err(Refused::new("somebody signs in with that e-mail address")));
         }
         let person = &person;
-        self.settle(|now, fresh| async move {
+        self.settle(|now, _| async move {
             let (owner, taken) = self.ask((Owner, person.by_name())).await?;
             if role == Role::Owner && owner.is_some() {
                 return Ok(Decision::refuse(Refused::new("there is an owner; add an admin instead (--role admin)")));
@@ -62,7 +62,7 @@ impl App {
             if taken.is_some() {
                 return Ok(Decision::refuse(Refused::new("somebody has that username")));
             }
-            let user = person.user(now, &fresh);
+            let user = person.user(now);
             let event = Event::new(Kind::UserAdded, now).user(&user.id).detail("by", "operator");
             let claim = (role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
             Ok(Decision::accept(user.clone())
@@ -125,7 +125,7 @@ impl App {
             Ok(password) => password,
             Err(why) => return Ok(Err(Refused(weakness(why)))),
         };
-        let hashed = &self.hash_new(&password, &Browser::default()).await?;
+        let hashed = &self.hash_new(&user.id, &password, &Browser::default()).await?;
         self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
                 return Ok(Decision::refuse(Refused::new("no such user")));

@@ -1,6 +1,15 @@
 use super::*;
-use crate::{FairKey, argon2::Cost, job::Input};
+use crate::{
+    FairKey,
+    argon2::Cost,
+    job::{Input, Reach, Reply},
+};
 use tokio::sync::oneshot;
+
+fn job(kind: Kind, input: Input, key: FairKey) -> Job {
+    let reply = Reply::Caller(oneshot::channel().0);
+    Job { kind, input, reply, reach: Reach::Here, key, id: 0, failed: false }
+}
 
 /// Books with so many threads and so much memory for each, and jobs of one KiB that wait; three lanes are best.
 fn books(threads: usize, memory: u64, waiting: usize) -> (Books, Kind) {
@@ -10,7 +19,7 @@ fn books(threads: usize, memory: u64, waiting: usize) -> (Books, Kind) {
     let key = FairKey::new("main", [192, 0, 2, 1].into());
     for _ in 0..waiting {
         let input = Input::Serial { password: Default::default(), salt: Vec::new() };
-        books.queue.push(&key, 1, Job { kind, input, reply: oneshot::channel().0 });
+        books.queue.push(1, job(kind, input, key.clone()));
     }
     (books, kind)
 }
@@ -66,8 +75,9 @@ fn a_thread_that_holds_more_than_it_needs_gives_it_back_to_one_that_starves() {
 /// Puts a job of an address of its own behind those that wait.
 fn push(books: &mut Books, host: u8, kind: Kind) {
     let input = Input::Serial { password: Default::default(), salt: Vec::new() };
-    let job = Job { kind, input, reply: oneshot::channel().0 };
-    books.queue.push(&FairKey::new("main", [192, 0, 2, host].into()), books.share(kind), job);
+    let key = FairKey::new("main", [192, 0, 2, host].into());
+    let cost = books.share(kind);
+    books.queue.push(cost, job(kind, input, key));
 }
 
 /// Argon2 with so many KiB and passes.

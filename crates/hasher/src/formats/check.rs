@@ -30,6 +30,8 @@ pub(crate) enum Check {
     Firebase { signer: Zeroizing<Vec<u8>>, hash: Vec<u8> },
     /// No tag is the right one.
     Never,
+    /// The same, and nobody is to notice.
+    Decoy,
     /// The tag is what the authenticator lacks.
     Bound { begun: Hmac<Sha256>, verifier: [u8; 32] },
 }
@@ -38,10 +40,15 @@ impl Check {
     /// Bits of the 33rd byte that Drupal keeps.
     pub(crate) const DRUPAL_LAST: u8 = 0b11;
 
+    /// True when whoever computes the tag learns nothing and proves nothing by it.
+    pub(crate) fn is_blind(&self) -> bool {
+        matches!(self, Check::Bound { .. } | Check::Decoy)
+    }
+
     /// True when `tag` was made of the right password; compares in constant time.
     pub(crate) fn accepts(&self, tag: &[u8]) -> bool {
         match self {
-            Check::Never => false,
+            Check::Never | Check::Decoy => false,
             Check::Tag(right) => right.ct_eq(tag).into(),
             Check::Drupal { bytes, last } => match tag.split_at_checked(bytes.len()) {
                 Some((first, [next, ..])) => (first.ct_eq(bytes) & (next & Self::DRUPAL_LAST).ct_eq(last)).into(),

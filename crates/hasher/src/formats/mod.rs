@@ -40,7 +40,7 @@ pub(crate) use {
     argon2::Argon2Hash,
     bound::BoundHash,
     check::{Check, Prepared},
-    draft::Draft,
+    draft::{Draft, params},
 };
 
 use {

@@ -3,5 +3,7 @@
 mod admission;
 mod batches;
 mod calibration;
+mod liars;
 mod memory;
 mod stage;
+mod workers;

@@ -82,6 +82,14 @@ impl Policy {
         Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
     }
 
+    /// Whether an account or an address has failed so often that its guesses are slowed down.
+    pub fn slows(&self, account: Option<Counter>, address: Option<Counter>, now: Time) -> bool {
+        let live = |seen: &Counter| !Time(seen.expires).has_come(now);
+        let account = account.filter(live).is_some_and(|seen| seen.count >= self.free);
+        let backlog = Time(address.map_or(0, |seen| seen.expires)).since(now);
+        account || backlog >= Span(self.leak.0.saturating_mul(self.address_free))
+    }
+
     /// Whether somebody who shares a counter with many others (an address, or guesses of user codes) may try; if not,
     /// how long to wait. Failures drain one after another, so that an office behind one address is never shut out for
     /// long: a generic cell rate, whose only state is when the last failure will have drained.
@@ -147,6 +155,19 @@ mod tests {
         assert!(policy.leaky_admits(after(50), 50, Time(0)).is_ok());
         assert_eq!(policy.leaky_admits(after(51), 50, Time(0)), Err(policy.leak));
         assert!(policy.leaky_admits(after(51), 50, Time(policy.leak.0)).is_ok());
+    }
+
+    #[test]
+    fn who_has_used_up_what_is_free_is_slowed() {
+        let policy = Policy::default();
+        let of = |count, expires| Some(Counter { count, until: 0, expires });
+        assert!(!policy.slows(None, None, Time(0)));
+        assert!(!policy.slows(of(policy.free - 1, 10), None, Time(0)));
+        assert!(policy.slows(of(policy.free, 10), None, Time(0)));
+        assert!(!policy.slows(of(policy.free, 10), None, Time(10)), "forgotten by then");
+        let backlog = policy.address_free * policy.leak.0;
+        assert!(!policy.slows(None, of(0, backlog - 1), Time(0)));
+        assert!(policy.slows(None, of(0, backlog), Time(0)));
     }
 
     #[test]

@@ -18,8 +18,9 @@ pub fn markdown() -> String {
     let _ = writeln!(out, "{}\n", about(&program));
     out.push_str(
         "A password or a secret is never an argument: it comes on standard input (`--password-stdin`, `--secret-stdin`), where \
-         one line break at\nits end is cut, or is typed at a terminal that does not show it. Wrong use ends with exit code 2, a \
-         failure with 1; each says\nwhy in one line on standard error.\n\nEvery command takes:\n\n",
+         one line break at\nits end is cut, or is typed at a terminal that does not show it; only the token of a hash \
+         worker may be one, since it is good\nonce and lapses in minutes. Wrong use ends with exit code 2, a failure with 1; \
+         each says\nwhy in one line on standard error.\n\nEvery command takes:\n\n",
     );
     out.push_str(&rows(program.get_arguments().filter(|arg| arg.is_global_set())));
     for command in commands(&program) {

@@ -32,6 +32,14 @@ Examples:
 Examples:
   portiere hash pepper p1 /etc/portiere/pepper-p1")]
     Pepper(NewPepper),
+    /// Make a binding key: a secret of 32 bytes under which a hash is worth nothing for any other account
+    ///
+    /// Hash workers need one beside a pepper. Prints the line for the configuration. Keep a copy of the file apart from the
+    /// database and its backups: without it no password can be verified any more.
+    #[command(after_long_help = "\
+Examples:
+  portiere hash binding b1 /etc/portiere/binding-b1")]
+    Binding(NewPepper),
 }
 
 /// How dear a hash may be.
@@ -45,7 +53,7 @@ pub struct Tune {
     memory: Option<Size>,
 }
 
-/// Where a new pepper goes.
+/// Where a new pepper or binding key goes.
 #[derive(Debug, Args)]
 pub struct NewPepper {
     /// Its name in stored hashes: 1 to 8 letters and digits
@@ -73,7 +81,8 @@ impl Command {
     pub fn run(self) -> Reply {
         match self {
             Command::Tune(tune) => tune.run(),
-            Command::Pepper(pepper) => pepper.run(),
+            Command::Pepper(pepper) => pepper.run("pepper", "peppers"),
+            Command::Binding(binding) => binding.run("binding key", "binding_keys"),
         }
     }
 }
@@ -215,15 +224,15 @@ impl Progress {
 }
 
 impl NewPepper {
-    fn run(&self) -> Reply {
+    fn run(&self, what: &str, option: &str) -> Reply {
         let failed = |error: io::Error| Failure::Failed(format!("{}: {error}", self.file.display()));
         private::create(&self.file, &*private::Key::new(app::entropy::bytes()?)).map_err(failed)?;
         let file = std::path::absolute(&self.file).map_err(failed)?;
         let entry = format!("{}:{}", self.name, file.display());
         let text = format!(
-            "In the configuration, before the peppers that are there:\n\n  [hash]\n  peppers = [{entry:?}]\n\n\
+            "In the configuration, before any {what} that is there:\n\n  [hash]\n  {option} = [{entry:?}]\n\n\
              Keep a copy of the file apart from the database: without it no password can be verified any more."
         );
-        Ok(Outcome::new(text, json!({ "pepper": entry })))
+        Ok(Outcome::new(text, json!({ what.replace(' ', "_"): entry })))
     }
 }

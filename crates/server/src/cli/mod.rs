@@ -29,6 +29,7 @@ mod table;
 mod tests;
 mod text;
 mod user;
+mod verifier;
 
 pub use fence::shown as fence_shown;
 pub use outcome::{Failure, Outcome, Reply};
@@ -61,6 +62,16 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(serve) => {
             serve::run(config::load(global.sources(serve.options()))?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        // Of a worker's machine, which has neither a server nor its configuration.
+        Command::Request(Request::Verifier(verifier::Command::Enroll(enroll))) => {
+            Ok(show(&global, &runtime()?.block_on(enroll.run())?))
+        }
+        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => {
+            let _logs = Logs::start(&config::load(global.sources(Vec::new()))?)
+                .map_err(|error| Failure::Failed(error.to_string()))?;
+            serve.run()?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Request(request) => carry_out(&global, request),

@@ -39,7 +39,8 @@ impl<'a> Reach<'a> {
                 return reply;
             }
             if request.needs_server() {
-                return Err(Failure::Failed(format!("no server runs on {}", self.config.server.data.display())));
+                let data = self.config.server.data.display();
+                return Err(Failure::Failed(format!("no server runs on {data}: it alone knows")));
             }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),

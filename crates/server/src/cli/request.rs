@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{audit, client, fence, group, keys, node, user};
+use super::{audit, client, fence, group, keys, node, user, verifier};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,12 @@ pub enum Request {
     /// Look after the nodes that share a database
     #[command(subcommand)]
     Node(node::Command),
+    /// Have other machines hash passwords for this server
+    ///
+    /// A worker computes the slow part of a password's hash and learns neither the password nor whose it is, nor whether it was
+    /// right; a wrong answer lets nobody in.
+    #[command(subcommand)]
+    Verifier(verifier::Command),
     /// Make a one-time link that makes the first account
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
@@ -114,7 +120,11 @@ impl Request {
 
     /// Whether it has no meaning without a server that runs.
     pub fn needs_server(&self) -> bool {
-        matches!(self, Request::Audit(command) if command.needs_server())
+        match self {
+            Request::Audit(command) => command.needs_server(),
+            Request::Verifier(command) => matches!(command, verifier::Command::Status),
+            _ => false,
+        }
     }
 
     /// How long to wait before the next page, after one that was empty.
@@ -154,6 +164,7 @@ impl Request {
             Request::Audit(command) => Box::pin(command.execute(app)).await,
             Request::Fence(command) => command.execute(app).await,
             Request::Node(command) => command.execute(app).await,
+            Request::Verifier(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,

@@ -96,7 +96,8 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 11] = [
+    let hash = &config.hash;
+    let rules: [(bool, &'static str, String); 13] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
@@ -121,6 +122,18 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
             config.keys.master.is_none() || config.keys.master_key.is_none(),
             "keys.master",
             "is set beside keys.master_key: give one of them".to_owned(),
+        ),
+        (
+            hash.binding_keys.is_empty() || !hash.peppers.is_empty(),
+            "hash.binding_keys",
+            "need a pepper beside them: make one with: portiere hash pepper NAME FILE".to_owned(),
+        ),
+        (
+            config.workers.listen.is_empty() || !hash.binding_keys.is_empty() && !hash.peppers.is_empty(),
+            "workers.listen",
+            "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
+             hash pepper NAME FILE, and: portiere hash binding NAME FILE"
+                .to_owned(),
         ),
         both_or_none(&config.tls.certificate, &config.tls.key, ["tls.certificate", "tls.key"]),
         both_or_none(&config.store.certificate, &config.store.key, ["store.certificate", "store.key"]),

@@ -198,6 +198,10 @@ options! {
         /// first is for new hashes; keep the others until nobody's hash needs them, which happens as people sign in. A
         /// pepper that is lost takes every password with it.
         peppers: Vec<KeyFile> = Vec::new(), Start;
+        /// Binding keys: secrets of 32 bytes, made by `portiere hash binding`, under which a hash is worth nothing for any other
+        /// account. Hash workers need one, and a pepper. The first is for new hashes; keep the others until nobody's hash needs
+        /// them. One that is lost takes every password with it.
+        binding_keys: Vec<KeyFile> = Vec::new(), Start;
         /// Secrets of other systems that imported hashes were made with: Firebase's signer key in base64, Devise's pepper. Each
         /// file holds the text as that system shows it. Keep them until nobody's hash needs them, which happens as people
         /// sign in.
@@ -212,6 +216,12 @@ options! {
         passes: u32 = 2, Start, between(1, 64);
         /// Lanes of one hash.
         lanes: u32 = 1, Start, between(1, 64);
+    }
+
+    /// Machines that hash passwords for this server: see docs/guide/workers.md.
+    "workers." workers: Workers {
+        /// Addresses on which hash workers dial in, over TLS with keys of their own. None: there are no workers.
+        listen: Vec<SocketAddr> = Vec::new(), Start;
     }
 
     /// What a password must be.

@@ -77,6 +77,11 @@ impl Listeners {
         Ok(Listeners(bound))
     }
 
+    /// The sockets, for what is not HTTP.
+    pub fn into_inner(self) -> Vec<TcpListener> {
+        self.0
+    }
+
     /// The addresses, with the ports that the kernel chose where 0 was asked for.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.0.iter().filter_map(|listener| listener.local_addr().ok()).collect()

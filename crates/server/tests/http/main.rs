@@ -16,3 +16,4 @@ mod races;
 mod rfc;
 mod scale;
 mod support;
+mod workers;

@@ -16,6 +16,7 @@ mod m0005_fences;
 mod m0006_moves;
 mod m0007_nodes;
 mod m0008_audit;
+mod m0009_workers;
 
 use crate::schema::Migration;
 
@@ -29,6 +30,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0006_moves::MIGRATION,
     m0007_nodes::MIGRATION,
     m0008_audit::MIGRATION,
+    m0009_workers::MIGRATION,
 ];
 
 #[cfg(test)]

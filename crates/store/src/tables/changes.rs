@@ -2,6 +2,7 @@
 
 use super::{
     clients, codes, consents, counters, devices, events, families, groups, keys, realms, sessions, tokens, users,
+    workers,
 };
 use super::{values, write};
 use crate::engine::{Must, Write};
@@ -94,6 +95,13 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::BumpEpoch => vec![realms::bump_epoch(r)],
         Change::OfferSetup { link, keep, expires } => realms::offer_setup(r, *link, (*keep, *expires)),
         Change::UseSetup { link, now } => vec![realms::use_setup(r, *link, *now)],
+
+        Change::OfferWorkerToken { token, now, expires } => workers::offer(r, *token, (*now, *expires)),
+        Change::EnrollWorker { worker, token, now } => workers::enroll(r, worker, (*token, *now)),
+        Change::RenameWorker { worker, name } => vec![workers::rename(r, *worker, name)],
+        Change::RemoveWorker(worker) => vec![workers::remove(r, *worker)],
+        Change::QuarantineWorker { worker, at, why } => vec![workers::quarantine(r, *worker, (*at, why))],
+        Change::TrustWorker(worker) => vec![workers::trust(r, *worker)],
     }
 }
 

@@ -26,6 +26,7 @@ pub mod sweep;
 mod tests;
 pub mod tokens;
 pub mod users;
+pub mod workers;
 
 use crate::engine::{Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
 use rules::id::RealmId;

@@ -47,5 +47,6 @@ pub fn revive_nothing(realm: &RealmId, limit: i64) -> Vec<Write> {
              (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
         ),
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
+        write("DELETE FROM worker_tokens WHERE realm = ?", values![realm], Must::Any),
     ]
 }

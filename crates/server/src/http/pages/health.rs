@@ -86,6 +86,7 @@ pub async fn ready(State(site): State<Site>) -> Response {
             "refused": hashing.refused_total,
             "memory_mib": hashing.memory >> 20,
             "side_by_side": side_by_side,
+            "workers": site.app.hasher.workers().len(),
         },
     });
     let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -1,0 +1,167 @@
+//! Managing machines that hash passwords.
+
+use super::Refused;
+use crate::{App, Fault, entropy};
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::secret::{Handle, Secret};
+use rules::worker::{self, TOKEN_LIVES, Worker};
+use rules::{Decision, Time};
+use store::tables::workers::{All, Token};
+
+/// What is missing where workers cannot be used.
+const WITHOUT_KEYS: &str = "hash workers need a pepper and a binding key, so that what a worker computes is worth nothing \
+                            to it; make them with: portiere hash pepper NAME FILE, and: portiere hash binding NAME FILE";
+
+impl App {
+    /// Every worker, by name.
+    pub async fn workers(&self) -> Result<Vec<Worker>, Fault> {
+        self.ask(All).await
+    }
+
+    /// Whether what new hashes need is there for workers to be used.
+    pub fn may_have_workers(&self) -> Result<(), Refused> {
+        let keys = self.hasher.keys();
+        if keys.pepper().is_some() && keys.binding().is_some() { Ok(()) } else { Err(Refused::new(WITHOUT_KEYS)) }
+    }
+
+    /// A new token with which one worker is enrolled, and when it ends.
+    pub async fn worker_token(&self) -> Result<Result<(Secret, Time), Refused>, Fault> {
+        if let Err(refused) = self.may_have_workers() {
+            return Ok(Err(refused));
+        }
+        let secret = entropy::fresh()?.secret("worker token");
+        let token = secret.handle();
+        let offered = self
+            .settle(|now, _| async move {
+                let expires = now + TOKEN_LIVES;
+                Ok(Decision::accept(expires).and(Change::OfferWorkerToken { token, now, expires }))
+            })
+            .await?;
+        Ok(offered.map(|expires| (secret, expires)))
+    }
+
+    /// Lets a worker in that knows a token. Where its name is taken, it gets a number behind it. Gives the name.
+    pub async fn enroll_worker(
+        &self,
+        token: &str,
+        (key, wanted): (Handle, &str),
+        address: &str,
+    ) -> Result<Result<String, Refused>, Fault> {
+        let token = Handle::of(token);
+        let wanted = match worker::name(wanted) {
+            Ok(wanted) => wanted,
+            Err(why) => return Ok(Err(Refused(format!("the name {why}")))),
+        };
+        let wanted = wanted.as_str();
+        self.settle(|now, _| async move {
+            let (known, good) = self.ask((All, Token(token, now))).await?;
+            if !good {
+                return Ok(Decision::refuse(Refused::new(
+                    "the token is unknown, used up or too old; make another one with: portiere verifier token",
+                )));
+            }
+            if let Some(known) = known.iter().find(|known| known.key == key) {
+                return Ok(Decision::refuse(Refused(format!("a worker with this key is enrolled as {}", known.name))));
+            }
+            let name = free(&known, wanted);
+            let event = Event::new(Kind::WorkerEnrolled, now).address(address).detail("worker", name.as_str());
+            let (address, quarantine) = (address.to_owned(), None);
+            let worker = Box::new(Worker { key, name: name.clone(), enrolled: now, address, quarantine });
+            Ok(Decision::accept(name).and(Change::EnrollWorker { worker, token, now }).and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Gives a worker another name.
+    pub async fn rename_worker(&self, old: &str, new: &str) -> Result<Result<(), Refused>, Fault> {
+        let name = match worker::name(new) {
+            Ok(name) => name,
+            Err(why) => return Ok(Err(Refused(format!("the new name {why}")))),
+        };
+        let name = &name;
+        self.settle(|now, _| async move {
+            let known = self.ask(All).await?;
+            let Some(worker) = known.iter().find(|known| known.name == old) else {
+                return Ok(Decision::refuse(unknown(old)));
+            };
+            if known.iter().any(|known| known.name == *name) {
+                return Ok(Decision::refuse(Refused(format!("there is a worker called {name} already"))));
+            }
+            let event = Event::new(Kind::WorkerRenamed, now).detail("worker", old).detail("name", name.as_str());
+            Ok(Decision::accept(())
+                .and(Change::RenameWorker { worker: worker.key, name: name.clone() })
+                .and(Change::Record(event)))
+        })
+        .await
+    }
+
+    /// Lets a worker in no more, and sends it away if it is here; other nodes notice within seconds.
+    pub async fn revoke_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+        let revoked = self
+            .settle(|now, _| async move {
+                let known = self.ask(All).await?;
+                let Some(worker) = known.into_iter().find(|known| known.name == name) else {
+                    return Ok(Decision::refuse(unknown(name)));
+                };
+                let event = Event::new(Kind::WorkerRevoked, now).detail("worker", name);
+                Ok(Decision::accept(worker.key).and(Change::RemoveWorker(worker.key)).and(Change::Record(event)))
+            })
+            .await?;
+        Ok(revoked.map(|key| {
+            self.hasher.dismiss(|who| who.key == key.0);
+        }))
+    }
+
+    /// A worker was wrong: it is asked nothing any more, by no node.
+    pub async fn quarantine_worker(&self, key: Handle, why: &str) -> Result<(), Fault> {
+        let settled = self
+            .settle(|now, _| async move {
+                let known = self.ask(All).await?;
+                let found = known.into_iter().find(|known| known.key == key && known.quarantine.is_none());
+                let Some(worker) = found else { return Ok(Decision::<(), ()>::accept(())) };
+                let event = Event::new(Kind::WorkerQuarantined, now).detail("worker", worker.name).detail("why", why);
+                Ok(Decision::accept(())
+                    .and(Change::QuarantineWorker { worker: key, at: now, why: why.to_owned() })
+                    .and(Change::Record(event)))
+            })
+            .await?;
+        settled.ok();
+        // It may have come back before that was written down.
+        self.hasher.dismiss(|who| who.key == key.0);
+        Ok(())
+    }
+
+    /// Lets a worker work again that was wrong.
+    pub async fn trust_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+        self.settle(|now, _| async move {
+            let known = self.ask(All).await?;
+            match known.into_iter().find(|known| known.name == name) {
+                None => Ok(Decision::refuse(unknown(name))),
+                Some(worker) if worker.quarantine.is_none() => {
+                    Ok(Decision::refuse(Refused(format!("worker {name} is trusted already"))))
+                }
+                Some(worker) => {
+                    let event = Event::new(Kind::WorkerTrusted, now).detail("worker", name);
+                    Ok(Decision::accept(()).and(Change::TrustWorker(worker.key)).and(Change::Record(event)))
+                }
+            }
+        })
+        .await
+    }
+}
+
+fn unknown(name: &str) -> Refused {
+    Refused(format!("no worker is called {name}; see: portiere verifier list"))
+}
+
+/// The name, or the first with a number behind it that nobody has.
+fn free(known: &[Worker], wanted: &str) -> String {
+    let taken = |name: &str| known.iter().any(|known| known.name == name);
+    if !taken(wanted) {
+        return wanted.to_owned();
+    }
+    let stem: String = wanted.chars().take(worker::LONGEST_NAME - 6).collect();
+    let numbered = (2u32..).map(|number| format!("{stem}-{number}"));
+    numbered.into_iter().find(|name| !taken(name)).unwrap_or(stem)
+}

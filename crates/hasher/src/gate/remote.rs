@@ -1,0 +1,190 @@
+//! The gate as workers see it.
+
+use std::{sync::Arc, time::Duration};
+
+use zeroize::Zeroizing;
+
+use super::{Gate, nanos};
+use crate::{
+    books::Books,
+    job::{Computed, Kind, Reach, Tag},
+    remote::{
+        Chance, Introduction, Lie, Link, Parted, WorkerState,
+        desk::Remote,
+        frame::{Answer, Ask, Ready},
+    },
+};
+
+impl Gate {
+    /// A worker has come; `policy` is the kind of new hashes.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        (who, ready): (Introduction, Ready),
+        seed: Zeroizing<[u8; 32]>,
+        policy: Kind,
+    ) -> Link {
+        let now = (self.clock)();
+        let mut books = self.books();
+        let unit = books.unit(policy);
+        let remote = Remote::new(who, ready, (policy, unit), (Chance::new(seed), now));
+        let bell = remote.bell();
+        let number = books.desk.add(remote);
+        if !books.open
+            && let Some(remote) = books.desk.get(number)
+        {
+            remote.part(Parted::Stopped);
+        }
+        books.hand_out(now);
+        Link { gate: self.clone(), number, bell }
+    }
+
+    /// A worker has gone.
+    pub(crate) fn detach(&self, number: u64) {
+        self.lessen(|books| {
+            let Some(mut remote) = books.desk.remotes.remove(&number) else { return false };
+            let now = (self.clock)();
+            for job in remote.abandon() {
+                books.place_again(job, None, now);
+            }
+            true
+        });
+    }
+
+    /// What is to be sent to a worker.
+    pub(crate) fn outgoing(&self, number: u64, most: usize) -> Result<Vec<Ask>, Parted> {
+        let mut books = self.books();
+        let remote = books.desk.get(number).ok_or(Parted::Dismissed)?;
+        match remote.parted {
+            Some(parted) => Err(parted),
+            None => Ok(remote.outgoing(most)),
+        }
+    }
+
+    /// A worker's answers.
+    pub(crate) fn answers(&self, number: u64, answers: Vec<Answer>) {
+        let now = (self.clock)();
+        let mut books = self.books();
+        let mut done = Vec::new();
+        for Answer { id, tag } in answers {
+            let Some(settled) = books.desk.get(number).map(|remote| remote.answer(id, tag, now)) else { break };
+            done.extend(books.settled(number, settled, now));
+        }
+        books.done += done.len() as u64;
+        books.remote += done.len() as u64;
+        books.hand_out(now);
+        self.wake(&mut books);
+        drop(books);
+        for (job, tag) in done {
+            self.deliver(job.reply, Ok(Computed { tag, by: Some(number) }));
+        }
+        self.part_with_liars();
+    }
+
+    /// A worker's credits are another number.
+    pub(crate) fn holds(&self, number: u64, holds: u32) {
+        let now = (self.clock)();
+        let mut books = self.books();
+        if let Some(remote) = books.desk.get(number) {
+            remote.holds(holds);
+        }
+        books.hand_out(now);
+    }
+
+    /// The tag of a canary is known here.
+    pub(super) fn canary(&self, number: u64, (id, tag): (u64, Option<Tag>)) {
+        if let Some(remote) = self.books().desk.get(number) {
+            remote.known(id, tag);
+        }
+        self.part_with_liars();
+    }
+
+    /// A worker's tag did not match what is stored; a wrong one, as is known where it was computed again, is a lie.
+    pub(crate) fn refused(&self, number: u64, wrong: bool) {
+        if let Some(remote) = self.books().desk.get(number) {
+            remote.counts.refusals += 1;
+            if wrong {
+                remote.lied(Lie::Refusal);
+            }
+        }
+        self.part_with_liars();
+    }
+
+    /// Asks nothing more of the workers of this key, or of all.
+    pub(crate) fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
+        let mut count = 0;
+        self.lessen(|books| {
+            for remote in books.desk.remotes.values_mut().filter(|remote| which(&remote.who)) {
+                remote.part(Parted::Dismissed);
+                count += 1;
+            }
+            count > 0
+        });
+        self.part_with_liars();
+        count
+    }
+
+    /// Sees to what is late.
+    pub(crate) fn look_after_workers(&self) {
+        self.lessen(|books| {
+            let now = (self.clock)();
+            let late: Vec<_> = books.desk.remotes.values_mut().flat_map(|remote| remote.overdue(now)).collect();
+            let some = !late.is_empty();
+            for mut job in late {
+                job.reach = Reach::Here;
+                let cost = books.share(job.kind);
+                books.queue.put_back(cost, job);
+            }
+            some
+        });
+        self.part_with_liars();
+    }
+
+    /// What a liar, or one who is to go, holds is given to others.
+    fn part_with_liars(&self) {
+        if !self.books().desk.remotes.values().any(Remote::is_to_leave) {
+            return;
+        }
+        self.lessen(|books| {
+            let now = (self.clock)();
+            let leaving = books.desk.remotes.values_mut().filter(|remote| remote.is_to_leave());
+            let jobs: Vec<_> = leaving.flat_map(Remote::abandon).collect();
+            for job in jobs {
+                books.place_again(job, None, now);
+            }
+            true
+        });
+    }
+
+    /// Does what may leave less to work with; then those who would have to wait too long are told to come back.
+    fn lessen(&self, change: impl FnOnce(&mut Books) -> bool) {
+        let now = (self.clock)();
+        let mut books = self.books();
+        if !change(&mut books) {
+            return;
+        }
+        books.hand_out(now);
+        let shed = books.shed(nanos(self.limits.max_wait), now);
+        let retry_after = shed.first().map_or(Duration::ZERO, |job| self.wait(&books, (job.kind, job.reach)));
+        // As many as there is work for may sleep.
+        self.wake_all(&mut books);
+        drop(books);
+        self.turn_away(shed, retry_after);
+    }
+
+    /// The workers that are here.
+    pub(crate) fn workers(&self, policy: Kind) -> Vec<WorkerState> {
+        let now = (self.clock)();
+        self.books().desk.remotes.values().map(|remote| remote.state(policy, now)).collect()
+    }
+
+    /// Whether there is anybody to ask.
+    pub(crate) fn has_workers(&self) -> bool {
+        !self.books().desk.remotes.is_empty()
+    }
+
+    /// Hashes of this kind that the threads here compute in a second under load.
+    pub(crate) fn rate(&self, kind: Kind) -> f64 {
+        let books = self.books();
+        self.limits.threads as f64 * 1e9 / books.share(kind) as f64
+    }
+}

@@ -1,0 +1,68 @@
+//! Asks whose answer is known: drawn so that nobody can tell them from others.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::argon2::H0;
+
+/// One ask in so many is followed by a canary, on average.
+const ONE_IN: u8 = 64;
+
+/// Chance for one worker, from 32 random bytes.
+pub(crate) struct Chance {
+    seed: Zeroizing<[u8; 32]>,
+    drawn: u64,
+    bytes: Vec<u8>,
+}
+
+impl Chance {
+    pub(crate) fn new(seed: Zeroizing<[u8; 32]>) -> Self {
+        Chance { seed, drawn: 0, bytes: Vec::new() }
+    }
+
+    /// Whether the next ask has a canary beside it, and whether that goes before it.
+    pub(crate) fn canary(&mut self) -> Option<bool> {
+        let byte = self.byte();
+        byte.is_multiple_of(ONE_IN).then_some((byte / ONE_IN).is_multiple_of(2))
+    }
+
+    /// A pre-hash that belongs to nothing.
+    pub(crate) fn h0(&mut self) -> H0 {
+        let mut bytes = [0; 64];
+        for half in bytes.chunks_exact_mut(32) {
+            half.copy_from_slice(&self.block());
+        }
+        H0::from_bytes(bytes)
+    }
+
+    fn byte(&mut self) -> u8 {
+        if self.bytes.is_empty() {
+            self.bytes = self.block().to_vec();
+        }
+        self.bytes.pop().unwrap_or(0)
+    }
+
+    fn block(&mut self) -> [u8; 32] {
+        self.drawn += 1;
+        match Hmac::<Sha256>::new_from_slice(&*self.seed) {
+            Ok(mac) => mac.chain_update(self.drawn.to_be_bytes()).finalize().into_bytes().into(),
+            Err(_) => unreachable!("HMAC takes a key of any length"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_one_in_64_is_a_canary_and_no_two_are_the_same() {
+        let mut chance = Chance::new(Zeroizing::new([7; 32]));
+        let drawn: Vec<_> = (0..64_000).filter_map(|_| chance.canary()).collect();
+        assert!((800..1200).contains(&drawn.len()), "{}", drawn.len());
+        let before = drawn.iter().filter(|before| **before).count();
+        assert!((drawn.len() / 3..drawn.len() * 2 / 3).contains(&before), "{before} of {}", drawn.len());
+        assert_ne!(chance.h0().as_bytes(), chance.h0().as_bytes());
+    }
+}

@@ -1,0 +1,406 @@
+//! What a server and its workers say to each other: small binary frames.
+//!
+//! ```text
+//! frame   = length of the body (4 bytes) kind (1 byte) body
+//! ask     = id (8) memory (4) passes (4) lanes (4) tag length (1) H0 (64)
+//! answer  = id (8) length (1) tag; length 0: not computed
+//! ```
+//!
+//! Numbers are big-endian. A body is no longer than [`MOST`], and nothing is believed before it has come. A frame that is
+//! not exactly this is an error, and ends the conversation.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::argon2::{Cost, H0, Tag};
+
+/// The version of this language.
+pub const VERSION: u8 = 1;
+/// Longest body, in bytes.
+pub const MOST: usize = 64 << 10;
+/// Bytes before a body.
+pub const HEADER: usize = 5;
+/// Most asks, or answers, in one frame.
+pub const TOGETHER: usize = 512;
+/// Length of an enrolment token.
+pub const TOKEN: usize = 32;
+/// Longest text, in bytes.
+const TEXT: usize = 400;
+
+/// One hash to compute: all that a worker is told.
+#[derive(Clone)]
+pub struct Ask {
+    /// Which answer belongs to it.
+    pub id: u64,
+    /// Memory, passes and lanes of Argon2id, version 19.
+    pub cost: Cost,
+    /// Length of the tag, in bytes.
+    pub tag_bytes: u8,
+    /// The pre-hash.
+    pub h0: H0,
+}
+
+/// What came of it.
+#[derive(Clone)]
+pub struct Answer {
+    /// The id of the ask.
+    pub id: u64,
+    /// `None`: it was not computed.
+    pub tag: Option<Tag>,
+}
+
+/// What a worker is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Threads that hash.
+    pub threads: u16,
+    /// Most memory of one hash, in KiB.
+    pub memory: u64,
+    /// How many asks it takes before it has answered the first: its credits.
+    pub holds: u32,
+    /// Hashes in a thousand seconds at the server's parameters, as it measured.
+    pub rate: u64,
+}
+
+/// What new hashes of the server look like, so that a worker can measure how many it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Memory, passes and lanes.
+    pub cost: Cost,
+    /// Length of the tag, in bytes.
+    pub tag_bytes: u8,
+}
+
+/// One thing that is said.
+pub enum Frame {
+    /// Worker: it is enrolled, and here.
+    Hello {
+        /// [`VERSION`].
+        version: u8,
+    },
+    /// Worker: it wants to be enrolled.
+    Enroll {
+        /// [`VERSION`].
+        version: u8,
+        /// The token that an operator was given.
+        token: Zeroizing<[u8; TOKEN]>,
+        /// What it wants to be called.
+        name: String,
+    },
+    /// Server: go on.
+    Welcome(Terms),
+    /// Server: enrolled, under this name.
+    Enrolled(String),
+    /// Server: no, and why.
+    Refused(String),
+    /// Worker: give me work.
+    Ready(Ready),
+    /// Worker: its credits are another number from now on.
+    Holds(u32),
+    /// Server: compute these.
+    Asks(Vec<Ask>),
+    /// Worker: here they are.
+    Answers(Vec<Answer>),
+    /// Is anybody there?
+    Ping,
+    /// Yes.
+    Pong,
+}
+
+/// Bytes are no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadFrame(pub &'static str);
+
+impl fmt::Display for BadFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for BadFrame {}
+
+impl fmt::Debug for Frame {
+    /// Neither pre-hashes nor tags nor tokens.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Frame::Ready(ready) => ready.fmt(f),
+            Frame::Asks(asks) => write!(f, "Asks({})", asks.len()),
+            Frame::Answers(answers) => write!(f, "Answers({})", answers.len()),
+            Frame::Refused(why) => write!(f, "Refused({why})"),
+            other => write!(f, "Frame({})", other.kind()),
+        }
+    }
+}
+
+impl Frame {
+    fn kind(&self) -> u8 {
+        match self {
+            Frame::Hello { .. } => 1,
+            Frame::Enroll { .. } => 2,
+            Frame::Welcome(_) => 3,
+            Frame::Enrolled(_) => 4,
+            Frame::Refused(_) => 5,
+            Frame::Ready(_) => 6,
+            Frame::Holds(_) => 7,
+            Frame::Asks(_) => 8,
+            Frame::Answers(_) => 9,
+            Frame::Ping => 10,
+            Frame::Pong => 11,
+        }
+    }
+
+    /// The frame as bytes. Texts are cut to what a frame holds; of more than [`TOGETHER`] asks or answers only so many
+    /// are written.
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        // Of about its final size at once: what grows leaves copies behind.
+        let size = match self {
+            Frame::Asks(asks) => 2 + asks.len() * 85,
+            Frame::Answers(answers) => 2 + answers.len() * 73,
+            _ => 2 + TEXT + TOKEN,
+        };
+        let mut out = Zeroizing::new(Vec::with_capacity(HEADER + size));
+        out.extend([0; HEADER - 1]);
+        out.push(self.kind());
+        self.body(&mut out);
+        let length = (out.len() - HEADER) as u32;
+        out[..4].copy_from_slice(&length.to_be_bytes());
+        out
+    }
+
+    fn body(&self, out: &mut Vec<u8>) {
+        match self {
+            Frame::Hello { version } => out.push(*version),
+            Frame::Enroll { version, token, name } => {
+                out.push(*version);
+                out.extend_from_slice(&**token);
+                text(out, name);
+            }
+            Frame::Welcome(terms) => {
+                cost(out, terms.cost);
+                out.push(terms.tag_bytes);
+            }
+            Frame::Enrolled(said) | Frame::Refused(said) => text(out, said),
+            Frame::Ready(ready) => {
+                out.extend(ready.threads.to_be_bytes());
+                out.extend(ready.memory.to_be_bytes());
+                out.extend(ready.holds.to_be_bytes());
+                out.extend(ready.rate.to_be_bytes());
+            }
+            Frame::Holds(holds) => out.extend(holds.to_be_bytes()),
+            Frame::Asks(asks) => {
+                for ask in count(out, asks) {
+                    out.extend(ask.id.to_be_bytes());
+                    cost(out, ask.cost);
+                    out.push(ask.tag_bytes);
+                    out.extend_from_slice(ask.h0.as_bytes());
+                }
+            }
+            Frame::Answers(answers) => {
+                for answer in count(out, answers) {
+                    let tag = answer.tag.as_ref().map_or(&[][..], |tag| &tag[..tag.len().min(64)]);
+                    out.extend(answer.id.to_be_bytes());
+                    out.push(tag.len() as u8);
+                    out.extend_from_slice(tag);
+                }
+            }
+            Frame::Ping | Frame::Pong => {}
+        }
+    }
+
+    /// Kind and length of the body that follows a header.
+    ///
+    /// # Errors
+    /// When it is longer than any body.
+    pub fn header(header: [u8; HEADER]) -> Result<(u8, usize), BadFrame> {
+        let [a, b, c, d, kind] = header;
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if length > MOST { Err(BadFrame("a frame is longer than any may be")) } else { Ok((kind, length)) }
+    }
+
+    /// Reads a body of this kind.
+    ///
+    /// # Errors
+    /// When it is anything but one exact frame.
+    pub fn decode(kind: u8, body: &[u8]) -> Result<Frame, BadFrame> {
+        let mut rest = Rest(body);
+        let frame = match kind {
+            1 => Frame::Hello { version: rest.byte()? },
+            2 => Frame::Enroll { version: rest.byte()?, token: Zeroizing::new(rest.array()?), name: rest.text()? },
+            3 => Frame::Welcome(Terms { cost: rest.cost()?, tag_bytes: rest.tag_bytes()? }),
+            4 => Frame::Enrolled(rest.text()?),
+            5 => Frame::Refused(rest.text()?),
+            6 => Frame::Ready(Ready {
+                threads: u16::from_be_bytes(rest.array()?),
+                memory: rest.long()?,
+                holds: rest.number()?,
+                rate: rest.long()?,
+            }),
+            7 => Frame::Holds(rest.number()?),
+            8 => Frame::Asks(rest.many(Rest::ask)?),
+            9 => Frame::Answers(rest.many(Rest::answer)?),
+            10 => Frame::Ping,
+            11 => Frame::Pong,
+            _ => return Err(BadFrame("a frame is of no known kind")),
+        };
+        if rest.0.is_empty() { Ok(frame) } else { Err(BadFrame("a frame is longer than what is in it")) }
+    }
+}
+
+fn cost(out: &mut Vec<u8>, cost: Cost) {
+    for number in [cost.memory(), cost.passes(), cost.lanes()] {
+        out.extend(number.to_be_bytes());
+    }
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    let end = (0..=text.len().min(TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    out.extend((end as u16).to_be_bytes());
+    out.extend_from_slice(&text.as_bytes()[..end]);
+}
+
+fn count<'a, T>(out: &mut Vec<u8>, items: &'a [T]) -> &'a [T] {
+    let items = &items[..items.len().min(TOGETHER)];
+    out.extend((items.len() as u16).to_be_bytes());
+    items
+}
+
+/// What was not read yet.
+struct Rest<'a>(&'a [u8]);
+
+const SHORT: BadFrame = BadFrame("a frame ends too early");
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], BadFrame> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadFrame> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+    fn byte(&mut self) -> Result<u8, BadFrame> {
+        self.array().map(|[byte]| byte)
+    }
+    fn number(&mut self) -> Result<u32, BadFrame> {
+        self.array().map(u32::from_be_bytes)
+    }
+    fn long(&mut self) -> Result<u64, BadFrame> {
+        self.array().map(u64::from_be_bytes)
+    }
+    fn text(&mut self) -> Result<String, BadFrame> {
+        let length = usize::from(u16::from_be_bytes(self.array()?));
+        if length > TEXT {
+            return Err(BadFrame("a text is too long"));
+        }
+        let text = std::str::from_utf8(self.take(length)?).map_err(|_| BadFrame("a text is not UTF-8"))?;
+        if text.chars().any(char::is_control) {
+            Err(BadFrame("a text has control characters"))
+        } else {
+            Ok(text.to_owned())
+        }
+    }
+    fn cost(&mut self) -> Result<Cost, BadFrame> {
+        let (memory, passes, lanes) = (self.number()?, self.number()?, self.number()?);
+        Cost::new(memory, passes, lanes).map_err(|bad| BadFrame(bad.0))
+    }
+    fn tag_bytes(&mut self) -> Result<u8, BadFrame> {
+        let length = self.byte()?;
+        if (4..=64).contains(&length) { Ok(length) } else { Err(BadFrame("a tag has 4 to 64 bytes")) }
+    }
+    fn many<T>(&mut self, one: fn(&mut Self) -> Result<T, BadFrame>) -> Result<Vec<T>, BadFrame> {
+        let count = usize::from(u16::from_be_bytes(self.array()?));
+        if count > TOGETHER {
+            return Err(BadFrame("too much in one frame"));
+        }
+        (0..count).map(|_| one(self)).collect()
+    }
+    fn ask(&mut self) -> Result<Ask, BadFrame> {
+        let (id, cost, tag_bytes) = (self.long()?, self.cost()?, self.tag_bytes()?);
+        Ok(Ask { id, cost, tag_bytes, h0: H0::from_bytes(self.array()?) })
+    }
+    fn answer(&mut self) -> Result<Answer, BadFrame> {
+        let (id, length) = (self.long()?, usize::from(self.byte()?));
+        if length > 64 {
+            return Err(BadFrame("a tag has 4 to 64 bytes"));
+        }
+        let tag = self.take(length)?;
+        Ok(Answer { id, tag: (length > 0).then(|| Zeroizing::new(tag.to_vec())) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ask(id: u64) -> Ask {
+        Ask { id, cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32, h0: H0::from_bytes([id as u8; 64]) }
+    }
+
+    fn frames() -> Vec<Frame> {
+        let ready = Ready { threads: 2, memory: 1 << 20, holds: 16, rate: 363_000 };
+        let tag = |byte| Some(Zeroizing::new(vec![byte; 32]));
+        vec![
+            Frame::Hello { version: VERSION },
+            Frame::Enroll { version: VERSION, token: Zeroizing::new([7; TOKEN]), name: "büro-1".into() },
+            Frame::Welcome(Terms { cost: Cost::new(19_456, 2, 1).unwrap(), tag_bytes: 32 }),
+            Frame::Enrolled("büro-1".into()),
+            Frame::Refused("no".into()),
+            Frame::Ready(ready),
+            Frame::Holds(0),
+            Frame::Asks(vec![ask(1), ask(u64::MAX)]),
+            Frame::Answers(vec![Answer { id: 1, tag: tag(9) }, Answer { id: 2, tag: None }]),
+            Frame::Ping,
+            Frame::Pong,
+        ]
+    }
+
+    fn read(bytes: &[u8]) -> Result<Frame, BadFrame> {
+        let (header, body) = bytes.split_first_chunk().unwrap();
+        let (kind, length) = Frame::header(*header)?;
+        assert_eq!(length, body.len());
+        Frame::decode(kind, body)
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        for frame in frames() {
+            let bytes = frame.encode();
+            assert_eq!(*read(&bytes).unwrap().encode(), *bytes, "{frame:?}");
+        }
+        let full = Frame::Asks((0..TOGETHER as u64).map(ask).collect()).encode();
+        assert!(full.len() <= HEADER + MOST && read(&full).is_ok());
+    }
+
+    #[test]
+    fn a_frame_with_a_byte_more_or_less_is_none() {
+        for frame in frames() {
+            let bytes = frame.encode();
+            let (kind, body) = (bytes[4], &bytes[HEADER..]);
+            for end in 0..body.len() {
+                assert!(Frame::decode(kind, &body[..end]).is_err(), "{frame:?} of {end} bytes");
+            }
+            assert!(Frame::decode(kind, &[body, &[0]].concat()).is_err(), "{frame:?}");
+        }
+        assert!(Frame::header([0, 1, 0, 1, 9]).is_err());
+        assert!(Frame::header([255, 255, 255, 255, 9]).is_err());
+    }
+
+    #[test]
+    fn a_frame_prints_no_secret() {
+        let printed: String = frames().iter().map(|frame| format!("{frame:?}")).collect();
+        assert!(!printed.contains("7, 7") && !printed.contains("9, 9"), "{printed}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_one_exact_frame_or_none(kind in 0u8..14, body in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(frame) = Frame::decode(kind, &body) {
+                prop_assert_eq!(&frame.encode()[HEADER..], &body[..]);
+            }
+        }
+    }
+}

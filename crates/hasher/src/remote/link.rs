@@ -1,0 +1,49 @@
+//! The handle of one worker, for whoever carries its frames.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::{
+    frame::{Answer, Ask, TOGETHER},
+    state::Parted,
+};
+use crate::gate::Gate;
+
+/// A worker that is here. Dropping it gives what the worker holds to others.
+pub struct Link {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) number: u64,
+    pub(crate) bell: Arc<Notify>,
+}
+
+impl Link {
+    /// Waits for what is to be sent: never nothing, and no more than one frame takes.
+    ///
+    /// # Errors
+    /// Why the worker is asked nothing more; its connection is to be closed.
+    pub async fn asks(&self) -> Result<Vec<Ask>, Parted> {
+        loop {
+            match self.gate.outgoing(self.number, TOGETHER) {
+                Ok(asks) if asks.is_empty() => self.bell.notified().await,
+                other => return other,
+            }
+        }
+    }
+
+    /// Takes what came. What was not asked for, or is not waited for any more, is counted and dropped.
+    pub fn answers(&self, answers: Vec<Answer>) {
+        self.gate.answers(self.number, answers);
+    }
+
+    /// The worker's credits are another number; none: it wants no more work.
+    pub fn holds(&self, holds: u32) {
+        self.gate.holds(self.number, holds);
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.gate.detach(self.number);
+    }
+}

@@ -1,0 +1,313 @@
+//! Who computes what: threads here, workers, and what becomes of it when a worker goes away, is late or is wrong.
+
+use std::{sync::Arc, time::Duration};
+
+use zeroize::Zeroizing;
+
+use super::stage::*;
+use crate::{
+    Hasher, Key, KeyId, Keys, Refusal, Settings, Subject,
+    argon2::H0,
+    job::{Input, Reach},
+    remote::{
+        Introduction, Lie, Link, Parted,
+        frame::{Answer, Ask, Ready},
+    },
+};
+
+fn keys() -> Keys {
+    let id = |name: &[u8]| KeyId::new(name).unwrap();
+    let keys = [Key::pepper(id(b"p1"), Zeroizing::new([1; 32])), Key::binding(id(b"b1"), Zeroizing::new([2; 32]))];
+    Keys::new(keys).unwrap()
+}
+
+fn bound() -> Settings {
+    Settings { keys: keys(), ..narrow() }
+}
+
+fn who(name: &str) -> Introduction {
+    Introduction { key: [name.len() as u8; 32], name: name.into(), address: "192.0.2.9:5000".into() }
+}
+
+/// As fast as so many thousandths of the one thread here, which does a thousand a second.
+fn fast(thousandths: u64, holds: u32) -> Ready {
+    Ready { threads: 1, memory: 1 << 20, holds, rate: thousandths * 1000 }
+}
+
+fn attach(hasher: &Hasher, name: &str, ready: Ready) -> Link {
+    hasher.attach(who(name), ready, Zeroizing::new([3; 32])).unwrap()
+}
+
+/// Asks for a job that a worker may do.
+fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
+    let input = Input::Argon2(H0::from_bytes([number; 64]));
+    match hasher.gate().admit_to(Reach::Anywhere, &key("main", 1), (usual(), input)) {
+        Ok(ticket) => begin(ticket.answer()),
+        Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
+    }
+}
+
+/// What a worker was sent and has not been given yet.
+async fn sent(link: &Link) -> Vec<Ask> {
+    tokio::time::timeout(Duration::from_secs(10), link.asks()).await.unwrap().unwrap()
+}
+
+/// As the stage computes.
+fn right(ask: &Ask) -> Answer {
+    Answer { id: ask.id, tag: Some(Zeroizing::new(vec![0; 32])) }
+}
+
+fn wrong(ask: &Ask) -> Answer {
+    Answer { id: ask.id, tag: Some(Zeroizing::new(vec![9; 32])) }
+}
+
+#[tokio::test]
+async fn workers_raise_what_is_admitted() {
+    for (workers, holds, admitted) in [(0, 0, 10), (1, 4, 20), (2, 4, 30), (1, 0, 10)] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(bound());
+        let _first = stage.occupy(&hasher);
+        stage.skip(&hasher, Duration::from_millis(1));
+        let links: Vec<_> = (0..workers).map(|_| attach(&hasher, "worker", fast(1000, holds))).collect();
+        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+        let refused = jobs.iter_mut().filter_map(now).count();
+        let off = (200 - refused).abs_diff(admitted);
+        assert!(off <= 2, "{workers} workers: {} instead of {admitted}", 200 - refused);
+        drop(links);
+    }
+}
+
+#[tokio::test]
+async fn what_only_this_machine_may_do_is_admitted_as_if_there_were_no_worker() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let link = attach(&hasher, "worker", fast(8000, 16));
+    let mut jobs: Vec<_> = (0..30).map(|_| ask(&hasher, key("main", 1), usual(), "here")).collect();
+    assert_eq!(jobs.iter_mut().filter_map(now).count(), 20);
+    drop(link);
+}
+
+#[tokio::test]
+async fn who_is_expected_to_be_first_gets_the_job() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let slow = attach(&hasher, "slow", fast(100, 16));
+    let quick = attach(&hasher, "quick", fast(500, 16));
+    let mut jobs: Vec<_> = vec![anywhere(&hasher, 1)];
+    until("the thread here has the first", || hasher.state().running == 1);
+    jobs.extend((2..8).map(|number| anywhere(&hasher, number)));
+    let to_quick = sent(&quick).await;
+    assert!((1..=3).contains(&to_quick.len()), "{}", to_quick.len());
+    assert!(hasher.workers().iter().all(|worker| worker.who.name == "quick" || worker.holding == 0));
+    drop((slow, quick));
+}
+
+#[tokio::test]
+async fn a_worker_holds_no_more_than_it_said() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 3));
+    let _jobs: Vec<_> = (0..12).map(|number| anywhere(&hasher, number)).collect();
+    let held = sent(&link).await;
+    assert_eq!(held.len(), 3);
+    link.answers(vec![right(&held[0])]);
+    assert_eq!(sent(&link).await.len(), 1);
+    link.holds(0);
+    link.answers(held[1..].iter().map(right).collect());
+    assert_eq!(hasher.workers()[0].holding, 1, "one who wants no more gets no more");
+}
+
+#[tokio::test]
+async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let first = stage.occupy(&hasher);
+    let (one, other, third) = (
+        attach(&hasher, "one", fast(8000, 8)),
+        attach(&hasher, "other", fast(100, 8)),
+        attach(&hasher, "third", fast(90, 8)),
+    );
+    let job = anywhere(&hasher, 1);
+    assert_eq!(sent(&one).await.len(), 1);
+    drop(one);
+    assert_eq!(sent(&other).await.len(), 1);
+    drop(other);
+    assert_eq!(hasher.workers()[0].holding, 0, "a second worker failed: no third one is tried");
+    assert_eq!(hasher.state().waiting, 1);
+    stage.permit(None);
+    assert!(job.await.is_ok() && first.await.is_ok());
+    drop(third);
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_is_not_asked_for_a_while() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let _job = anywhere(&hasher, 1);
+    let asks = sent(&link).await;
+    link.answers(vec![Answer { id: asks[0].id, tag: None }]);
+    let _second = anywhere(&hasher, 2);
+    assert_eq!((hasher.workers()[0].holding, hasher.state().waiting), (0, 2));
+    stage.skip(&hasher, Duration::from_secs(2));
+    let _third = anywhere(&hasher, 3);
+    assert!(hasher.workers()[0].holding > 0);
+}
+
+#[tokio::test]
+async fn what_is_late_is_done_here_and_the_late_answer_is_dropped() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let jobs: Vec<_> = (0..2).map(|number| anywhere(&hasher, number)).collect();
+    let asks = sent(&link).await;
+    let before = hasher.state().waiting;
+    hasher.look_after_workers();
+    assert_eq!(hasher.state().waiting, before, "nothing is late yet");
+    stage.skip(&hasher, Duration::from_secs(1));
+    hasher.look_after_workers();
+    let state = &hasher.workers()[0];
+    assert!(state.doubtful && state.counts.hedged > 0);
+    // The first comes while it still waits here, the second when it was done here.
+    link.answers(vec![right(&asks[0])]);
+    stage.permit(None);
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert!(first.await.is_ok());
+    link.answers(asks[1..].iter().map(right).collect());
+    link.answers(vec![right(&asks[0]), Answer { id: 77, tag: None }]);
+    let state = &hasher.workers()[0];
+    assert_eq!((state.counts.late, state.counts.duplicate, state.counts.unknown), (1, 1, 1));
+    assert!(!state.doubtful);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_silent_for_too_long_is_sent_away() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let _job = anywhere(&hasher, 1);
+    sent(&link).await;
+    stage.skip(&hasher, Duration::from_secs(60));
+    hasher.look_after_workers();
+    assert_eq!(link.asks().await.err(), Some(Parted::Silent));
+}
+
+#[tokio::test]
+async fn when_all_workers_go_those_who_would_wait_too_long_are_told_to_come_back() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let links: Vec<_> = (0..4).map(|_| attach(&hasher, "worker", fast(1000, 4))).collect();
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+    let admitted = 200 - jobs.iter_mut().filter_map(now).count();
+    assert!(admitted > 40, "{admitted}");
+    drop(links);
+    assert!(hasher.state().expected_wait <= Duration::from_millis(10), "{:?}", hasher.state().expected_wait);
+    stage.permit(None);
+    let mut done = 0;
+    for job in jobs.into_iter().take(admitted) {
+        match job.await {
+            Ok(_) => done += 1,
+            Err(refusal) => assert!(matches!(refusal, Refusal::Busy { .. }), "{refusal:?}"),
+        }
+    }
+    assert!(done >= 8, "what this machine does within the budget is done: {done}");
+    assert!(first.await.is_ok());
+}
+
+#[tokio::test]
+async fn a_wrong_canary_ends_it() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let link = attach(&hasher, "liar", fast(100_000, 64));
+    for round in 0..2000u32 {
+        // More at once than the thread here gets done first.
+        let jobs: Vec<_> = (0..20).map(|number| anywhere(&hasher, number)).collect();
+        let asked = tokio::select! {
+            biased;
+            asked = link.asks() => asked,
+            () = async { for job in jobs { let _ = job.await; } } => continue,
+        };
+        match asked {
+            Ok(asks) => link.answers(asks.iter().map(wrong).collect()),
+            Err(parted) => {
+                assert_eq!(parted, Parted::Lied(Lie::Canary));
+                assert_eq!(hasher.workers()[0].counts.lies, 1);
+                assert!(round > 0);
+                return;
+            }
+        }
+    }
+    panic!("never found out: {:?}", hasher.workers());
+}
+
+#[tokio::test]
+async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
+    const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
+    let policy = crate::Policy::new(1024, 1, 1).unwrap();
+    let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
+    let stored = hasher.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
+    let hasher = Arc::new(hasher);
+    for (throttled, ends) in [(true, false), (false, true)] {
+        let link = attach(&hasher, "liar", Ready { rate: u64::MAX, ..fast(1, 64) });
+        let mut found = false;
+        for _ in 0..200 {
+            let who = if throttled { key("main", 1).throttled() } else { key("main", 1) };
+            let ask = async { hasher.verify_of(&who, ADA, &stored, b"right").await.unwrap().ok };
+            let mut asked = Box::pin(link.asks());
+            tokio::pin!(ask);
+            let answer = tokio::select! {
+                ok = &mut ask => Ok(ok),
+                asks = &mut asked => Err(asks),
+            };
+            match answer {
+                Ok(ok) => assert!(ok, "computed here"),
+                Err(Ok(asks)) => {
+                    // Only what is not a canary shows what becomes of a no.
+                    link.answers(asks.iter().map(wrong).collect());
+                    let ok = ask.await;
+                    assert_eq!(ok, !throttled);
+                    found = true;
+                    break;
+                }
+                Err(Err(parted)) => panic!("{parted:?}"),
+            }
+        }
+        assert!(found, "the worker was never asked");
+        let state = &hasher.workers()[0];
+        assert_eq!(state.counts.refusals, 1);
+        if ends {
+            assert!(matches!(state.parted, Some(Parted::Lied(_))), "{state:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn there_are_no_workers_without_a_binding_key() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(narrow());
+    let refused = hasher.attach(who("worker"), fast(1, 1), Zeroizing::new([3; 32])).map(drop);
+    assert!(matches!(refused, Err(Refusal::Unsupported(_))));
+}
+
+#[tokio::test]
+async fn who_is_dismissed_is_asked_nothing_more() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let _job = anywhere(&hasher, 1);
+    assert_eq!(hasher.dismiss(|who| who.name == "another"), 0);
+    assert_eq!(hasher.dismiss(|who| who.name == "worker"), 1);
+    assert_eq!(link.asks().await.err(), Some(Parted::Dismissed));
+    assert_eq!(hasher.state().waiting, 1, "what it held waits here");
+}

@@ -1,0 +1,354 @@
+//! Hash workers: machines that hash passwords for this server.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::{Table, harmless};
+use crate::config::{Raw, Size, Value as _};
+use crate::utc::{iso, when};
+use crate::verifier::{Folder, Identity, Work, enroll, serve};
+use app::App;
+use clap::{Args, Subcommand, ValueHint};
+use hasher::remote::WorkerState;
+use rules::Secret;
+use rules::secret::base64url;
+use rules::worker::Worker;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What can be done about hash workers.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// Make a token with which one worker is enrolled, good once and for 10 minutes
+    ///
+    /// It names the server's key, too, so that the worker knows whom it speaks to. The server listens for workers where
+    /// workers.listen says.
+    Token,
+    /// Show the workers: which are here, how fast they are, what they did, and whether they are trusted
+    ///
+    /// Asks the server that runs on this data folder. Of several nodes each shows the workers that are connected to it.
+    Status,
+    /// List the enrolled workers
+    List,
+    /// Give a worker another name
+    #[command(after_long_help = "\
+Examples:
+  portiere verifier rename hash-1 rack2-hash-1")]
+    Rename(Rename),
+    /// Let a worker in no more, and send it away if it is here
+    ///
+    /// What it was computing is computed by others. Other nodes send it away within 5 s.
+    #[command(after_long_help = "\
+Examples:
+  portiere verifier revoke hash-1")]
+    Revoke(Named),
+    /// Let a worker work again that was quarantined
+    ///
+    /// A worker is quarantined when it gave a wrong answer. Find out why first: honest machines do so only when their memory or
+    /// processor is broken.
+    #[command(after_long_help = "\
+Examples:
+  portiere verifier trust hash-1")]
+    Trust(Named),
+    /// On the worker's machine: enrol it
+    ///
+    /// Makes a key in the worker's folder, shows it to the server with the token, and notes the server's key. Nothing else of the
+    /// server is needed there, and nothing secret of it is kept there.
+    #[command(after_long_help = "\
+Examples:
+  portiere verifier enroll --server login.example.com:8444 --token pvt1.…
+  portiere verifier enroll --server 10.0.0.1:8444 --server 10.0.0.2:8444 --name hash-1 --token-stdin < token")]
+    Enroll(Enroll),
+    /// On the worker's machine: hash for the server, until stopped
+    ///
+    /// Needs no configuration, no database and no open port: it dials the server, and dials again when the connection ends.
+    #[command(after_long_help = "\
+Examples:
+  portiere verifier serve
+  portiere verifier serve --folder /var/lib/portiere-worker --threads 4 --memory 512MiB")]
+    Serve(Serve),
+}
+
+/// Which worker.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name, as portiere verifier list shows it
+    pub name: String,
+}
+
+/// From which name to which.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Rename {
+    /// Its name, as portiere verifier list shows it
+    pub name: String,
+    /// The new one: 1 to 40 letters, digits, dots, dashes and underscores
+    pub new: String,
+}
+
+/// Where and as what.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Enroll {
+    /// Where the server listens for workers; for several nodes, give each
+    #[arg(long, value_name = "HOST:PORT", required = true)]
+    pub server: Vec<String>,
+    /// The token of portiere verifier token; it is good once, and lapses after 10 minutes
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_stdin", required_unless_present = "token_stdin")]
+    pub token: Option<String>,
+    /// Read the token from standard input
+    #[arg(long)]
+    pub token_stdin: bool,
+    /// What people call the worker [default: the name of the machine]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The worker's folder, made with mode 0700
+    #[arg(long, value_name = "DIR", default_value = "verifier", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+}
+
+/// With how much of the machine.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Serve {
+    /// The worker's folder
+    #[arg(long, value_name = "DIR", default_value = "verifier", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+    /// Threads that hash [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// The most memory in which hashes are computed [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    Size::parse(&Raw::Word(text.to_owned())).map(|size| size.0)
+}
+
+impl Command {
+    /// Does it on a realm. What belongs to the worker's machine is done there.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::Token => token(app).await,
+            Command::Status => status(app).await,
+            Command::List => list(app).await,
+            Command::Rename(Rename { name, new }) => {
+                app.rename_worker(&name, &new).await??;
+                Ok(Outcome::new(format!("worker {name} is called {new} now"), json!({ "name": new })))
+            }
+            Command::Revoke(Named { name }) => {
+                app.revoke_worker(&name).await??;
+                let text = format!("worker {name} is not let in any more; remove its folder on its machine");
+                Ok(Outcome::new(text, json!({ "revoked": name })))
+            }
+            Command::Trust(Named { name }) => {
+                app.trust_worker(&name).await??;
+                let text = format!("worker {name} is trusted again; it comes back by itself within half a minute");
+                Ok(Outcome::new(text, json!({ "trusted": name })))
+            }
+            Command::Enroll(_) | Command::Serve(_) => Err(Failure::Use("this is done on the worker's machine".into())),
+        }
+    }
+}
+
+async fn token(app: &App) -> Reply {
+    let (secret, expires) = app.worker_token().await??;
+    let key = Identity::of(&app.keyring.workers).map_err(Failure::Failed)?.pin;
+    let token = format!("pvt1.{}.{}", secret.reveal(), base64url(&key.0));
+    let text = format!(
+        "{token}\n\nOn the worker's machine, within 10 minutes:\n\n  portiere verifier enroll --server HOST:PORT --token {token}\n  \
+         portiere verifier serve\n\nHOST:PORT is where that machine reaches what workers.listen names here."
+    );
+    Ok(Outcome::new(text, json!({ "token": token, "server_key": base64url(&key.0), "expires_at": iso(expires) })))
+}
+
+async fn list(app: &App) -> Reply {
+    let workers = app.workers().await?;
+    if workers.is_empty() {
+        return Ok(Outcome::new(NOBODY, json!([])));
+    }
+    let mut table = Table::new(["NAME", "TRUST", "ENROLLED", "FROM", "KEY"], true);
+    for worker in &workers {
+        let key = base64url(&worker.key.0);
+        table.row([worker.name.clone(), trust(worker), when(worker.enrolled), worker.address.clone(), key]);
+    }
+    Ok(Outcome::new(table.render(), workers.iter().map(shown).collect()))
+}
+
+const NOBODY: &str = "no worker is enrolled; see: portiere verifier token";
+
+fn trust(worker: &Worker) -> String {
+    match &worker.quarantine {
+        None => "trusted".into(),
+        Some((at, why)) => format!("quarantined {}: {why}", when(*at)),
+    }
+}
+
+fn shown(worker: &Worker) -> Value {
+    json!({
+        "name": worker.name,
+        "key": base64url(&worker.key.0),
+        "enrolled_at": iso(worker.enrolled),
+        "enrolled_from": worker.address,
+        "trust": if worker.quarantine.is_none() { "trusted" } else { "quarantined" },
+        "quarantined_at": worker.quarantine.as_ref().map(|(at, _)| iso(*at)),
+        "why": worker.quarantine.as_ref().map(|(_, why)| why),
+    })
+}
+
+async fn status(app: &App) -> Reply {
+    let (workers, here, state) = (app.workers().await?, app.hasher.workers(), app.hasher.state());
+    let of = |worker: &Worker| here.iter().filter(|state| state.who.key == worker.key.0).collect::<Vec<_>>();
+    let mut table = Table::new(
+        [
+            "NAME", "STATE", "ADDRESS", "RATE", "LATENCY", "HELD", "ASKED", "NO MATCH", "CANARIES", "LIES", "HEDGED",
+            "DROPPED",
+        ],
+        true,
+    );
+    let mut rows = Vec::new();
+    for worker in &workers {
+        let links = of(worker);
+        if links.is_empty() {
+            let mut cells: [String; 12] = Default::default();
+            (cells[0], cells[1]) = (worker.name.clone(), standing(worker, None).into());
+            table.row(cells);
+        }
+        links.iter().for_each(|link| table.row(cells(worker, link)));
+        let mut json = shown(worker);
+        json["connections"] = links.iter().map(|link| connection(worker, link)).collect();
+        rows.push(json);
+    }
+    let mean = |rate: f64| format!("{rate:.0}");
+    let rates = here.iter().filter(|link| link.parted.is_none()).map(|link| link.rate);
+    // A sum of nothing would be -0.
+    let there = rates.fold(0.0, |sum, rate| sum + rate);
+    let text = format!(
+        "this server hashes {} passwords a second by itself, workers {} more; {} of {} were computed by workers\n{}",
+        mean(app.hasher.rate()),
+        mean(there),
+        state.remote_total,
+        state.done_total,
+        if workers.is_empty() { NOBODY.to_owned() } else { format!("\n{}", table.render()) }
+    );
+    let json = json!({
+        "local_rate": app.hasher.rate(),
+        "workers_rate": there,
+        "done": state.done_total,
+        "done_by_workers": state.remote_total,
+        "workers": rows,
+    });
+    Ok(Outcome::new(text, json))
+}
+
+fn standing(worker: &Worker, link: Option<&WorkerState>) -> &'static str {
+    match (link, &worker.quarantine) {
+        (_, Some(_)) => "quarantined",
+        (None, None) => "away",
+        (Some(link), None) if link.parted.is_some() => "leaving",
+        (Some(link), None) if link.doubtful => "late",
+        (Some(_), None) => "working",
+    }
+}
+
+fn cells(worker: &Worker, link: &WorkerState) -> [String; 12] {
+    let counts = link.counts;
+    let dropped = counts.late + counts.duplicate + counts.unknown;
+    [
+        worker.name.clone(),
+        standing(worker, Some(link)).into(),
+        link.who.address.clone(),
+        format!("{:.0}/s", link.rate),
+        format!("{:.1} ms", link.latency.as_secs_f64() * 1e3),
+        format!("{} of {}", link.holding, link.ready.holds),
+        counts.asked.to_string(),
+        counts.refusals.to_string(),
+        counts.canaries.to_string(),
+        counts.lies.to_string(),
+        counts.hedged.to_string(),
+        dropped.to_string(),
+    ]
+}
+
+fn connection(worker: &Worker, link: &WorkerState) -> Value {
+    let counts = link.counts;
+    json!({
+        "state": standing(worker, Some(link)),
+        "address": link.who.address,
+        "connected_for_s": link.here.as_secs(),
+        "threads": link.ready.threads,
+        "rate": link.rate,
+        "latency_ms": link.latency.as_secs_f64() * 1e3,
+        "held": link.holding,
+        "credits": link.ready.holds,
+        "asked": counts.asked,
+        "answered": counts.answered,
+        "no_match": counts.refusals,
+        "canaries_passed": counts.canaries,
+        "lies": counts.lies,
+        "failed": counts.failed,
+        "hedged": counts.hedged,
+        "late": counts.late,
+        "duplicate": counts.duplicate,
+        "unknown": counts.unknown,
+    })
+}
+
+impl Enroll {
+    /// Does it.
+    pub async fn run(self) -> Reply {
+        let token = match self.token {
+            Some(token) => Secret::new(token),
+            None => {
+                let mut text = String::new();
+                std::io::stdin().take(1024).read_to_string(&mut text)?;
+                Secret::new(text)
+            }
+        };
+        for server in &self.server {
+            let port = server.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            if port.is_none() {
+                return Err(Failure::Use(format!("--server {}: not HOST:PORT", harmless(server))));
+            }
+        }
+        let name = self.name.unwrap_or_else(machine);
+        let folder = Folder::at(&self.folder);
+        let name = enroll(&folder, &token, (&self.server, &name)).await.map_err(Failure::Failed)?;
+        let (shown, mut serve) = (self.folder.display().to_string(), "portiere verifier serve".to_owned());
+        if shown != "verifier" {
+            serve = format!("{serve} --folder {shown}");
+        }
+        let text = format!("enrolled as {name}; its key is in {shown}. Now: {serve}");
+        Ok(Outcome::new(text, json!({ "name": name, "folder": shown, "servers": self.server })))
+    }
+}
+
+/// The machine's name, as far as it is one for a worker.
+fn machine() -> String {
+    let system = rustix::system::uname();
+    let letter = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let name: String = system.nodename().to_string_lossy().chars().filter(letter).take(40).collect();
+    if name.is_empty() { "worker".to_owned() } else { name }
+}
+
+impl Serve {
+    /// Runs until SIGTERM or SIGINT.
+    pub fn run(self) -> Result<(), Failure> {
+        let work = Work { threads: self.threads, memory: self.memory };
+        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let ended = threads.block_on(async {
+            let (stop, stopping) = watch::channel(false);
+            let folder = Folder::at(&self.folder);
+            let mut working = Box::pin(serve(folder, work, stopping));
+            tokio::select! {
+                ended = &mut working => return ended,
+                () = crate::boot::told_to_stop() => tracing::info!("stopping"),
+            }
+            stop.send_replace(true);
+            working.await
+        });
+        threads.shutdown_timeout(Duration::from_secs(1));
+        ended.map_err(Failure::Failed)
+    }
+}

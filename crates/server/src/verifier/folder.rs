@@ -1,0 +1,111 @@
+//! What a worker keeps: its key, where its servers are, and what it has learnt of its machine.
+
+use super::identity::{self, Identity};
+use crate::private::{self, Key, Unread};
+use hasher::Calibration;
+use rules::secret::Handle;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// A worker's folder.
+pub struct Folder(PathBuf);
+
+/// Whom a worker works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Post {
+    /// What the server calls it.
+    pub name: String,
+    /// Where the server's nodes are: host and port each.
+    pub servers: Vec<String>,
+    /// SHA-256 of the server's public key, in base64url.
+    pub server_key: String,
+}
+
+impl Post {
+    /// The key by which the server is known.
+    pub fn pin(&self) -> Option<Handle> {
+        identity::read(&self.server_key)
+    }
+}
+
+impl Folder {
+    /// The folder at this path.
+    pub fn at(path: &Path) -> Self {
+        Folder(path.to_owned())
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.0.join("worker.key")
+    }
+    fn post_file(&self) -> PathBuf {
+        self.0.join("worker.json")
+    }
+    fn learnt_file(&self) -> PathBuf {
+        self.0.join("hashing")
+    }
+
+    /// Makes the folder, with mode 0700, and a key in it, where they are not there.
+    pub fn prepare(&self) -> Result<Identity, String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
+        if !self.0.exists() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(failed)?;
+        }
+        if !self.key_file().exists() {
+            let key = Key::new(app::entropy::bytes().map_err(|fault| fault.to_string())?);
+            private::create(&self.key_file(), &*key).map_err(failed)?;
+        }
+        self.identity()
+    }
+
+    /// The worker's key.
+    pub fn identity(&self) -> Result<Identity, String> {
+        let file = self.key_file();
+        let key = private::read_key(&file).map_err(|why| match why {
+            Unread::Missing => self.not_enrolled(),
+            why => format!("{}: {why}", file.display()),
+        })?;
+        Identity::of(&key)
+    }
+
+    fn not_enrolled(&self) -> String {
+        let folder = self.0.display();
+        format!("{folder} is not the folder of an enrolled worker: see portiere verifier enroll --help")
+    }
+
+    /// Whom it works for.
+    pub fn post(&self) -> Result<Post, String> {
+        let file = self.post_file();
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.not_enrolled()),
+            other => other.map_err(|error| format!("{}: {error}", file.display()))?,
+        };
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// Whether it works for somebody.
+    pub fn is_taken(&self) -> bool {
+        self.post_file().exists()
+    }
+
+    /// Notes whom it works for.
+    pub fn keep(&self, post: &Post) -> Result<(), String> {
+        let file = self.post_file();
+        let text = serde_json::to_string_pretty(post).map_err(|error| error.to_string())?;
+        private::replace(&file, format!("{text}\n").as_bytes()).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// What was learnt of the machine before.
+    pub fn learnt(&self) -> Option<Calibration> {
+        Calibration::from_text(&fs::read_to_string(self.learnt_file()).ok()?).ok()
+    }
+
+    /// Keeps what was learnt.
+    pub fn learn(&self, calibration: &Calibration) {
+        if let Err(error) = private::replace(&self.learnt_file(), calibration.to_text().as_bytes()) {
+            tracing::warn!(%error, "what was learnt of hashing could not be kept");
+        }
+    }
+}

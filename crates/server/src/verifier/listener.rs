@@ -1,0 +1,282 @@
+//! The server's side: who is let in, and one conversation with each.
+
+use super::identity::{Identity, pin};
+use super::wire::{receive, send};
+use crate::boot::BootError;
+use crate::config::Config;
+use crate::net::Listeners;
+use app::{App, Fault};
+use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
+use hasher::remote::{Introduction, Link, Parted};
+use rules::Secret;
+use rules::secret::{Handle, base64url};
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use zeroize::Zeroizing;
+
+type Stream = tokio_rustls::server::TlsStream<TcpStream>;
+
+/// In which time somebody who knocks must have said who they are.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// In which time a worker must have measured how fast it is.
+const MEASURING: Duration = Duration::from_secs(120);
+/// How often a worker is asked whether it is there, and after how long a silence it is not.
+const PING: Duration = Duration::from_secs(5);
+/// See [`PING`].
+const SILENCE: Duration = Duration::from_secs(20);
+/// How often it is looked whether an answer is late.
+const LOOK: Duration = Duration::from_millis(25);
+/// How often it is looked who was revoked, on whichever node.
+const ASK: Duration = Duration::from_secs(5);
+/// Connections at a time.
+const CONNECTIONS: usize = 256;
+
+/// The listener for workers.
+pub struct Workers {
+    listeners: Vec<TcpListener>,
+    acceptor: TlsAcceptor,
+    app: App,
+    places: Arc<Semaphore>,
+}
+
+/// Why a conversation is over.
+enum Ended {
+    /// The worker was told no.
+    Refused(String),
+    /// The connection failed, or the worker did not keep to the language.
+    Failed(io::Error),
+    /// It is asked nothing more.
+    Parted(Parted),
+    /// It was enrolled, and left.
+    Enrolled,
+    /// Ours.
+    Fault(Fault),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        Ended::Failed(error)
+    }
+}
+impl From<Fault> for Ended {
+    fn from(fault: Fault) -> Self {
+        Ended::Fault(fault)
+    }
+}
+impl From<tokio::time::error::Elapsed> for Ended {
+    fn from(_: tokio::time::error::Elapsed) -> Self {
+        Ended::Failed(io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl Workers {
+    /// Binds what the configuration says.
+    pub fn bind(config: &Config, app: &App) -> Result<Self, BootError> {
+        let identity = Identity::of(&app.keyring.workers).map_err(BootError::Other)?;
+        let acceptor = identity.accepting().map_err(BootError::Other)?.into();
+        let listeners = Listeners::bind(&config.workers.listen, false)?;
+        if !config.workers.listen.is_empty() {
+            tracing::info!(addresses = ?listeners.addresses(), "hash workers may come");
+        }
+        Ok(Workers {
+            listeners: listeners.into_inner(),
+            acceptor,
+            app: app.clone(),
+            places: Arc::new(Semaphore::new(CONNECTIONS)),
+        })
+    }
+
+    /// Lets workers in until it is dropped, which sends all of them away.
+    pub async fn run(self) {
+        if self.listeners.is_empty() {
+            return std::future::pending().await;
+        }
+        let doors = futures(self.listeners.iter().map(|listener| self.door(listener)));
+        tokio::join!(doors, look_after(&self.app), follow(&self.app));
+    }
+
+    async fn door(&self, listener: &TcpListener) {
+        let mut guests = JoinSet::new();
+        loop {
+            while guests.try_join_next().is_some() {}
+            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    let (acceptor, app) = (self.acceptor.clone(), self.app.clone());
+                    guests.spawn(async move {
+                        guest(stream, from, acceptor, app).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a hash worker's connection cannot be accepted");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+/// All of them at once.
+async fn futures(all: impl Iterator<Item = impl Future<Output = ()>>) {
+    let mut all: Vec<_> = all.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        all.retain_mut(|one| one.as_mut().poll(context).is_pending());
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}
+
+async fn look_after(app: &App) {
+    loop {
+        sleep(LOOK).await;
+        if app.hasher.has_workers() {
+            app.hasher.look_after_workers();
+        }
+    }
+}
+
+/// Sends away whom another node revoked or quarantined.
+async fn follow(app: &App) {
+    loop {
+        sleep(ASK).await;
+        if !app.hasher.has_workers() {
+            continue;
+        }
+        // While it cannot be known, who is here stays.
+        let Ok(known) = app.workers().await else { continue };
+        let welcome: HashSet<_> =
+            known.into_iter().filter(|known| known.quarantine.is_none()).map(|known| known.key.0).collect();
+        let gone = app.hasher.dismiss(|who| !welcome.contains(&who.key));
+        if gone > 0 {
+            tracing::info!(workers = gone, "hash workers that may no longer come were sent away");
+        }
+    }
+}
+
+async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, app: App) {
+    drop(stream.set_nodelay(true));
+    let stream = match timeout(PATIENCE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%from, %error, "somebody knocked who is no hash worker"),
+        Err(_) => return tracing::debug!(%from, "somebody knocked who did not say anything"),
+    };
+    let key = match stream.get_ref().1.peer_certificates() {
+        Some([public, ..]) => pin(public),
+        _ => return,
+    };
+    let Err(ended) = talk(stream, (key, from), &app).await else { return };
+    match ended {
+        Ended::Refused(why) => tracing::warn!(%from, why, "a hash worker was turned away"),
+        Ended::Failed(error) => tracing::info!(%from, %error, "a hash worker has gone"),
+        Ended::Parted(Parted::Lied(lie)) => {
+            tracing::error!(%from, why = lie.sentence(), "a hash worker was wrong: it is asked nothing any more");
+            if let Err(fault) = app.quarantine_worker(key, lie.sentence()).await {
+                tracing::error!(%fault, "it could not be written down that a hash worker was wrong");
+            }
+        }
+        Ended::Parted(parted) => tracing::info!(%from, ?parted, "a hash worker was sent away"),
+        Ended::Enrolled => {}
+        Ended::Fault(fault) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
+    }
+}
+
+/// One conversation, from the first frame to the last.
+async fn talk(mut stream: Stream, (key, from): (Handle, SocketAddr), app: &App) -> Result<(), Ended> {
+    let address = from.to_string();
+    match timeout(PATIENCE, receive(&mut stream)).await?? {
+        Frame::Hello { version } => understood(&mut stream, version).await?,
+        Frame::Enroll { version, token, name } => {
+            understood(&mut stream, version).await?;
+            let token = Secret::new(base64url(&*token));
+            return match app.enroll_worker(token.reveal(), (key, &name), &address).await? {
+                Ok(name) => {
+                    tracing::info!(%from, name, "a hash worker was enrolled");
+                    send(&mut stream, &Frame::Enrolled(name)).await?;
+                    Err(Ended::Enrolled)
+                }
+                Err(refused) => refuse(&mut stream, refused.0).await,
+            };
+        }
+        _ => return Err(out_of_turn()),
+    }
+    let Some(worker) = app.workers().await?.into_iter().find(|known| known.key == key) else {
+        let why = "this server does not know this worker: it was revoked, or never enrolled here";
+        return refuse(&mut stream, why.into()).await;
+    };
+    if let Some((_, why)) = worker.quarantine {
+        let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
+        return refuse(&mut stream, why).await;
+    }
+    let terms = Terms { cost: app.hasher.policy().cost, tag_bytes: 32 };
+    send(&mut stream, &Frame::Welcome(terms)).await?;
+    let ready = measured(&mut stream).await?;
+    let who = Introduction { key: key.0, name: worker.name, address };
+    tracing::info!(worker = who.name, %from, threads = ready.threads, holds = ready.holds, "a hash worker has come");
+    let seed = Zeroizing::new(app::entropy::bytes()?);
+    let link = app.hasher.attach(who, ready, seed).map_err(Fault::from)?;
+    work(stream, &link).await
+}
+
+async fn understood(stream: &mut Stream, version: u8) -> Result<(), Ended> {
+    match version == VERSION {
+        true => Ok(()),
+        false => {
+            refuse(stream, format!("this server speaks version {VERSION}, the worker {version}: use one program")).await
+        }
+    }
+}
+
+async fn refuse(stream: &mut Stream, why: String) -> Result<(), Ended> {
+    send(stream, &Frame::Refused(why.clone())).await?;
+    Err(Ended::Refused(why))
+}
+
+fn out_of_turn() -> Ended {
+    Ended::Failed(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn"))
+}
+
+async fn measured(stream: &mut Stream) -> Result<Ready, Ended> {
+    match timeout(MEASURING, receive(stream)).await?? {
+        Frame::Ready(ready) => Ok(ready),
+        _ => Err(out_of_turn()),
+    }
+}
+
+/// Asks and answers, until either ends.
+async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let listen = async {
+        loop {
+            match timeout(SILENCE, receive(&mut reader)).await?? {
+                Frame::Answers(answers) => link.answers(answers),
+                Frame::Holds(holds) => link.holds(holds),
+                Frame::Pong => {}
+                _ => return Err::<(), _>(out_of_turn()),
+            }
+        }
+    };
+    let speak = async {
+        loop {
+            let frame = match timeout(PING, link.asks()).await {
+                Ok(Ok(asks)) => Frame::Asks(asks),
+                Ok(Err(parted)) => return Err::<(), _>(Ended::Parted(parted)),
+                Err(_) => Frame::Ping,
+            };
+            timeout(SILENCE, send(&mut writer, &frame)).await??;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = speak => ended,
+        ended = listen => ended,
+    }
+}

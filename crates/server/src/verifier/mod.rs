@@ -1,0 +1,19 @@
+//! Machines that hash passwords: the server's side, which lets them in, and their own side, which dials.
+//!
+//! A worker dials the server over TLS 1.3; both sides show a raw public key (RFC 7250) and know the other one's by its
+//! SHA-256: there are no certificates, names or authorities. What is said then is [`hasher::remote::frame`]'s, and what a
+//! worker is asked, and whether it is believed, is the hasher's to know.
+
+mod folder;
+mod identity;
+mod listener;
+mod wire;
+mod worker;
+
+pub use folder::Folder;
+pub use identity::Identity;
+pub use listener::Workers;
+pub use worker::{Work, enroll, serve};
+
+/// What both sides speak, as ALPN (RFC 7301) names it.
+const PROTOCOL: &[u8] = b"portiere-verifier/1";

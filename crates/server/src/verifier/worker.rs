@@ -1,0 +1,297 @@
+//! The worker's side: dials each node of its server, computes what it is asked, and dials again when that ends.
+
+use super::folder::{Folder, Post};
+use super::identity::{Identity, shown};
+use super::wire::{receive, send};
+use hasher::argon2::Cost;
+use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms, VERSION};
+use hasher::{FairKey, Hasher, Policy, Settings};
+use rules::secret::{Handle, Secret, from_base64url};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::io;
+use std::net::Ipv4Addr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsConnector;
+use zeroize::Zeroizing;
+
+type Stream = tokio_rustls::client::TlsStream<TcpStream>;
+
+/// In which time a server must have answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A server that says nothing for so long is gone: it asks every 5 s whether we are there.
+const SILENCE: Duration = Duration::from_secs(20);
+/// The first and the longest pause before it is dialled again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// For how long what runs may go on when the worker is told to stop.
+const LAST: Duration = Duration::from_secs(10);
+
+/// How much of the machine a worker takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// Threads that hash; one a core by default.
+    pub threads: Option<NonZeroUsize>,
+    /// Memory in which hashes are computed, in bytes; a quarter of the machine's by default.
+    pub memory: Option<u64>,
+}
+
+/// A token, as an operator was given it: the secret, and the key of the server.
+pub fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
+    let (secret, pin) = text.trim().strip_prefix("pvt1.")?.split_once('.')?;
+    let secret = Zeroizing::new(from_base64url(secret)?);
+    Some((Zeroizing::new(secret.as_slice().try_into().ok()?), super::identity::read(pin)?))
+}
+
+/// Enrols the worker of a folder at the first of these servers that answers. Gives its name.
+pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, String> {
+    let (secret, pin) = read_token(token.reveal()).ok_or("this is no token of portiere verifier token")?;
+    if folder.is_taken() {
+        let name = folder.post()?.name;
+        return Err(format!("this folder is the one of worker {name}: choose another folder, or remove it first"));
+    }
+    let identity = folder.prepare()?;
+    let config = identity.dialling(pin)?;
+    let mut failures = Vec::new();
+    for server in servers {
+        let mut stream = match dial(server, &config).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                failures.push(format!("{server}: {}", explained(&error)));
+                continue;
+            }
+        };
+        let failed = |error: io::Error| format!("{server}: {}", explained(&error));
+        let asked = Frame::Enroll { version: VERSION, token: secret.clone(), name: name.to_owned() };
+        send(&mut stream, &asked).await.map_err(failed)?;
+        let answer = timeout(PATIENCE, receive(&mut stream)).await.map_err(|_| format!("{server} does not answer"))?;
+        return match answer.map_err(failed)? {
+            Frame::Enrolled(name) => {
+                folder.keep(&Post { name: name.clone(), servers: servers.to_vec(), server_key: shown(pin) })?;
+                Ok(name)
+            }
+            Frame::Refused(why) => Err(format!("{server} refused: {why}")),
+            _ => Err(format!("{server} does not keep to the protocol")),
+        };
+    }
+    Err(failures.join("\n"))
+}
+
+/// What went wrong, for people.
+fn explained(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData if error.to_string().contains("ApplicationVerificationFailure") => {
+            "this is not the server that made the token: its key is another one".into()
+        }
+        io::ErrorKind::TimedOut => "does not answer".into(),
+        io::ErrorKind::UnexpectedEof => "closed the connection: is this the port of workers.listen?".into(),
+        io::ErrorKind::InvalidData => format!("{error}: is this the port of workers.listen?"),
+        _ => error.to_string(),
+    }
+}
+
+async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let stream = timeout(PATIENCE, TcpStream::connect(server)).await.map_err(late)??;
+    stream.set_nodelay(true)?;
+    let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+    timeout(PATIENCE, TlsConnector::from(Arc::clone(config)).connect(name, stream)).await.map_err(late)?
+}
+
+/// Works for the server of a folder until it is told to stop.
+pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) -> Result<(), String> {
+    let (identity, post) = (folder.identity()?, folder.post()?);
+    let pin = post.pin().ok_or("the server's key in worker.json cannot be read: enrol the worker anew")?;
+    let bench = Arc::new(Bench { folder, work, servers: post.servers.len().max(1), pool: Mutex::new(None) });
+    let config = identity.dialling(pin)?;
+    drop::<Identity>(identity);
+    let mut posts = JoinSet::new();
+    for server in post.servers {
+        let (bench, config, stop) = (Arc::clone(&bench), Arc::clone(&config), stop.clone());
+        posts.spawn(async move { bench.keep_on(&server, &config, stop).await });
+    }
+    told(&mut stop).await;
+    drop(timeout(LAST, async { while posts.join_next().await.is_some() {} }).await);
+    Ok(())
+}
+
+/// What all servers share: the threads that hash.
+struct Bench {
+    folder: Folder,
+    work: Work,
+    servers: usize,
+    pool: Mutex<Option<(Cost, Hasher)>>,
+}
+
+impl Bench {
+    async fn keep_on(&self, server: &str, config: &Arc<ClientConfig>, mut stop: watch::Receiver<bool>) {
+        let mut pause = PAUSES.0;
+        while !*stop.borrow() {
+            let begun = Instant::now();
+            let ended = self.visit(server, config, stop.clone()).await;
+            if *stop.borrow() {
+                return;
+            }
+            let why = ended.map_or_else(|why| why, |()| "the connection ended".into());
+            pause = if begun.elapsed() > PAUSES.1 { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
+            // Not all workers at the same moment, when a server comes back.
+            let chance = app::entropy::salt().map_or(0, |bytes| bytes[0]);
+            let pause = pause.mul_f64(0.5 + f64::from(chance) / 512.0);
+            tracing::warn!(server, why, again_in = ?pause, "not connected");
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = told(&mut stop) => return,
+            }
+        }
+    }
+
+    async fn visit(&self, server: &str, config: &Arc<ClientConfig>, stop: watch::Receiver<bool>) -> Result<(), String> {
+        let failed = |error: io::Error| explained(&error);
+        let mut stream = dial(server, config).await.map_err(failed)?;
+        send(&mut stream, &Frame::Hello { version: VERSION }).await.map_err(failed)?;
+        let said = timeout(PATIENCE, receive(&mut stream)).await.map_err(|_| "does not answer".to_owned())?;
+        let terms = match said.map_err(failed)? {
+            Frame::Welcome(terms) => terms,
+            Frame::Refused(why) => return Err(why),
+            _ => return Err("the server does not keep to the protocol".into()),
+        };
+        let (hasher, ready) = self.ready(terms).await?;
+        send(&mut stream, &Frame::Ready(ready)).await.map_err(failed)?;
+        let rate = ready.rate as f64 / 1e3;
+        tracing::info!(server, threads = ready.threads, rate, holds = ready.holds, "working");
+        let (reader, writer) = tokio::io::split(stream);
+        let (answers, answered) = mpsc::unbounded_channel();
+        let open = Arc::new(AtomicUsize::new(0));
+        tokio::select! {
+            ended = listen(reader, &hasher, answers, &open) => ended,
+            ended = speak(writer, answered, &open, stop) => ended,
+        }
+        .map_err(failed)
+    }
+
+    /// The threads, and what they are good for at the server's parameters.
+    async fn ready(&self, terms: Terms) -> Result<(Hasher, Ready), String> {
+        let mut pool = self.pool.lock().await;
+        let hasher = match &*pool {
+            Some((cost, hasher)) if *cost == terms.cost => hasher.clone(),
+            _ => {
+                let settings = Settings {
+                    threads: self.work.threads,
+                    memory: self.work.memory,
+                    // Credits bound what waits.
+                    max_wait: Duration::from_secs(60),
+                    policy: Policy { cost: terms.cost },
+                    calibration: self.folder.learnt(),
+                    ..Settings::default()
+                };
+                let hasher = Hasher::start(settings).map_err(|error| error.to_string())?;
+                self.folder.learn(&hasher.calibrate().await);
+                *pool = Some((terms.cost, hasher.clone()));
+                hasher
+            }
+        };
+        let state = hasher.state();
+        // Enough that a thread never waits for the network.
+        let holds = (state.threads * state.lanes * 2).max(2 * self.servers) / self.servers;
+        let memory = self.work.memory.unwrap_or_else(hasher::tune::default_memory) / 1024;
+        Ok((
+            hasher.clone(),
+            Ready {
+                threads: u16::try_from(state.threads).unwrap_or(u16::MAX),
+                memory: memory.max(u64::from(terms.cost.memory())),
+                holds: u32::try_from(holds).unwrap_or(u32::MAX),
+                rate: (hasher.rate() * 1e3 / self.servers as f64) as u64,
+            },
+        ))
+    }
+}
+
+/// Waits until the worker is told to stop.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    // An error means that whoever would say so has gone.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+/// What is to be said to the server.
+enum Say {
+    Answer(Answer),
+    Pong,
+}
+
+async fn listen(
+    mut reader: impl AsyncRead + Unpin,
+    hasher: &Hasher,
+    answers: mpsc::UnboundedSender<Say>,
+    open: &Arc<AtomicUsize>,
+) -> io::Result<()> {
+    // Ends what runs when the conversation does.
+    let mut running = JoinSet::new();
+    let key = FairKey::new("server", Ipv4Addr::LOCALHOST.into());
+    loop {
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        match timeout(SILENCE, receive(&mut reader)).await.map_err(late)?? {
+            Frame::Asks(asks) => {
+                for ask in asks {
+                    open.fetch_add(1, Ordering::Relaxed);
+                    running.spawn(compute(hasher.clone(), key.clone(), ask, answers.clone()));
+                }
+                while running.try_join_next().is_some() {}
+            }
+            Frame::Ping => drop(answers.send(Say::Pong)),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn")),
+        }
+    }
+}
+
+async fn compute(hasher: Hasher, key: FairKey, ask: Ask, answers: mpsc::UnboundedSender<Say>) {
+    let id = ask.id;
+    let tag = hasher.fill(&key, ask).await.inspect_err(|why| tracing::warn!(%why, "a hash was not computed")).ok();
+    // An error means that the conversation is over.
+    drop(answers.send(Say::Answer(Answer { id, tag })));
+}
+
+async fn speak(
+    mut writer: impl AsyncWrite + Unpin,
+    mut answered: mpsc::UnboundedReceiver<Say>,
+    open: &AtomicUsize,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (mut said, mut stopping) = (Vec::new(), false);
+    loop {
+        tokio::select! {
+            () = told(&mut stop), if !stopping => {
+                stopping = true;
+                send(&mut writer, &Frame::Holds(0)).await?;
+                // What was asked before the server hears it comes within a moment.
+                sleep(Duration::from_millis(200)).await;
+            }
+            count = answered.recv_many(&mut said, TOGETHER) => {
+                if count == 0 {
+                    return Ok(());
+                }
+                let mut answers = Vec::with_capacity(count);
+                for say in said.drain(..) {
+                    match say {
+                        Say::Answer(answer) => answers.push(answer),
+                        Say::Pong => send(&mut writer, &Frame::Pong).await?,
+                    }
+                }
+                let done = answers.len();
+                if done > 0 {
+                    send(&mut writer, &Frame::Answers(answers)).await?;
+                }
+                open.fetch_sub(done, Ordering::Relaxed);
+            }
+        }
+        if stopping && open.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+    }
+}

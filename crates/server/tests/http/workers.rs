@@ -1,0 +1,321 @@
+//! Hash workers: real ones, some of which are killed, and one that lies.
+
+mod liar;
+
+use crate::support::*;
+use liar::Liar;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server with a pepper and a binding key that listens for workers, with the folder of both.
+fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = |what: &str, name: &str| {
+        let file = folder.path().join(name);
+        let made = run(folder.path(), &["hash", what, name, file.to_str().unwrap(), "--json"], "");
+        assert_eq!(made.code, 0, "{}", made.err);
+        let told: Value = serde_json::from_str(&made.out).unwrap();
+        told.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned()
+    };
+    let (pepper, binding) = (key("pepper", "p1"), key("binding", "b1"));
+    let server = Server::leaked(&[
+        ("PORTIERE_HASH_PEPPERS", &pepper),
+        ("PORTIERE_HASH_BINDING_KEYS", &binding),
+        ("PORTIERE_WORKERS_LISTEN", &format!("127.0.0.1:{port}")),
+        ("PORTIERE_HASH_THREADS", threads),
+        ("PORTIERE_THROTTLE_FREE_FAILURES", "1000"),
+    ]);
+    (server, folder)
+}
+
+/// Where each node listens for workers.
+fn doors(server: &Server) -> Vec<String> {
+    let lines = server.log();
+    let of = lines.lines().filter_map(|line| line.split_once("hash workers may come").map(|_| line));
+    let doors = of.filter_map(|line| {
+        let at = line.split_once("addresses")?.1;
+        let from = at.find("127.0.0.1:")?;
+        let end = at[from..].find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))?;
+        Some(at[from..from + end].to_owned())
+    });
+    doors.collect()
+}
+
+fn json(server: &Server, arguments: &[&str]) -> Value {
+    serde_json::from_str(&server.must(&[arguments, &["--json"]].concat(), "")).unwrap()
+}
+
+fn token(server: &Server) -> String {
+    json(server, &["verifier", "token"])["token"].as_str().unwrap().to_owned()
+}
+
+/// Enrols a worker at every node.
+fn enroll(server: &Server, folder: &Path, name: &str, token: &str) -> Output {
+    let (doors, folder) = (doors(server), folder.join(name));
+    let mut line = vec!["verifier", "enroll", "--name", name, "--token-stdin", "--folder", folder.to_str().unwrap()];
+    doors.iter().for_each(|door| line.extend(["--server", door]));
+    run(&folder, &line, token)
+}
+
+/// A worker's process, which ends with the test.
+struct Worker {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Worker {
+    fn start(folder: &Path, name: &str) -> Worker {
+        let log = folder.join(format!("{name}.log"));
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let child = Command::new(BINARY)
+            .args(["verifier", "serve", "--threads", "1", "--folder"])
+            .arg(folder.join(name))
+            .current_dir(folder)
+            .env("PORTIERE_LOG_FORMAT", "json")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        Worker { child, log }
+    }
+
+    fn enrolled(server: &Server, folder: &Path, name: &str) -> Worker {
+        let made = enroll(server, folder, name, &token(server));
+        assert_eq!(made.code, 0, "{}", made.err);
+        Worker::start(folder, name)
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// As an operator would.
+    fn stop(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn until(what: &str, mut come: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(90);
+    while !come() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn connected(server: &Server) -> usize {
+    let status = json(server, &["verifier", "status"]);
+    let workers = status["workers"].as_array().unwrap();
+    workers.iter().map(|worker| worker["connections"].as_array().unwrap().len()).sum()
+}
+
+fn by_workers(server: &Server) -> u64 {
+    json(server, &["verifier", "status"])["done_by_workers"].as_u64().unwrap()
+}
+
+/// What came of a sign-in.
+#[derive(Debug, PartialEq, Eq)]
+enum Came {
+    In,
+    Wrong,
+    Later,
+}
+
+fn sign_in(server: &'static Server, person: &Person, password: &str) -> Came {
+    let mut browser = Browser::new(server);
+    let page = browser.get("/login");
+    let answer = browser.log_in_on(&page, &person.name, password);
+    match answer.status {
+        503 => {
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
+            Came::Later
+        }
+        _ if browser.is_signed_in() => Came::In,
+        _ => Came::Wrong,
+    }
+}
+
+/// Signs people in at once again and again, until `enough`; how often each came.
+fn rush(server: &'static Server, people: &[Person], enough: impl Fn() -> bool + Sync) -> (usize, usize, usize) {
+    let (stop, [came, wrong, later]) = (AtomicBool::new(false), [(); 3].map(|()| AtomicUsize::new(0)));
+    std::thread::scope(|scope| {
+        for person in people {
+            let (stop, came, wrong, later) = (&stop, &came, &wrong, &later);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let count = match sign_in(server, person, &person.password) {
+                        Came::In => came,
+                        Came::Wrong => wrong,
+                        Came::Later => later,
+                    };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_secs(90);
+        while !enough() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(enough(), "never enough");
+    (came.into_inner(), wrong.into_inner(), later.into_inner())
+}
+
+#[test]
+fn people_sign_in_through_workers_and_nobody_notices_when_all_are_killed() {
+    let (server, folder) = server("1", 0);
+    let mut workers: Vec<_> = ["one", "two"].map(|name| Worker::enrolled(server, folder.path(), name)).into();
+    let people: Vec<_> = (0..12).map(|_| Person::add(server)).collect();
+    until("the workers are here", || connected(server) >= 2);
+    let (came, wrong, _) = rush(server, &people, || by_workers(server) > 30);
+    assert!(came > 0);
+    assert_eq!(wrong, 0);
+    assert_eq!(sign_in(server, &people[0], "another password"), Came::Wrong);
+
+    // Killed while everybody signs in.
+    let (killed, after) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let pids = std::sync::Mutex::new(&mut workers);
+    let (came, wrong, later) = rush(server, &people, || {
+        if !killed.swap(true, Ordering::SeqCst) {
+            pids.lock().unwrap().iter_mut().for_each(Worker::kill);
+        }
+        after.fetch_add(1, Ordering::SeqCst) > 20
+    });
+    assert!(came > 0, "{later} were told to come back");
+    assert_eq!(wrong, 0, "a worker's failure was called a wrong password");
+    until("they are known to be gone", || connected(server) == 0);
+    assert_eq!(sign_in(server, &people[0], &people[0].password), Came::In);
+    server.kill();
+}
+
+#[test]
+fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
+    let (server, folder) = server("1", 0);
+    let good = token(server);
+    assert_eq!(enroll(server, folder.path(), "one", &good).code, 0);
+    let again = enroll(server, folder.path(), "two", &good);
+    assert!(again.code == 1 && again.err.contains("used up"), "{}", again.err);
+    let mixed = token(server);
+    let (secret, _) = mixed.rsplit_once('.').unwrap();
+    let impostor = enroll(server, folder.path(), "three", &format!("{secret}.{}", "A".repeat(43)));
+    assert!(impostor.code == 1 && impostor.err.contains("its key is another one"), "{}", impostor.err);
+    assert!(enroll(server, folder.path(), "four", "nonsense").err.contains("no token"));
+
+    let mode = |file: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(folder.path().join("one").join(file)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!([mode(""), mode("worker.key"), mode("worker.json")], [0o700, 0o600, 0o600]);
+
+    let mut worker = Worker::start(folder.path(), "one");
+    until("it is here", || connected(server) >= 1);
+    server.must(&["verifier", "rename", "one", "first"], "");
+    assert_eq!(json(server, &["verifier", "list"])[0]["name"], "first");
+    server.must(&["verifier", "revoke", "first"], "");
+    until("it is sent away and not let in again", || worker.log().contains("does not know this worker"));
+    assert_eq!(connected(server), 0);
+    assert_eq!(json(server, &["verifier", "list"]).as_array().unwrap().len(), 0);
+    let events = json(server, &["events", "list", "--limit", "50"]);
+    let kinds: Vec<_> = events.as_array().unwrap().iter().map(|event| event["event"].as_str().unwrap()).collect();
+    for kind in ["worker.enrolled", "worker.renamed", "worker.revoked"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    assert_eq!(worker.stop(), Some(0));
+    server.kill();
+}
+
+#[test]
+fn workers_come_back_when_the_server_does() {
+    if !on_file() {
+        return;
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (server, folder) = server("1", port);
+    let mut worker = Worker::enrolled(server, folder.path(), "one");
+    until("it is here", || connected(server) == 1);
+    server.kill();
+    server.restart();
+    until("it is here again", || connected(server) == 1);
+    assert_eq!(worker.stop(), Some(0));
+    until("it has gone", || connected(server) == 0);
+    server.kill();
+}
+
+#[test]
+fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
+    let (server, folder) = server("1", 0);
+    let made = enroll(server, folder.path(), "liar", &token(server));
+    assert_eq!(made.code, 0, "{}", made.err);
+    let people: Vec<_> = (0..12).map(|_| Person::add(server)).collect();
+    let door = doors(server).remove(0);
+    let liar = Liar::start(&folder.path().join("liar"), &door);
+    let quarantined = || json(server, &["verifier", "list"])[0]["trust"] == "quarantined";
+    let (came, wrong, _) = rush(server, &people, quarantined);
+    assert!(came > 0);
+    assert_eq!(wrong, 0, "the right password was refused");
+    assert_eq!(sign_in(server, &people[0], "another password"), Came::Wrong);
+
+    let heard = liar.end();
+    assert!(heard.len() > 64);
+    for secret in people.iter().flat_map(|person| [&person.password, &person.name]) {
+        assert!(!heard.windows(secret.len()).any(|at| at == secret.as_bytes()), "{secret} went over the wire");
+    }
+    let events = json(server, &["events", "list", "--limit", "1000"]);
+    assert!(events.as_array().unwrap().iter().any(|event| event["event"] == "worker.quarantined"));
+    assert!(Liar::knock(&folder.path().join("liar"), &door).contains("quarantined"));
+    server.must(&["verifier", "trust", "liar"], "");
+    assert_eq!(Liar::knock(&folder.path().join("liar"), &door), "welcome");
+    server.kill();
+}
+
+#[test]
+fn no_server_listens_for_workers_without_the_keys_that_make_them_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("portiere.toml");
+    std::fs::write(&config, "[workers]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
+    let refused = run(&folder.path().join("data"), &["config", "check", "--config", config.to_str().unwrap()], "");
+    assert!(refused.code != 0 && refused.err.contains("portiere hash binding"), "{}{}", refused.out, refused.err);
+
+    let server = Server::leaked(&[]);
+    let refused = server.command(&["verifier", "token"], "");
+    assert!(refused.code == 1 && refused.err.contains("portiere hash pepper"), "{}", refused.err);
+    server.kill();
+    let refused = server.command(&["verifier", "status"], "");
+    assert!(refused.code == 1 && refused.err.contains("no server runs"), "{}", refused.err);
+}
+
+#[test]
+fn plain_hashes_are_bound_when_their_owners_sign_in() {
+    let (server, _folder) = server("1", 0);
+    let name = unique("imported");
+    let hash = "pbkdf2_sha256$1000$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlbteE/sweaLyNOQ=";
+    server.must(&["user", "add", &name, "--password-hash-stdin"], hash);
+    let person = Person { email: String::new(), password: "correct horse 1".into(), name };
+    server.stop();
+    assert_eq!(server.command(&["user", "list"], "").code, 0, "nobody's hash needs the keys yet");
+    server.restart();
+    assert_eq!(sign_in(server, &person, &person.password), Came::In);
+    assert_eq!(sign_in(server, &person, &person.password), Came::In);
+    server.stop();
+    let refused = server.command(&["user", "list"], "");
+    assert!(refused.err.contains("hash.binding_keys: binding b1 is not configured, and 1 accounts"), "{}", refused.err);
+}
