@@ -91,7 +91,9 @@ impl Record {
         }
         match outcome {
             Ok(()) => self.iterations.add(latency),
-            Err(Setback { step, cause: Cause::Refused { took, .. } }) => self.refused.entry(*step).or_default().add(*took),
+            Err(Setback { step, cause: Cause::Refused { took, .. } }) => {
+                self.refused.entry(*step).or_default().add(*took)
+            }
             Err(Setback { step, cause }) => self.fail(*step, cause.to_string(), 1),
         }
     }
