@@ -48,9 +48,9 @@ pub fn parse(text: &str) -> Option<Time> {
         text.split(mark).map(|part| plain(part).then(|| part.parse().ok()).flatten()).collect()
     };
     let (&[year, month, day], time) = (numbers(day, '-')?.as_slice(), numbers(time, ':')?) else { return None };
-    let (hour, minute, second) = match time.as_slice() {
-        &[hour, minute] => (hour, minute, 0),
-        &[hour, minute, second] => (hour, minute, second),
+    let (hour, minute, second) = match *time.as_slice() {
+        [hour, minute] => (hour, minute, 0),
+        [hour, minute, second] => (hour, minute, second),
         _ => return None,
     };
     if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 || year < 1970 {

@@ -78,7 +78,7 @@ pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
         };
         let (token, key) = (text(&http.token_file)?, text(&http.signature_key)?);
         let sink = Http::new(url, http.authorities.as_deref(), token.as_ref(), key.as_ref()).map_err(failed)?;
-        streams.push(Stream { name: "http".to_owned(), sink: Sink::Http(sink) });
+        streams.push(Stream { name: "http".to_owned(), sink: Sink::Http(Box::new(sink)) });
     }
     Ok(streams)
 }

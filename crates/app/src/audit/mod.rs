@@ -82,7 +82,7 @@ impl Tenure {
     /// Whether this node has the job. Most of the time nobody has to be asked.
     async fn holds(&mut self, app: &App) -> Result<bool, Fault> {
         let now = app.clock.now();
-        if !self.until.is_some_and(|until| (now + Span(LEASE.0 / 2)) < until) {
+        if self.until.is_none_or(|until| until <= now + Span(LEASE.0 / 2)) {
             self.until = None;
             self.until = app.leads(&self.job).await?;
         }

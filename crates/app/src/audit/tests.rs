@@ -327,7 +327,7 @@ async fn moody(moods: &'static [Mood]) -> (Sink, Arc<Mutex<Vec<String>>>) {
             }
         }
     });
-    (Sink::Http(Http::new(&url, None, None, None).unwrap()), got)
+    (Sink::Http(Box::new(Http::new(&url, None, None, None).unwrap())), got)
 }
 
 async fn read(stream: &mut tokio::net::TcpStream) -> String {
@@ -387,7 +387,8 @@ async fn a_stream_gets_everything_at_least_once_however_its_receiver_behaves() {
         () = writes => {}
         () = tokio::time::sleep(Duration::from_secs(60)) => panic!("{}", got.lock().unwrap().len()),
     }
-    let (sent, all) = (got.lock().unwrap().clone(), ids(&world.app).await);
+    let sent = got.lock().unwrap().clone();
+    let all = ids(&world.app).await;
     assert_eq!(sent.iter().cloned().collect::<BTreeSet<_>>(), all, "none is lost");
     assert!(sent.len() <= all.len() + 200, "only what was interrupted comes twice: {} of {}", sent.len(), all.len());
 }
@@ -445,7 +446,8 @@ async fn a_list_is_filtered_and_goes_on_where_a_page_ended() {
     let (mut found, mut from, mut pages) = (Vec::new(), String::new(), 0);
     loop {
         let page = world.app.audit_lines(&refused, &from, true, 2).await.unwrap();
-        (found.extend(page.lines), pages += 1);
+        found.extend(page.lines);
+        pages += 1;
         match page.next {
             Some(next) => from = next,
             None => break,

@@ -22,7 +22,7 @@ pub enum Sink {
     /// Over syslog.
     Syslog(Syslog),
     /// Over HTTP.
-    Http(Http),
+    Http(Box<Http>),
 }
 
 /// Why lines were not taken.

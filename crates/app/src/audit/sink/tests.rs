@@ -74,7 +74,7 @@ async fn answering(answer: &'static str) -> (Sink, Got, JoinHandle<()>) {
     let (port, got, running) = receiver(act).await;
     let url = format!("http://127.0.0.1:{port}/in?x=1");
     let (token, key) = (Zeroizing::new(b"tok".to_vec()), Zeroizing::new(b"key".to_vec()));
-    (Sink::Http(Http::new(&url, None, Some(&token), Some(&key)).unwrap()), got, running)
+    (Sink::Http(Box::new(Http::new(&url, None, Some(&token), Some(&key)).unwrap())), got, running)
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn whatever_is_no_success_is_refused() {
         assert_eq!(refused.after, after.map(Duration::from_secs));
     }
     let nobody = Http::new("http://127.0.0.1:1/", None, None, None).unwrap();
-    assert!(Sink::Http(nobody).send(&realm(), &lines(1)).await.is_err());
+    assert!(Sink::Http(Box::new(nobody)).send(&realm(), &lines(1)).await.is_err());
 }
 
 fn syslog(port: u16) -> Sink {
