@@ -1,6 +1,7 @@
 //! What is done in idle moments: old rows go, keys grow old. One node does it for all.
 
 use crate::passwords::LOOK_EVERY;
+use crate::stopwatch::{apart, heard};
 use crate::{App, Fault};
 use rules::Span;
 use std::future::Future;
@@ -30,8 +31,11 @@ where
     T: Send + 'static,
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
-    match tokio::spawn(work(Pledge(()))).await {
-        Ok(done) => done,
+    match tokio::spawn(apart(work(Pledge(())))).await {
+        Ok((done, part)) => {
+            heard(&part);
+            done
+        }
         Err(error) => Err(Fault::Broken(error.to_string())),
     }
 }

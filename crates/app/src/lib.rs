@@ -24,6 +24,8 @@ mod settle;
 pub mod setup;
 pub mod sign_in;
 pub mod sign_up;
+pub mod stopwatch;
+pub mod tally;
 pub mod token;
 mod turnstile;
 pub mod userinfo;
@@ -37,6 +39,7 @@ use passwords::Evening;
 use rules::realm::Realm;
 use std::sync::Arc;
 use store::engine::Engine;
+use tally::Tally;
 use turnstile::Turnstile;
 use ward::Ward;
 
@@ -60,6 +63,8 @@ pub struct Parts {
     pub clock: Clock,
     /// What this node is called among those that share the database: another name at each start.
     pub node: String,
+    /// Counts what is done.
+    pub tally: Tally,
     /// Over a database server that may lose what it acknowledged.
     ward: Option<Arc<Ward>>,
     cache: Cache,
@@ -109,6 +114,7 @@ impl App {
             ward,
             cache: Cache::new(),
             turnstile: Turnstile::new(),
+            tally: Tally::default(),
             evening: Evening::default(),
         })))
     }

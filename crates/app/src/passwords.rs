@@ -2,6 +2,7 @@
 
 use crate::admin::Refused;
 use crate::browser::Browser;
+use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
 use hasher::{KeyCheck, KeysError, Role, Stored, Work};
@@ -172,7 +173,7 @@ impl App {
 
     /// Makes a slow hash of a fast digest that another system stored.
     pub(crate) async fn wrap(&self, digest: &Fast) -> Result<String, Fault> {
-        Ok(self.hasher.wrap(&self.fair_key(&Browser::default()), digest, entropy::salt()?).await?)
+        Ok(hashed(self.hasher.wrap(&self.fair_key(&Browser::default()), digest, entropy::salt()?)).await?)
     }
 
     /// What verifying a hash asks for that comes from elsewhere.
@@ -184,7 +185,7 @@ impl App {
     /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored.
     pub(crate) async fn even_out(&self, begun: Instant) {
         if let Some(works) = self.evening.waits() {
-            tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works)).await;
+            timed(Stage::Evening, tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works))).await;
         }
     }
 
@@ -205,7 +206,8 @@ impl App {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };
         let salt = entropy::salt()?;
-        let hashed = &self.hasher.rehash(&self.fair_key(browser), &stored, password.as_bytes(), salt).await?;
+        let key = self.fair_key(browser);
+        let hashed = &hashed(self.hasher.rehash(&key, &stored, password.as_bytes(), salt)).await?;
         let kept = self
             .settle(|now, _| async move {
                 let account = self.ask(ById(&user.id)).await?;
@@ -221,6 +223,17 @@ impl App {
             .await?;
         Ok(kept.map_or_else(|other| other, Some))
     }
+}
+
+/// Has a password hashed, and notes what of that was waiting. One that is refused only waited.
+pub(crate) async fn hashed<W: Future>(work: W) -> W::Output {
+    let asked = Instant::now();
+    let (done, begun) = hasher::turn::told(work).await;
+    let ended = Instant::now();
+    let begun = begun.unwrap_or(ended);
+    lap(Stage::HashQueue, asked, begun);
+    lap(Stage::Hash, begun, ended);
+    done
 }
 
 /// Where a secret is configured.

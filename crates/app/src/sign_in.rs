@@ -4,7 +4,9 @@ use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
 use crate::flow::{Flow, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
-use crate::passwords::read;
+use crate::passwords::{hashed, read};
+use crate::stopwatch::{Stage, timed};
+use crate::tally::Entry;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
 use rules::decision::Change;
@@ -92,6 +94,23 @@ impl App {
         typed: &Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
+        let tried = self.tried(pledge, flow, typed, browser).await;
+        self.tally.sign_ins.one(match &tried {
+            Ok(Ok(_)) => Entry::Success,
+            Ok(Err(Refusal::Wrong)) => Entry::Refused,
+            Ok(Err(Refusal::Wait(_))) => Entry::Throttled,
+            Err(fault) => Entry::of(fault),
+        });
+        tried
+    }
+
+    async fn tried(
+        &self,
+        pledge: &Pledge,
+        flow: Flow,
+        typed: &Typed,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
         let proof = match self.hash(pledge, &attempt).await? {
             Ok(proof) => proof,
@@ -155,7 +174,7 @@ impl App {
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Verified, Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let _pass = self.turnstile.pass(attempt.counters.account, patience).await?;
+        let _pass = timed(Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;
@@ -177,10 +196,11 @@ impl App {
         let stored = stored.and_then(read);
         let begun = Instant::now();
         let verified = match (&stored, &password) {
-            (Some(stored), Some(password)) => self.hasher.verify(&key, stored, password.as_bytes()).await,
+            (Some(stored), Some(password)) => hashed(self.hasher.verify(&key, stored, password.as_bytes())).await,
             (_, password) => {
                 let salt = self.decoy_salt(attempt.key.as_ref());
-                self.hasher.decoy(&key, salt, password.as_ref().map_or(b"", |password| password.as_bytes())).await
+                let password = password.as_ref().map_or(&b""[..], |password| password.as_bytes());
+                hashed(self.hasher.decoy(&key, salt, password)).await
             }
         };
         match verified {

@@ -3,7 +3,9 @@
 use crate::browser::Browser;
 use crate::flow::Flow;
 use crate::jobs::{Pledge, to_the_end};
+use crate::passwords::hashed;
 use crate::sign_in::{Next, SignedIn};
+use crate::tally::Entry;
 use crate::{App, Fault, entropy};
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
@@ -133,7 +135,7 @@ impl App {
 
     /// Hashes a new password with fresh salt.
     pub(crate) async fn hash_new(&self, password: &Acceptable, browser: &Browser) -> Result<String, Fault> {
-        Ok(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?).await?)
+        Ok(hashed(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?)).await?)
     }
 
     /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that
@@ -152,6 +154,22 @@ impl App {
     pub(crate) async fn make_account(
         &self,
         _: &Pledge,
+        flow: Flow,
+        typed: &NewPerson,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, NotMade>, Fault> {
+        let made = self.enrolled(flow, typed, browser).await;
+        self.tally.sign_ups.one(match &made {
+            Ok(Ok(_)) => Entry::Success,
+            Ok(Err(NotMade::Problems(_))) => Entry::Refused,
+            Ok(Err(NotMade::Wait(_))) => Entry::Throttled,
+            Err(fault) => Entry::of(fault),
+        });
+        made
+    }
+
+    async fn enrolled(
+        &self,
         flow: Flow,
         typed: &NewPerson,
         browser: &Browser,

@@ -24,8 +24,9 @@ use crate::{
     cost::Family,
     fair::FairKey,
     holding::Holding,
-    job::{Input, Job, Kind, Tag},
+    job::{Done, Input, Job, Kind, Tag},
     settings::Limits,
+    turn,
 };
 
 pub(crate) use crate::state::{Refusal, State};
@@ -350,16 +351,19 @@ pub(crate) struct Ticket {
     gate: Arc<Gate>,
     key: FairKey,
     id: u64,
-    answer: Option<oneshot::Receiver<Result<Tag, Refusal>>>,
+    answer: Option<oneshot::Receiver<Result<Done, Refusal>>>,
 }
 
 impl Ticket {
     /// Waits for the tag.
     pub(crate) async fn answer(mut self) -> Result<Tag, Refusal> {
         let Some(answer) = &mut self.answer else { return Err(Refusal::Failed) };
-        let tag = answer.await.unwrap_or(Err(Refusal::Failed));
+        let done = answer.await.unwrap_or(Err(Refusal::Failed));
         self.answer = None;
-        tag
+        done.map(|(tag, begun)| {
+            turn::begun(begun);
+            tag
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! One password to hash: what goes in, what comes out, and what kind of work it is.
 
+use std::time::Instant;
+
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -89,9 +91,12 @@ pub(crate) enum Input {
 /// The tag of one input.
 pub(crate) type Tag = Zeroizing<Vec<u8>>;
 
+/// A tag, and when its batch was begun.
+pub(crate) type Done = (Tag, Instant);
+
 /// A tag to compute, and where to send it.
 pub(crate) struct Job {
     pub(crate) kind: Kind,
     pub(crate) input: Input,
-    pub(crate) reply: oneshot::Sender<Result<Tag, Refusal>>,
+    pub(crate) reply: oneshot::Sender<Result<Done, Refusal>>,
 }

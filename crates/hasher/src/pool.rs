@@ -102,7 +102,7 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     gate.finished(number, elapsed, kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
         // Whoever asked may have gone: then nobody needs the tag.
-        let _ = reply.send(tag.map_err(|Fault| Refusal::Failed));
+        let _ = reply.send(tag.map(|tag| (tag, begun)).map_err(|Fault| Refusal::Failed));
     }
 }
 

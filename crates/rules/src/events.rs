@@ -10,6 +10,8 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind { $($(#[$doc])* $variant),+ }
         impl Kind {
+            /// Everything that may happen.
+            pub const ALL: &[Kind] = &[$(Kind::$variant),+];
             /// The event's name, as the audit log shows it.
             pub fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name),+ }

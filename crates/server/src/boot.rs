@@ -5,6 +5,7 @@ use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
 use crate::journal::Folder;
+use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
 use app::clock::Clock;
@@ -228,6 +229,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let addresses = listeners.addresses();
     let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
     let terms = Terms::of(&config)?;
+    let desk = Desk::of(&config)?;
     let instance = Instance::open(&config, &url).await?;
     let try_it = match config.server.try_it {
         TryIt::On => true,
@@ -243,9 +245,14 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
     let control = crate::control::listen(&config.server.data, &instance)?;
     let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
-    tracing::info!(?addresses, "ready");
+    let metrics = desk.as_ref().map(Desk::addresses);
+    tracing::info!(?addresses, ?metrics, "ready");
+    let strain = Arc::clone(&site.strain);
+    let sources = site.sources();
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
+        () = metrics::serve(desk, sources) => return Err(BootError::Other("the metrics are not served any more".into())),
+        () = strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),

@@ -11,9 +11,11 @@ mod house;
 mod http;
 mod journal;
 mod logs;
+mod metrics;
 mod net;
 mod pages;
 mod private;
+mod strain;
 mod utc;
 
 fn main() -> std::process::ExitCode {

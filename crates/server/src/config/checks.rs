@@ -40,6 +40,11 @@ pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     if addresses.is_empty() {
         return Err("needs at least one address".to_owned());
     }
+    no_twins(addresses)
+}
+
+/// No address twice.
+pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
     match addresses.iter().enumerate().find(|(at, one)| one.port() != 0 && addresses[..*at].contains(one)) {
         Some((_, twice)) => Err(format!("names {twice} twice")),
         None => Ok(()),
@@ -85,7 +90,7 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let rules: [(bool, &'static str, String); 9] = [
+    let rules: [(bool, &'static str, String); 10] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
@@ -100,6 +105,11 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
             config.keys.master.is_none() || config.keys.master_key.is_none(),
             "keys.master",
             "is set beside keys.master_key: give one of them".to_owned(),
+        ),
+        (
+            config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
+            "metrics.secret",
+            "is missing: metrics.listen names an address that other machines reach".to_owned(),
         ),
         both_or_none(&config.tls.certificate, &config.tls.key, ["tls.certificate", "tls.key"]),
         both_or_none(&config.store.certificate, &config.store.key, ["store.certificate", "store.key"]),

@@ -3,6 +3,7 @@
 use super::Site;
 use super::reply;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
 use app::Fault;
@@ -82,6 +83,16 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// What a fault is counted as.
+pub fn refused_for(fault: &Fault) -> Refused {
+    match fault {
+        Fault::Busy(_) => Refused::Hashing,
+        Fault::Unavailable(_) => Refused::Database,
+        Fault::Contended(_) => Refused::Contended,
+        Fault::Broken(_) => Refused::Fault,
+    }
+}
+
 /// Faults of ours go to the log, once, at the door that they came to.
 pub fn log(fault: &Fault, visit: &Visit) {
     let request = &visit.request_id;
@@ -158,6 +169,31 @@ impl Refusal {
         }
     }
 
+    /// Why the server said no of itself; `None` where the protocol did.
+    fn refused(&self) -> Option<Refused> {
+        Some(match self {
+            Refusal::Protocol(_) | Refusal::NotFound => return None,
+            Refusal::Fault(fault) => refused_for(fault),
+            Refusal::Body(BodyError::TooLarge) => Refused::BodyTooLarge,
+            Refusal::Body(BodyError::TooSlow) => Refused::BodyTooSlow,
+            Refusal::Body(BodyError::Broken) => Refused::BodyBroken,
+            Refusal::MediaType => Refused::MediaType,
+            Refusal::Forgery => Refused::ForeignForm,
+            Refusal::Stale => Refused::StaleForm,
+            Refusal::Wait(_) => Refused::Throttled,
+        })
+    }
+
+    /// Says on the answer what is counted.
+    fn mark(&self, response: &mut Response) {
+        if let Refusal::Protocol(error) = self {
+            response.extensions_mut().insert(error.code);
+        }
+        if let Some(refused) = self.refused() {
+            response.extensions_mut().insert(refused);
+        }
+    }
+
     fn log(&self, visit: &Visit) {
         if let Refusal::Fault(fault) = self {
             log(fault, visit);
@@ -170,6 +206,7 @@ impl Refusal {
         let outside = self.outside();
         let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
         let mut response = reply::json(outside.status, body);
+        self.mark(&mut response);
         if let Some(wait) = outside.wait {
             reply::retry_after(&mut response, wait);
         }
@@ -226,6 +263,7 @@ impl Refusal {
             }
         };
         let mut response = reply::page(outside.status, visit, html, None);
+        self.mark(&mut response);
         if let Some(wait) = outside.wait {
             reply::retry_after(&mut response, wait);
         }

@@ -3,16 +3,18 @@
 use super::Site;
 use super::reply;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
+use app::stopwatch::{self, Sheet, Stage};
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{MatchedPath, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Paths that answer under any host: probes and scrapers do not know our name.
 const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
@@ -20,6 +22,7 @@ const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 /// The front of every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {
     let began = Instant::now();
+    let running = site.requests.begin(request.extensions().get::<MatchedPath>(), request.method());
     let Some(peer) = request.extensions().get::<Peer>().copied() else {
         return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no peer");
     };
@@ -30,21 +33,50 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
     let known = ANY_HOST.contains(&request.uri().path()) || host(&request).is_some_and(|host| site.serves(host));
-    let mut response = if known {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        request.extensions_mut().insert(visit.clone());
-        let response = next.run(request).await;
-        let took = began.elapsed();
-        if took > site.slow {
-            tracing::warn!(request = %visit.request_id, %method, path, ms = took.as_millis(), "slow");
+    let method = request.method().clone();
+    let (mut response, sheet) = match known {
+        true => {
+            request.extensions_mut().insert(visit.clone());
+            stopwatch::timing(began, next.run(request)).await
         }
-        tracing::debug!(request = %visit.request_id, %method, path, status = response.status().as_u16(), "answered");
-        response
-    } else {
-        misdirected(&site, &visit, &request)
+        false => (misdirected(&site, &visit, &request), Sheet::since(began)),
     };
     finish(&site, &visit, &mut response);
+    let (took, status) = (began.elapsed(), response.status().as_u16());
+    let (id, route) = (&*visit.request_id, running.route());
+    if !site.slow.is_zero() && took > site.slow {
+        site.requests.slow.one();
+        tell_slow((id, &method, route, status), took, &sheet);
+    }
+    tracing::debug!(request = id, %method, route, status, ms = took.as_millis(), "answered");
+    running.end(&response, took, &sheet);
     response
+}
+
+/// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
+/// itself is in the line but its method.
+fn tell_slow((request, method, route, status): (&str, &Method, &str, u16), took: Duration, sheet: &Sheet) {
+    let in_stages: Duration = sheet.sums().map(|(_, sum)| sum).sum();
+    let ms = |time: Duration| u64::try_from(time.as_millis()).ok().filter(|ms| *ms > 0);
+    let of = |wanted: Stage| sheet.sums().find(|(stage, _)| *stage == wanted).and_then(|(_, sum)| ms(sum));
+    tracing::warn!(
+        request,
+        %method,
+        route,
+        status,
+        ms = took.as_millis(),
+        body_ms = of(Stage::Body),
+        fetch_ms = of(Stage::Fetch),
+        turnstile_ms = of(Stage::Turnstile),
+        hash_queue_ms = of(Stage::HashQueue),
+        hash_ms = of(Stage::Hash),
+        evening_ms = of(Stage::Evening),
+        commit_queue_ms = of(Stage::CommitQueue),
+        commit_ms = of(Stage::Commit),
+        sign_ms = of(Stage::Sign),
+        other_ms = ms(took.saturating_sub(in_stages)),
+        "slow"
+    );
 }
 
 /// HTTP/2 names the host in the URI, HTTP/1.1 in a header that comes once.
@@ -70,7 +102,9 @@ fn misdirected(site: &Site, visit: &Visit, request: &Request<Body>) -> Response 
         back: None,
     };
     let html = page.render(&visit.chrome(site, request.headers(), None));
-    reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, None)
+    let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, None);
+    response.extensions_mut().insert(Refused::WrongHost);
+    response
 }
 
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {

@@ -3,6 +3,7 @@
 use super::Site;
 use super::cookies::Name;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::pages::Setback;
 use axum::body::Body;
 use axum::response::Response;
@@ -59,12 +60,13 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Opti
     let (status, wait) = match setback {
         None => (StatusCode::OK, None),
         Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
-        Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
-        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some(seconds)),
+        Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some((seconds, Refused::Throttled))),
+        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Hashing))),
     };
     let mut response = page(status, visit, html, form_to);
-    if let Some(seconds) = wait {
+    if let Some((seconds, refused)) = wait {
         retry_after(&mut response, Span::seconds(seconds));
+        response.extensions_mut().insert(refused);
     }
     response
 }

@@ -3,7 +3,9 @@
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
+use crate::metrics::{Requests, Sources};
 use crate::net::{Caps, Proxies};
+use crate::strain::Strain;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -34,8 +36,12 @@ pub struct Inside {
     pub body_size: usize,
     /// The longest time for a body.
     pub body_timeout: Duration,
-    /// Requests slower than this are logged.
+    /// Requests slower than this are logged; none where it is zero.
     pub slow: Duration,
+    /// What was asked, counted.
+    pub requests: Arc<Requests>,
+    /// How it stands with the queues.
+    pub strain: Arc<Strain>,
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
     /// The discovery document.
@@ -75,11 +81,24 @@ impl Site {
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,
+            requests: Arc::new(Requests::new()),
+            strain: Arc::new(Strain::new(config.hash.max_wait, config.ready.strained_after)),
             jwks: RwLock::new(None),
             discovery,
             forgotten_proxy: false.into(),
             url,
         }))
+    }
+
+    /// What metrics are read from.
+    pub fn sources(&self) -> Sources {
+        Sources {
+            app: self.app.clone(),
+            database: self.database.clone(),
+            caps: Arc::clone(&self.caps),
+            requests: Arc::clone(&self.requests),
+            strain: Arc::clone(&self.strain),
+        }
     }
 
     /// Whether a request names a host that is served: the public one, or for a localhost URL its other names.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -16,6 +17,7 @@ use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
 use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
 use crate::engine::{Broken, CommitError, Must, Value, Write};
+use crate::turn;
 
 /// How often a batch is begun that loses against others.
 const ATTEMPTS: u32 = 12;
@@ -102,7 +104,9 @@ impl Batch {
         let deadline = Instant::now() + shared.timeout;
         let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
+            let asked = Instant::now();
             let lease = shared.pool.lease(deadline).await.map_err(CommitError::Unavailable)?;
+            turn::waited(asked.elapsed());
             let (era, used) = (lease.link.era, lease.link.used);
             let why = match self.attempt(lease, whole, (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),
@@ -131,6 +135,7 @@ impl Batch {
                 }
             };
             again += 1;
+            shared.retried.fetch_add(1, Relaxed);
             if again == ATTEMPTS {
                 return Err(CommitError::Unavailable(format!("others were faster {again} times: {why}")));
             }

@@ -27,8 +27,9 @@ pub use server::Identity;
 
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings, Statements};
+use crate::remote::{OpenError, Settings, Statements, Usage};
 use crate::schema::Migration;
+use crate::turn;
 use cargo::Cargo;
 use flight::Fault;
 use link::Link;
@@ -64,6 +65,11 @@ impl Postgres {
     /// What was done since it was opened.
     pub fn stats(&self) -> Stats {
         self.pool.tally.stats()
+    }
+
+    /// How its connections are used at this moment.
+    pub fn usage(&self) -> Usage {
+        self.pool.usage()
     }
 
     /// Asks which server it is: behind a pooler it may be another one without a connection having ended.
@@ -117,7 +123,10 @@ impl Engine for Postgres {
             let cargo = Cargo::batch(&self.pool.book, prelude.as_deref(), &writes).map_err(CommitError::Unavailable)?;
             drop(writes);
             match self.pool.send(Arc::new(cargo)).await {
-                Ok(done) => Ok(done.counts),
+                Ok(done) => {
+                    turn::waited(done.waited);
+                    Ok(done.counts)
+                }
                 Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
                 Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),

@@ -1,0 +1,55 @@
+//! What the server tells Prometheus: one table of metrics ([`table`]), from which the page that is scraped and the guide
+//! are made.
+//!
+//! What happens often is counted where it happens, in [`Requests`] and in the tallies of the other rooms; everything else
+//! is looked at when somebody asks. Labels are few and known beforehand: nothing of a request becomes one.
+
+mod declare;
+#[cfg(test)]
+mod guide;
+mod moment;
+mod process;
+mod refused;
+mod requests;
+mod serve;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use refused::Refused;
+pub use requests::Requests;
+pub use serve::{Desk, serve};
+
+use crate::database::Database;
+use crate::net::Caps;
+use crate::strain::Strain;
+use app::App;
+use declare::Samples;
+use moment::Moment;
+use std::sync::Arc;
+
+/// Everything that the metrics are read from.
+pub struct Sources {
+    /// The use cases.
+    pub app: App,
+    /// The database.
+    pub database: Database,
+    /// The connections.
+    pub caps: Arc<Caps>,
+    /// What was asked.
+    pub requests: Arc<Requests>,
+    /// How near the queues are to their ends.
+    pub strain: Arc<Strain>,
+}
+
+impl Sources {
+    /// The whole page (text format 0.0.4).
+    pub async fn page(&self) -> String {
+        let moment = Moment::of(self).await;
+        let mut page = String::with_capacity(64 << 10);
+        for metric in table::all() {
+            Samples::write(metric, &moment, &mut page);
+        }
+        page
+    }
+}
