@@ -245,8 +245,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
     let control = crate::control::listen(&config.server.data, &instance)?;
     let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
-    let metrics = desk.as_ref().map(Desk::addresses);
-    tracing::info!(?addresses, ?metrics, "ready");
+    tracing::info!(?addresses, "ready");
     let strain = Arc::clone(&site.strain);
     let sources = site.sources();
     let stopped = tokio::select! {

@@ -47,8 +47,10 @@ impl Sources {
     pub async fn page(&self) -> String {
         let moment = Moment::of(self).await;
         let mut page = String::with_capacity(64 << 10);
-        for metric in table::all() {
-            Samples::write(metric, &moment, &mut page);
+        for group in table::GROUPS {
+            // Not of the format: a line for people.
+            page.extend(["# ", group.about, "\n"]);
+            group.metrics.iter().for_each(|metric| Samples::write(metric, &moment, &mut page));
         }
         page
     }

@@ -13,7 +13,6 @@ use axum::routing::get;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
 use rules::secret::same;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -53,6 +52,7 @@ impl Desk {
             }
         };
         let listeners = Listeners::bind(&metrics.listen, false)?;
+        tracing::info!(addresses = ?listeners.addresses(), "metrics are served");
         let limits = &config.limits;
         let terms = Terms {
             header_timeout: limits.header_timeout,
@@ -63,11 +63,6 @@ impl Desk {
             tls: None,
         };
         Ok(Some(Desk { listeners, terms, secret }))
-    }
-
-    /// Where.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.addresses()
     }
 }
 

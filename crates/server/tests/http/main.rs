@@ -9,6 +9,7 @@ mod crash;
 mod durability;
 mod fence;
 mod hashes;
+mod monitoring;
 mod moving;
 mod races;
 mod rfc;

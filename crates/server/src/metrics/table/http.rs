@@ -53,7 +53,7 @@ pub static GROUP: Group = Group {
             &["error"],
             "Errors of OAuth and OpenID Connect that were answered to a client or shown on a page, by their code. Those that \
              are sent to a redirect URI are not in it.",
-            |now, out| out.each(now.from.requests.errors.sums().filter(|(_, count)| *count > 0)),
+            |now, out| out.each(now.from.requests.errors.sums()),
         ),
         gauge("portiere_connections", &[], "Connections that are open, without those to the metrics.", |now, out| {
             out.one(now.from.caps.open());

@@ -25,8 +25,8 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_audit_events_total",
             &["event"],
-            "Lines of the audit log that this node wrote for requests, by event, once one was written.",
-            |now, out| out.each(now.from.app.tally.events.sums().filter(|(_, count)| *count > 0)),
+            "Lines of the audit log that this node wrote, by event.",
+            |now, out| out.each(now.from.app.tally.events.sums()),
         ),
         gauge(
             "portiere_signing_key_age_seconds",
