@@ -163,6 +163,7 @@ pub fn lap(stage: Stage, from: Instant, to: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::task::JoinSet;
 
     fn sum(sheet: &Sheet, wanted: Stage) -> Duration {
         sheet.sums().find(|(stage, _)| *stage == wanted).unwrap().1
@@ -174,8 +175,9 @@ mod tests {
         let ms = Duration::from_millis;
         let work = async {
             lap(Stage::Fetch, began + ms(1), began + ms(3));
-            let task = tokio::spawn(apart(async move { lap(Stage::Hash, began + ms(5), began + ms(9)) }));
-            heard(&task.await.unwrap().1);
+            let mut tasks = JoinSet::new();
+            tasks.spawn(apart(async move { lap(Stage::Hash, began + ms(5), began + ms(9)) }));
+            heard(&tasks.join_next().await.unwrap().unwrap().1);
         };
         let ((), sheet) = timing(began, work).await;
         let laps: Vec<_> = sheet.laps().iter().map(|lap| (lap.stage, lap.after, lap.took)).collect();

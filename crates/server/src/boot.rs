@@ -8,6 +8,7 @@ use crate::journal::Folder;
 use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
+use crate::trace::Exporter;
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
@@ -242,7 +243,8 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         http::try_it::remove_client(&instance.app).await?;
     }
     let announced = announce(&config, &url, &instance.app).await?;
-    let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
+    let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
+    let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
     let control = crate::control::listen(&config.server.data, &instance)?;
     let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
@@ -252,6 +254,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
         () = metrics::serve(desk, sources) => return Err(BootError::Other("the metrics are not served any more".into())),
         () = strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
+        () = export(&mut exporter) => return Err(BootError::Other("the background jobs ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
@@ -263,10 +266,21 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     if let Some(file) = announced {
         drop(fs::remove_file(file));
     }
+    if let Some(exporter) = &mut exporter {
+        exporter.finish().await;
+    }
     instance.app.retire().await;
     instance.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Sends traces, where there is a collector.
+async fn export(exporter: &mut Option<Exporter>) {
+    match exporter {
+        Some(exporter) => exporter.run().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// SIGTERM or SIGINT.

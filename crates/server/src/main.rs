@@ -16,6 +16,7 @@ mod net;
 mod pages;
 mod private;
 mod strain;
+mod trace;
 mod utc;
 
 fn main() -> std::process::ExitCode {

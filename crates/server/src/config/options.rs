@@ -1,10 +1,13 @@
 //! The table of options: one entry each, and everything else comes from it.
 
 use super::checks::{at_least, between, if_set, listens, master_key, no_twins, not_everybody, readable_name};
+use super::endpoint::Endpoint;
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
-use super::value::{Journal, KeyFile, LogFormat, Loss, ProxyHeader, Size, Statements, Synchronous, TryIt, Value};
+use super::value::{
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Share, Size, Statements, Synchronous, TryIt, Value,
+};
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
@@ -350,6 +353,19 @@ options! {
         /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
         /// address beyond this machine's loopback needs one.
         secret: Option<PathBuf> = None => "none", Start;
+    }
+
+    /// Traces of requests (OpenTelemetry), for a collector.
+    "trace." trace: Trace {
+        /// Where they are sent to: OTLP over HTTP, in protobuf.
+        endpoint: Option<Endpoint> = None => "nowhere: no request is traced", Start;
+        /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
+        /// holds.
+        sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
+        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600.
+        headers: Option<PathBuf> = None => "none", Start;
+        /// PEM file of the authorities that may vouch for an https endpoint.
+        authorities: Option<PathBuf> = None => "those of the system", Start;
     }
 
     /// When `/readyz` says no although nothing is broken.

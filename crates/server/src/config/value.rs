@@ -56,6 +56,18 @@ pub trait Value: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
+/// A share of everything, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+impl Share {
+    /// Whether something with this luck, which is evenly spread, belongs to the share.
+    pub fn holds(self, luck: u64) -> bool {
+        // All of the numbers below the share of all numbers; of those that an f64 cannot tell apart, either.
+        self.0 >= 1.0 || (luck as f64) < self.0 * (u64::MAX as f64)
+    }
+}
+
 /// A TOML basic string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
@@ -128,6 +140,20 @@ impl Value for Size {
     }
     fn show(&self) -> Option<String> {
         Some(in_units(self.0, &SIZE_UNITS, "0B"))
+    }
+}
+
+impl Value for Share {
+    fn takes() -> String {
+        "a share from \"0\" to \"1\", such as \"0.1\"".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = text_of::<Self>(raw)?;
+        let share = text.parse::<f64>().ok().filter(|share| share.is_finite());
+        share.map(Share).ok_or_else(|| format!("{text:?} is not {}", Self::takes()))
+    }
+    fn show(&self) -> Option<String> {
+        Some(quoted(&self.0.to_string()))
     }
 }
 

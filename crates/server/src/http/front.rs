@@ -6,6 +6,7 @@ use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
+use crate::trace::{Traced, Went};
 use app::stopwatch::{self, Sheet, Stage};
 use axum::body::Body;
 use axum::extract::{MatchedPath, State};
@@ -34,6 +35,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let known = ANY_HOST.contains(&request.uri().path()) || host(&request).is_some_and(|host| site.serves(host));
     let method = request.method().clone();
+    let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     let (mut response, sheet) = match known {
         true => {
             request.extensions_mut().insert(visit.clone());
@@ -46,21 +48,33 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let (id, route) = (&*visit.request_id, running.route());
     if !site.slow.is_zero() && took > site.slow {
         site.requests.slow.one();
-        tell_slow((id, &method, route, status), took, &sheet);
+        let trace = traced.as_ref().map(Traced::id);
+        tell_slow((id, trace.as_deref()), (&method, route, status), took, &sheet);
     }
     tracing::debug!(request = id, %method, route, status, ms = took.as_millis(), "answered");
+    if let Some(traced) = traced {
+        let refused = response.extensions().get::<Refused>().copied();
+        let method = method.as_str();
+        site.tracer.end(traced, Went { method, route, request: id, status, refused, began, took }, &sheet);
+    }
     running.end(&response, took, &sheet);
     response
 }
 
 /// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
 /// itself is in the line but its method.
-fn tell_slow((request, method, route, status): (&str, &Method, &str, u16), took: Duration, sheet: &Sheet) {
+fn tell_slow(
+    (request, trace): (&str, Option<&str>),
+    (method, route, status): (&Method, &str, u16),
+    took: Duration,
+    sheet: &Sheet,
+) {
     let in_stages: Duration = sheet.sums().map(|(_, sum)| sum).sum();
     let ms = |time: Duration| u64::try_from(time.as_millis()).ok().filter(|ms| *ms > 0);
     let of = |wanted: Stage| sheet.sums().find(|(stage, _)| *stage == wanted).and_then(|(_, sum)| ms(sum));
     tracing::warn!(
         request,
+        trace,
         %method,
         route,
         status,

@@ -6,6 +6,7 @@ use crate::database::Database;
 use crate::metrics::{Requests, Sources};
 use crate::net::{Caps, Proxies};
 use crate::strain::Strain;
+use crate::trace::Tracer;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Inside {
     pub requests: Arc<Requests>,
     /// How it stands with the queues.
     pub strain: Arc<Strain>,
+    /// Takes traces.
+    pub tracer: Tracer,
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
     /// The discovery document.
@@ -63,7 +66,13 @@ pub struct Jwks {
 
 impl Site {
     /// The doors of one realm.
-    pub fn new(config: &Config, url: PublicUrl, instance: &Instance, try_it: bool, caps: Arc<Caps>) -> Self {
+    pub fn new(
+        config: &Config,
+        (url, try_it): (PublicUrl, bool),
+        instance: &Instance,
+        caps: Arc<Caps>,
+        tracer: Tracer,
+    ) -> Self {
         let mut hosts = vec![url.authority()];
         if url.is_localhost() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
@@ -82,6 +91,7 @@ impl Site {
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,
             requests: Arc::new(Requests::new()),
+            tracer,
             strain: Arc::new(Strain::new(config.hash.max_wait, config.ready.strained_after)),
             jwks: RwLock::new(None),
             discovery,
@@ -98,6 +108,7 @@ impl Site {
             caps: Arc::clone(&self.caps),
             requests: Arc::clone(&self.requests),
             strain: Arc::clone(&self.strain),
+            spans: Arc::clone(&self.tracer.spans),
         }
     }
 

@@ -23,6 +23,7 @@ pub use serve::{Desk, serve};
 use crate::database::Database;
 use crate::net::Caps;
 use crate::strain::Strain;
+use crate::trace::Spans;
 use app::App;
 use declare::Samples;
 use moment::Moment;
@@ -40,6 +41,8 @@ pub struct Sources {
     pub requests: Arc<Requests>,
     /// How near the queues are to their ends.
     pub strain: Arc<Strain>,
+    /// What became of spans.
+    pub spans: Arc<Spans>,
 }
 
 impl Sources {

@@ -4,3 +4,4 @@ mod figures;
 mod files;
 mod requests;
 mod strain;
+mod traces;

@@ -1,4 +1,4 @@
-//! The process itself, under the names that all Prometheus clients use.
+//! The process itself, under the names that all Prometheus clients use, and its traces.
 
 use crate::metrics::declare::{Group, counter, gauge};
 
@@ -9,6 +9,19 @@ pub static GROUP: Group = Group {
         gauge("portiere_build_info", &["version"], "1, for the version that runs.", |_, out| {
             out.of(&[env!("CARGO_PKG_VERSION")], 1);
         }),
+        counter("portiere_trace_spans_sent_total", &[], "Spans that a collector took (trace.endpoint).", |now, out| {
+            out.one(now.from.spans.sent.sum());
+        }),
+        counter(
+            "portiere_trace_spans_dropped_total",
+            &["reason"],
+            "Spans that nobody took: queue, more came than could be sent; export, the collector could not be reached or \
+             refused them.",
+            |now, out| {
+                out.of(&["queue"], now.from.spans.unqueued.sum());
+                out.of(&["export"], now.from.spans.undelivered.sum());
+            },
+        ),
         counter("process_cpu_seconds_total", &[], "CPU time, user and system, of all threads.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.cpu));
         }),
