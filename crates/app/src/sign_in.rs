@@ -7,6 +7,7 @@ use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed, read};
 use crate::stopwatch::{Stage, timed};
 use crate::tally::Entry;
+use crate::turnstile::Pass;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
 use rules::decision::Change;
@@ -112,8 +113,9 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
-        let proof = match self.hash(pledge, &attempt).await? {
-            Ok(proof) => proof,
+        // Held until the count is forgotten again: who comes next finds it so.
+        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+            Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let expected =
@@ -171,10 +173,11 @@ impl App {
         Ok(Attempt { key, counters, user, known: device.is_some(), password, browser })
     }
 
-    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
-    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Verified, Refusal>, Fault> {
+    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile; the place behind the turnstile is,
+    /// until the attempt was judged.
+    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let _pass = timed(Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
+        let pass = timed(Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;
@@ -206,7 +209,7 @@ impl App {
         match verified {
             Ok(verified) => {
                 self.even_out(begun).await;
-                Ok(Ok(verified))
+                Ok(Ok((verified, pass)))
             }
             Err(refusal) => {
                 // Nothing was tried, so nothing failed.
@@ -287,14 +290,15 @@ impl App {
     ) -> Result<Result<User, Refusal>, Fault> {
         let mut attempt = self.attempt(&user.username, password, browser).await?;
         attempt.user = attempt.user.filter(|found| found.id == user.id);
-        let matches = match self.hash(pledge, &attempt).await? {
-            Ok(proof) => proof.ok,
+        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+            Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let counters = attempt.counters;
         let known = self
             .settle(|now, _| async move {
-                let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
+                let after =
+                    After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
                 Ok(confirm(&after, &self.realm.settings, now))
             })
             .await?;
