@@ -13,9 +13,10 @@ use axum::extract::{MatchedPath, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use store::tally::nanos;
 
 /// Paths that answer under any host: probes and scrapers do not know our name.
 const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
@@ -34,7 +35,6 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
     let known = ANY_HOST.contains(&request.uri().path()) || host(&request).is_some_and(|host| site.serves(host));
-    let method = request.method().clone();
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     let (mut response, sheet) = match known {
         true => {
@@ -45,16 +45,15 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     };
     finish(&site, &visit, &mut response);
     let (took, status) = (began.elapsed(), response.status().as_u16());
-    let (id, route) = (&*visit.request_id, running.route());
+    let (id, method, route) = (&*visit.request_id, running.method(), running.route());
     if !site.slow.is_zero() && took > site.slow {
         site.requests.slow.one();
         let trace = traced.as_ref().map(Traced::id);
-        tell_slow((id, trace.as_deref()), (&method, route, status), took, &sheet);
+        tell_slow((id, trace.as_deref()), (method, route, status), took, &sheet);
     }
-    tracing::debug!(request = id, %method, route, status, ms = took.as_millis(), "answered");
+    tracing::debug!(request = id, method, route, status, ms = nanos(took) / 1_000_000, "answered");
     if let Some(traced) = traced {
         let refused = response.extensions().get::<Refused>().copied();
-        let method = method.as_str();
         site.tracer.end(traced, Went { method, route, request: id, status, refused, began, took }, &sheet);
     }
     running.end(&response, took, &sheet);
@@ -62,23 +61,23 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
 }
 
 /// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
-/// itself is in the line but its method.
+/// itself is in the line.
 fn tell_slow(
     (request, trace): (&str, Option<&str>),
-    (method, route, status): (&Method, &str, u16),
+    (method, route, status): (&str, &str, u16),
     took: Duration,
     sheet: &Sheet,
 ) {
     let in_stages: Duration = sheet.sums().map(|(_, sum)| sum).sum();
-    let ms = |time: Duration| u64::try_from(time.as_millis()).ok().filter(|ms| *ms > 0);
+    let ms = |time: Duration| Some(nanos(time) / 1_000_000).filter(|ms| *ms > 0);
     let of = |wanted: Stage| sheet.sums().find(|(stage, _)| *stage == wanted).and_then(|(_, sum)| ms(sum));
     tracing::warn!(
         request,
         trace,
-        %method,
+        method,
         route,
         status,
-        ms = took.as_millis(),
+        ms = nanos(took) / 1_000_000,
         body_ms = of(Stage::Body),
         fetch_ms = of(Stage::Fetch),
         turnstile_ms = of(Stage::Turnstile),

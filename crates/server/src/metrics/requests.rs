@@ -160,6 +160,11 @@ impl Running<'_> {
         self.place.name()
     }
 
+    /// Its method, likewise: one that is not among those that are told apart is named by whoever sent it.
+    pub fn method(&self) -> &'static str {
+        METHODS[self.method]
+    }
+
     /// It was answered.
     pub fn end(mut self, response: &Response, took: Duration, sheet: &Sheet) {
         self.ended = true;
