@@ -15,6 +15,8 @@ pub enum Raw {
     Text(String),
     /// A TOML integer.
     Integer(i64),
+    /// A TOML float.
+    Float(f64),
     /// A TOML boolean.
     Boolean(bool),
     /// A TOML array.
@@ -28,6 +30,7 @@ impl Raw {
         match self {
             Raw::Word(_) | Raw::Text(_) => "a string",
             Raw::Integer(_) => "an integer",
+            Raw::Float(_) => "a float",
             Raw::Boolean(_) => "a boolean",
             Raw::List(_) => "a list",
             Raw::Other(kind) => kind,
@@ -145,15 +148,18 @@ impl Value for Size {
 
 impl Value for Share {
     fn takes() -> String {
-        "a share from \"0\" to \"1\", such as \"0.1\"".to_owned()
+        "a number from 0 to 1, such as 0.1".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
-        let text = text_of::<Self>(raw)?;
-        let share = text.parse::<f64>().ok().filter(|share| share.is_finite());
-        share.map(Share).ok_or_else(|| format!("{text:?} is not {}", Self::takes()))
+        let share = match raw {
+            Raw::Float(share) => Some(*share),
+            Raw::Integer(share) => Some(*share as f64),
+            raw => text_of::<Self>(raw)?.parse().ok(),
+        };
+        share.filter(|share| share.is_finite()).map(Share).ok_or_else(|| format!("is not {}", Self::takes()))
     }
     fn show(&self) -> Option<String> {
-        Some(quoted(&self.0.to_string()))
+        Some(toml::Value::Float(self.0).to_string())
     }
 }
 
