@@ -1,6 +1,6 @@
 # `make` lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full chaos bench bench-hash bench-engines fuzz miri pages lint fmt
+.PHONY: help run test test-full chaos bench bench-hash bench-engines bench-overload fuzz miri pages lint fmt
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
@@ -29,6 +29,9 @@ bench-hash: ## measure password hashing beside the argon2, bcrypt and argon2-rus
 
 bench-engines: ## measure the same load on SQLite, PostgreSQL and MariaDB, with two nodes and with the database far away
 	@scripts/bench --only engines $(ARGS)
+
+bench-overload: ## measure what happens at ten times the capacity, with crowds of browsers and hostile clients
+	@scripts/bench --only overload $(ARGS)
 
 fuzz: ## feed every parser that reads what strangers send with mutated input
 	@scripts/fuzz $(ARGS)

@@ -9,6 +9,7 @@ from .engines import engines
 from .figures import table, write
 from .growth import growth
 from .measures import REQUESTS, Bench
+from .overload import overload
 from .place import Place
 from .programs import PORTIERE, RELEASE, Failed, build
 from .timing import timing
@@ -26,10 +27,11 @@ MEASURES = {
     "timing": timing,
     "growth": growth,
     "engines": engines,
+    "overload": overload,
 }
 
 # What needs more than the release build: measured only when it is named.
-APART = {"engines"}
+APART = {"engines", "overload"}
 
 SMALL = (1000, 5000)
 

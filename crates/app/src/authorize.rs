@@ -3,6 +3,7 @@
 use crate::browser::Browser;
 use crate::flow::{Flow, Question, Sealed, To};
 use crate::settle::Ahead;
+use crate::sign_in::Stage;
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::UserId;
@@ -105,6 +106,10 @@ impl App {
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
         if params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > LONGEST_REQUEST {
             return Ok(Outcome::Refused(Error::request("the request is longer than 12 KiB"), None));
+        }
+        // Who may be shown nothing is told so, however busy we are.
+        if !authorize::is_silent(&params) {
+            self.has_time_for(browser, Stage::Comes)?;
         }
         let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
         let client = match authorize::client_id(&params) {

@@ -1,5 +1,6 @@
 //! What can go wrong between a rule and its effect.
 
+use crate::rates::Over;
 use rules::Span;
 use std::time::Duration;
 use store::engine::{CommitError, Unavailable};
@@ -9,6 +10,8 @@ use store::engine::{CommitError, Unavailable};
 pub enum Fault {
     /// Too much waits for the hashing threads: come back after so long.
     Busy(Span),
+    /// This client has asked more often than it may.
+    Over(Over),
     /// The database cannot be reached or written at present, or its outcome is unknown.
     Unavailable(String),
     /// Others changed the same thing each time that it was tried. What was met is for the log.
@@ -21,6 +24,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::Busy(after) => write!(f, "busy; try again in {} s", after.whole_seconds()),
+            Fault::Over(over) => write!(f, "too many requests; try again in {:?}", over.wait),
             Fault::Unavailable(why) => write!(f, "unavailable: {why}"),
             Fault::Contended(_) => f.write_str("many changes at once; try again"),
             Fault::Broken(why) => write!(f, "broken: {why}"),
@@ -55,7 +59,8 @@ impl From<hasher::Refusal> for Fault {
     }
 }
 
-pub(crate) fn span(duration: Duration) -> Span {
+/// The same time as rules count it, in whole milliseconds.
+pub fn span(duration: Duration) -> Span {
     Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 

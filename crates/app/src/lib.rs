@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod keyring;
 pub mod logout;
 mod passwords;
+pub mod rates;
 pub mod revoke;
 mod settle;
 pub mod setup;
@@ -36,6 +37,8 @@ use clock::Clock;
 use hasher::Hasher;
 use keyring::Keyring;
 use passwords::Evening;
+use rates::{Rate, Rates};
+use rules::id::ClientId;
 use rules::realm::Realm;
 use std::sync::Arc;
 use store::engine::Engine;
@@ -69,6 +72,8 @@ pub struct Parts {
     ward: Option<Arc<Ward>>,
     cache: Cache,
     turnstile: Turnstile,
+    /// How often clients ask, where that is limited.
+    clients: Option<Rates<ClientId>>,
     evening: Evening,
 }
 
@@ -104,6 +109,8 @@ impl App {
         clock: Clock,
     ) -> Result<Self, Fault> {
         let node = entropy::fresh()?.name("node");
+        let per_second = realm.settings.client_rate;
+        let rate = Rate { per_second, burst: per_second.saturating_mul(2) };
         Ok(App(Arc::new(Parts {
             node,
             realm,
@@ -115,6 +122,7 @@ impl App {
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             tally: Tally::default(),
+            clients: Rates::new(rate),
             evening: Evening::default(),
         })))
     }

@@ -2,10 +2,11 @@
 
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
+use crate::fault::span;
 use crate::flow::{Flow, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed, read};
-use crate::stopwatch::{Stage, timed};
+use crate::stopwatch::{self, timed};
 use crate::tally::Entry;
 use crate::turnstile::Pass;
 use crate::{App, Fault};
@@ -27,6 +28,19 @@ use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 use store::tables::{counters, users};
 use zeroize::Zeroizing;
+
+/// How much of the waiting budget may be used up before newcomers are asked to come back: whoever has typed a password
+/// goes first.
+const NEWCOMERS: f64 = 0.75;
+
+/// How far somebody is who is not signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Asks for the form.
+    Comes,
+    /// Has typed a password.
+    Typed,
+}
 
 /// What was typed into the sign-in page.
 pub struct Typed {
@@ -84,8 +98,26 @@ impl App {
         typed: Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
+        self.has_time_for(browser, Stage::Typed)?;
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move { app.try_in(&pledge, flow, &typed, &browser).await }).await
+    }
+
+    /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
+    /// it. Whoever is signed in has no password to type.
+    ///
+    /// # Errors
+    /// [`Fault::Busy`].
+    pub fn has_time_for(&self, browser: &Browser, stage: Stage) -> Result<(), Fault> {
+        let share = match stage {
+            Stage::Comes if browser.session.is_some() => return Ok(()),
+            Stage::Comes => NEWCOMERS,
+            Stage::Typed => 1.0,
+        };
+        match self.hasher.crowded(&self.fair_key(browser), share) {
+            None => Ok(()),
+            Some(wait) => Err(Fault::Busy(span(wait))),
+        }
     }
 
     pub(crate) async fn try_in(
@@ -177,7 +209,7 @@ impl App {
     /// until the attempt was judged.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let pass = timed(Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
+        let pass = timed(stopwatch::Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;

@@ -19,6 +19,8 @@ const ROOM: usize = 24;
 pub enum Stage {
     /// The body has to come.
     Body,
+    /// Other requests of the kind go first.
+    Door,
     /// The database has to answer.
     Fetch,
     /// Other attempts on the same account go first.
@@ -39,8 +41,9 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in the order of a sign-in.
-    pub const ALL: [Stage; 9] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Body,
+        Stage::Door,
         Stage::Fetch,
         Stage::Turnstile,
         Stage::HashQueue,
@@ -55,6 +58,7 @@ impl Stage {
     pub fn name(self) -> &'static str {
         match self {
             Stage::Body => "body",
+            Stage::Door => "door",
             Stage::Fetch => "fetch",
             Stage::Turnstile => "turnstile",
             Stage::HashQueue => "hash_queue",

@@ -59,6 +59,7 @@ impl Entry {
     pub(crate) fn of(fault: &Fault) -> Self {
         match fault {
             Fault::Busy(_) => Entry::Busy,
+            Fault::Over(_) => Entry::Throttled,
             Fault::Unavailable(_) | Fault::Contended(_) | Fault::Broken(_) => Entry::Failed,
         }
     }

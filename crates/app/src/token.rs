@@ -58,6 +58,10 @@ impl App {
         let (Ok(()), Some(client)) = (decision.reply, client) else {
             return Ok(Err(Error::client("client authentication failed")));
         };
+        // Anybody can say that he is a public one.
+        if let Some(clients) = self.clients.as_ref().filter(|_| !client.is_public()) {
+            clients.count(&client.id).map_err(Fault::Over)?;
+        }
         Ok(Ok(Proved { client, used: decision.changes }))
     }
 

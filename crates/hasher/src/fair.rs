@@ -267,6 +267,11 @@ impl<T> Fair<T> {
         Some(out)
     }
 
+    /// Whether [`Fair::make_room`] would find room.
+    pub(crate) fn would_make_room(&self, key: &FairKey, cost: u64, need: u64) -> bool {
+        self.whose_room(key, cost.saturating_add(need)).is_some()
+    }
+
     /// The tenant that has to give, if one does: someone's queue there is longer than the newcomer's by `margin`.
     fn whose_room(&self, key: &FairKey, margin: u64) -> Option<Arc<str>> {
         let longer = |largest: u64, own: u64| largest >= own.saturating_add(margin);

@@ -98,6 +98,14 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, kind) })
     }
 
+    /// When to come back, if a job of this kind would be refused by a gate with `budget`; nothing is taken in.
+    pub(crate) fn crowded(&self, key: &FairKey, kind: Kind, budget: Duration) -> Option<Duration> {
+        let books = self.books();
+        let excess = books.excess(kind, nanos(budget), (self.clock)());
+        let full = excess > 0 && !books.queue.would_make_room(key, books.share(kind), excess);
+        full.then(|| self.wait(&books, kind))
+    }
+
     fn wait(&self, books: &Books, kind: Kind) -> Duration {
         Duration::from_nanos(books.wait(kind, (self.clock)()))
     }

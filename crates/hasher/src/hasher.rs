@@ -205,6 +205,14 @@ impl Hasher {
         self.0.gate.state(Kind::of_policy(self.0.policy.cost))
     }
 
+    /// Whether a job of today's policy would find this share (of 1.0) of [`Settings::max_wait`] used up, so that it is better
+    /// not begun: when to come back. What a request costs before it comes to its hash is saved by asking first, and who has
+    /// not begun at all can be held to a smaller share than who has typed a password.
+    pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
+        let budget = self.0.gate.max_wait().mul_f64(share.clamp(0.0, 1.0));
+        self.0.gate.crowded(key, Kind::of_policy(self.0.policy.cost), budget)
+    }
+
     /// The algorithms and parameters that have been at work, and how many jobs of each run side by side.
     pub fn kinds(&self) -> Vec<KindState> {
         let state = |(family, lanes): (Family, usize)| KindState { name: calibrate::name(family), lanes };

@@ -68,6 +68,11 @@ impl Queue {
         Some(jobs)
     }
 
+    /// See [`Fair::would_make_room`].
+    pub(crate) fn would_make_room(&self, key: &FairKey, cost: u64, need: u64) -> bool {
+        self.fair.would_make_room(key, cost, need)
+    }
+
     /// Takes everything, in no order.
     pub(crate) fn drain(&mut self) -> Vec<Job> {
         self.kinds.clear();

@@ -75,7 +75,7 @@ pub struct Record {
     /// Responses received.
     pub requests: u64,
     /// Iterations that the server refused politely (503 with Retry-After), by step.
-    pub refused: BTreeMap<Step, u64>,
+    pub refused: BTreeMap<Step, Latencies>,
     /// Iterations that failed, by step and reason.
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
@@ -91,7 +91,9 @@ impl Record {
         }
         match outcome {
             Ok(()) => self.iterations.add(latency),
-            Err(Setback { step, cause: Cause::Refused { .. } }) => *self.refused.entry(*step).or_default() += 1,
+            Err(Setback { step, cause: Cause::Refused { took, .. } }) => {
+                self.refused.entry(*step).or_default().add(*took)
+            }
             Err(Setback { step, cause }) => self.fail(*step, cause.to_string(), 1),
         }
     }
@@ -104,8 +106,8 @@ impl Record {
         for (step, latencies) in &other.steps {
             self.steps.entry(*step).or_default().merge(latencies);
         }
-        for (step, count) in &other.refused {
-            *self.refused.entry(*step).or_default() += count;
+        for (step, latencies) in &other.refused {
+            self.refused.entry(*step).or_default().merge(latencies);
         }
         for ((step, reason), count) in &other.failed {
             self.fail(*step, reason.clone(), *count);
@@ -143,9 +145,10 @@ mod tests {
     #[test]
     fn successes_failures_and_refusals_are_kept_apart() {
         let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
+        let refused = Cause::Refused { retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
         let mut record = Record::default();
         record.take(&lap, Duration::from_millis(10), &Ok(()));
-        record.take(&lap, Duration::from_millis(99), &setback(Cause::Refused { retry_after: Duration::from_secs(1) }));
+        record.take(&lap, Duration::from_millis(99), &setback(refused));
         record.take(&lap, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
         record.take(&lap, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
         let mut whole = record.clone();
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
         assert_eq!(whole.iterations.max().round(), 10.0);
         assert_eq!(whole.steps[&Step::Authorize].count(), 8);
-        assert_eq!(whole.refused[&Step::Token], 2);
+        assert_eq!((whole.refused[&Step::Token].count(), whole.refused[&Step::Token].max().round()), (2, 3.0));
         assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())], 2);
         assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
     }

@@ -95,6 +95,9 @@ pub struct StepReport {
     pub failed: u64,
     /// How long it took.
     pub latency: Latency,
+    /// How long a refusal took.
+    #[serde(default)]
+    pub refusal: Latency,
 }
 
 /// One way in which iterations failed.
@@ -127,7 +130,7 @@ impl Report {
         let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
-        let (failed, refused) = (record.failed.values().sum(), record.refused.values().sum());
+        let (failed, refused) = (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
         let unfinished = match plan.pace {
             Pace::Closed { .. } => record.unfinished,
             Pace::Open { rate, .. } => {
@@ -164,12 +167,14 @@ impl Report {
 impl StepReport {
     fn of(step: Step, record: &Record) -> Self {
         let latencies = record.steps.get(&step).cloned().unwrap_or_default();
+        let refusals = record.refused.get(&step).cloned().unwrap_or_default();
         StepReport {
             step,
             count: latencies.count(),
-            refused: record.refused.get(&step).copied().unwrap_or_default(),
+            refused: refusals.count(),
             failed: record.failed.iter().filter(|((at, _), _)| *at == step).map(|(_, count)| count).sum(),
             latency: Latency::from(&latencies),
+            refusal: Latency::from(&refusals),
         }
     }
 }

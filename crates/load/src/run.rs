@@ -123,7 +123,7 @@ async fn prepared(visitor: &mut Visitor) -> Result<(), Setback> {
 
 async fn wait_if_refused(setback: Setback, tries: u32) -> Result<(), Setback> {
     match setback.cause {
-        Cause::Refused { retry_after } if tries < PREPARE_TRIES => {
+        Cause::Refused { retry_after, .. } if tries < PREPARE_TRIES => {
             // Spread over twice the time asked for: all visitors are told the same.
             sleep(retry_after.mul_f64(1.0 + fastrand::f64()).min(Duration::from_secs(10))).await;
             Ok(())
@@ -353,7 +353,7 @@ impl Desk {
     async fn rest(&self, outcome: &Result<(), Setback>) {
         match outcome {
             Err(Setback { cause: Cause::Lost(Fault::Connect(_)), .. }) => sleep(RECONNECT).await,
-            Err(Setback { cause: Cause::Refused { retry_after }, .. }) if self.scene.plan.heeds_retry_after => {
+            Err(Setback { cause: Cause::Refused { retry_after, .. }, .. }) if self.scene.plan.heeds_retry_after => {
                 sleep(*retry_after).await;
             }
             _ => {}

@@ -52,6 +52,8 @@ pub struct Settings {
     pub skew: Span,
     /// How long a sign-in may wait for its hash.
     pub hash_wait: Span,
+    /// Requests a second of one client that authenticates; 0 for no limit.
+    pub client_rate: u32,
     /// Whether a password hash that is older than today's policy is replaced when its owner signs in.
     pub hash_upgrade: bool,
 }
@@ -76,6 +78,7 @@ impl Default for Settings {
             touch_every: Span::minutes(5),
             skew: Span::seconds(60),
             hash_wait: Span::seconds(3),
+            client_rate: 0,
             hash_upgrade: true,
         }
     }

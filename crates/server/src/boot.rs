@@ -216,6 +216,7 @@ fn settings(config: &Config) -> Settings {
             ..throttle::Policy::default()
         },
         hash_upgrade: config.hash.upgrade,
+        client_rate: config.limits.requests_per_client,
         hash_wait: Span(i64::try_from(config.hash.max_wait.as_millis()).unwrap_or(i64::MAX)),
         ..Settings::default()
     }
@@ -248,12 +249,11 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let control = crate::control::listen(&config.server.data, &instance)?;
     let upkeep = Upkeep { events: config.audit.retention, keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
-    let strain = Arc::clone(&site.strain);
-    let sources = site.sources();
+    let watched = site.clone();
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
-        () = metrics::serve(desk, sources) => return Err(BootError::Other("the metrics are not served any more".into())),
-        () = strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
+        () = metrics::serve(desk, watched.clone()) => return Err(BootError::Other("the metrics are not served any more".into())),
+        () = watched.strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
         () = export(&mut exporter) => return Err(BootError::Other("the background jobs ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),

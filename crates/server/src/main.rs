@@ -1,5 +1,6 @@
 //! Portiere: an OpenID provider in one binary with one data folder.
 
+mod admission;
 mod boot;
 mod cli;
 mod config;

@@ -72,6 +72,8 @@ pub enum Cause {
     Refused {
         /// When to come back.
         retry_after: Duration,
+        /// How long it took to say so.
+        took: Duration,
     },
     /// No response at all.
     Lost(Fault),
@@ -88,7 +90,7 @@ impl std::fmt::Display for Setback {
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Cause::Refused { retry_after } => write!(f, "503, come back after {} s", retry_after.as_secs()),
+            Cause::Refused { retry_after, .. } => write!(f, "503, come back after {} s", retry_after.as_secs()),
             Cause::Lost(fault) => write!(f, "{fault}"),
             Cause::Wrong(what) => f.write_str(what),
         }
@@ -225,12 +227,13 @@ impl Visitor {
 
 /// Sends a request as part of a step; a polite refusal is told apart from everything else here, for all steps.
 async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Result<Reply<'w>, Setback> {
+    let asked = Instant::now();
     let reply = wire.send(request).await.map_err(|fault| Setback { step, cause: Cause::Lost(fault) })?;
     match reply.header("retry-after") {
         Some(seconds) if reply.status() == 503 => {
             // A date is allowed too; no clock is read for it.
             let retry_after = Duration::from_secs(seconds.trim().parse().unwrap_or(1));
-            Err(Setback { step, cause: Cause::Refused { retry_after } })
+            Err(Setback { step, cause: Cause::Refused { retry_after, took: asked.elapsed() } })
         }
         _ => Ok(reply),
     }

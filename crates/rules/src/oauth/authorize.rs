@@ -149,7 +149,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     let mode = asked_mode.flatten().unwrap_or(Mode::Query);
     let state = params.get("state").filter(|state| state.len() <= ECHO_LIMIT).map(str::to_owned);
     let back = Back { to, mode, state };
-    let silent = params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"));
+    let silent = is_silent(params);
     let fault = |error| Fault::Client { error, back: back.clone(), silent };
 
     for check in CHECKS {
@@ -258,6 +258,11 @@ pub fn resources(params: &Params, client: &Client) -> Result<Vec<String>, Error>
         return Err(Error::new(Code::InvalidTarget, "the client has no such resource"));
     }
     Ok(if asked.is_empty() { client.resources.clone() } else { asked })
+}
+
+/// Whether `prompt=none` was asked for.
+pub fn is_silent(params: &Params) -> bool {
+    params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
 }
 
 fn prompt(params: &Params) -> Result<Prompt, Error> {

@@ -312,10 +312,29 @@ options! {
         body_size: Size = Size(64 << 10), Start, between(Size(16 << 10), Size(16 << 20));
         /// Connections from one address (a /64 for IPv6) at a time. Loopback and listed proxies are exempt.
         connections_per_address: usize = 1024, Start, at_least(1);
-        /// Further networks whose connections are not counted per address.
+        /// Further networks of trusted machines, whose connections and failures are not counted per address.
         exempt_addresses: Vec<Cidr> = Vec::new(), Start;
         /// Connections in all.
         connections: usize = 20_000, Start, at_least(1);
+        /// Requests of applications (tokens, introspection, userinfo, keys) that are worked on at a time. More wait.
+        tokens: usize = 512, Start, between(1, 1_000_000);
+        /// Pages, and forms without a password, that are worked on at a time.
+        pages: usize = 256, Start, between(1, 1_000_000);
+        /// Forms with a password that are worked on at a time; how long they wait for their hash is `hash.max_wait`.
+        passwords: usize = 4096, Start, between(1, 1_000_000);
+        /// The longest that a request waits for a place among these. Who would wait longer is told at once when to come
+        /// back.
+        max_wait: Duration = Duration::from_secs(1), Start,
+            between(Duration::from_millis(10), Duration::from_secs(60));
+        /// Failed requests a second of one address (a /64 for IPv6), in the long run; beyond, it is told to slow down. What
+        /// succeeds does not count. 0 for no limit. Loopback is exempt.
+        failures_per_address: u32 = 10, Start;
+        /// Failed requests of an address at once.
+        failures_burst: u32 = 1000, Start, at_least(1);
+        /// Requests a second of one client that authenticates; twice as many at once. 0 for no limit.
+        requests_per_client: u32 = 0, Start;
+        /// Requests a second of everybody together; twice as many at once. 0 for no limit.
+        requests_per_realm: u32 = 0, Start;
     }
 
     /// Reverse proxies in front of the server.

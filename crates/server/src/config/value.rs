@@ -30,7 +30,7 @@ impl Raw {
         match self {
             Raw::Word(_) | Raw::Text(_) => "a string",
             Raw::Integer(_) => "an integer",
-            Raw::Float(_) => "a float",
+            Raw::Float(_) => "a fraction",
             Raw::Boolean(_) => "a boolean",
             Raw::List(_) => "a list",
             Raw::Other(kind) => kind,

@@ -5,11 +5,17 @@ use super::Site;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
+use crate::admission::{Debt, Pace, Permit};
+use crate::metrics::Refused;
+use crate::net::{BodyError, read_body};
+use app::Fault;
 use app::browser::Browser;
+use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::response::Response;
+use hyper::body::Body as _;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,31 +51,37 @@ impl Door {
         self.visit.browser(&self.site, &self.headers)
     }
 
+    /// A place for a form with a password, which its handler asks for itself: the page that says no keeps what was typed.
+    pub async fn place_for_password(&self) -> Result<Option<Permit>, Fault> {
+        self.site.admission.enter(Pace::Passwords).await
+    }
+
     fn page(&self, refusal: Refusal) -> Response {
         refusal.to_page(&self.site, &self.visit, &self.headers, None)
     }
 }
 
-/// A handler with its way to tell a refusal.
+/// A handler with the kind of its work, and its way to tell a refusal.
 #[derive(Clone)]
 pub struct Told<A> {
     act: A,
+    pace: Pace,
     refuse: fn(&Door, Refusal) -> Response,
 }
 
 /// Refusals are pages, for people.
-pub fn page<A>(act: A) -> Told<A> {
-    Told { act, refuse: Door::page }
+pub fn page<A>(pace: Pace, act: A) -> Told<A> {
+    Told { act, pace, refuse: Door::page }
 }
 
 /// Refusals are what client libraries read (RFC 6749 §5.2).
-pub fn json<A>(act: A) -> Told<A> {
-    Told { act, refuse: |door, refusal| refusal.to_json(&door.visit) }
+pub fn json<A>(pace: Pace, act: A) -> Told<A> {
+    Told { act, pace, refuse: |door, refusal| refusal.to_json(&door.visit) }
 }
 
 /// Refusals are those of a resource server (RFC 6750 §3).
-pub fn bearer<A>(act: A) -> Told<A> {
-    Told { act, refuse: |door, refusal| refusal.to_bearer(&door.visit) }
+pub fn bearer<A>(pace: Pace, act: A) -> Told<A> {
+    Told { act, pace, refuse: |door, refusal| refusal.to_bearer(&door.visit) }
 }
 
 impl<A, F> Handler<(), Site> for Told<A>
@@ -87,8 +99,41 @@ where
             };
             let (method, uri, headers) = (parts.method, parts.uri, parts.headers);
             let door = Door(Arc::new(Inside { site, visit, method, uri, headers }));
-            let answer = (self.act)(door.clone(), body).await;
-            answer.unwrap_or_else(|refusal| (self.refuse)(&door, refusal))
+            let debt = match door.site.admission.owe(self.pace, &door.visit.client) {
+                Ok(debt) => debt,
+                Err(fault) => return (self.refuse)(&door, fault.into()),
+            };
+            let answer = match let_in(&door.site, self.pace, body).await {
+                Ok((body, _permit)) => (self.act)(door.clone(), body).await,
+                Err(refusal) => Err(refusal),
+            };
+            let response = answer.unwrap_or_else(|refusal| (self.refuse)(&door, refusal));
+            settled(&door.site, debt, response)
         })
     }
+}
+
+/// A place for a request, once all of it is there: who sends slowly holds none. See [`Door::place_for_password`], too.
+pub async fn let_in<E>(site: &Site, pace: Pace, body: Body) -> Result<(Body, Option<Permit>), E>
+where
+    E: From<BodyError> + From<Fault>,
+{
+    let body = match body.is_end_stream() {
+        true => body,
+        false => timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await?.into(),
+    };
+    match pace {
+        Pace::Passwords => Ok((body, None)),
+        pace => Ok((body, site.admission.enter(pace).await?)),
+    }
+}
+
+/// What was counted before a request was worked on is given back, unless it failed.
+pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
+    let Some(debt) = debt else { return response };
+    let failed = response.status().is_client_error() || response.extensions().get() == Some(&Refused::Busy);
+    if let Some(standing) = site.admission.settle(debt, failed) {
+        reply::rate_limit(&mut response, &standing);
+    }
+    response
 }

@@ -7,6 +7,7 @@ use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
 use app::Fault;
+use app::fault::span;
 use axum::response::Response;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
@@ -86,7 +87,8 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
 /// What a fault is counted as.
 pub fn refused_for(fault: &Fault) -> Refused {
     match fault {
-        Fault::Busy(_) => Refused::Hashing,
+        Fault::Busy(_) => Refused::Busy,
+        Fault::Over(_) => Refused::Rate,
         Fault::Unavailable(_) => Refused::Database,
         Fault::Contended(_) => Refused::Contended,
         Fault::Broken(_) => Refused::Fault,
@@ -102,7 +104,7 @@ pub fn log(fault: &Fault, visit: &Visit) {
         Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => tracing::warn!(%request, why, "unavailable"),
         Fault::Contended(why) => tracing::warn!(%request, why, "contended"),
-        Fault::Busy(_) => {}
+        Fault::Busy(_) | Fault::Over(_) => {}
     }
 }
 
@@ -126,6 +128,10 @@ impl Refusal {
             Refusal::Fault(Fault::Busy(wait)) => Outside {
                 wait: Some(*wait),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+            },
+            Refusal::Fault(Fault::Over(over)) => Outside {
+                wait: Some(span(over.wait)),
+                ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many requests", Reason::Denied)
             },
             Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
                 wait: Some(Span::seconds(2)),
@@ -207,9 +213,7 @@ impl Refusal {
         let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
         let mut response = reply::json(outside.status, body);
         self.mark(&mut response);
-        if let Some(wait) = outside.wait {
-            reply::retry_after(&mut response, wait);
-        }
+        self.put_off(&mut response, outside.wait);
         if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
             reply::set(
                 response.headers_mut(),
@@ -264,10 +268,20 @@ impl Refusal {
         };
         let mut response = reply::page(outside.status, visit, html, None);
         self.mark(&mut response);
-        if let Some(wait) = outside.wait {
-            reply::retry_after(&mut response, wait);
-        }
+        self.put_off(&mut response, outside.wait);
         response
+    }
+
+    /// Says in headers when to come back, where that helps.
+    fn put_off(&self, response: &mut Response, wait: Option<Span>) {
+        match (self, wait) {
+            (Refusal::Fault(Fault::Busy(_)), Some(wait)) => reply::busy(response, wait),
+            (_, Some(wait)) => reply::retry_after(response, wait),
+            (_, None) => {}
+        }
+        if let Refusal::Fault(Fault::Over(over)) = self {
+            reply::rate_limit(response, &over.standing);
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::Site;
 use super::error::Refusal;
 use crate::net::read_body;
-use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +32,7 @@ pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params
     if !kind.eq_ignore_ascii_case(FORM) {
         return Err(Refusal::MediaType);
     }
-    let bytes = timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await?;
+    let bytes = read_body(body, site.body_size, site.body_timeout).await?;
     Ok(Params::parse(pairs(&bytes))?)
 }
 

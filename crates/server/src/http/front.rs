@@ -79,6 +79,7 @@ fn tell_slow(
         status,
         ms = nanos(took) / 1_000_000,
         body_ms = of(Stage::Body),
+        door_ms = of(Stage::Door),
         fetch_ms = of(Stage::Fetch),
         turnstile_ms = of(Stage::Turnstile),
         hash_queue_ms = of(Stage::HashQueue),

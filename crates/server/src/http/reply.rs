@@ -5,6 +5,7 @@ use super::cookies::Name;
 use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::pages::Setback;
+use app::rates::Standing;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -61,11 +62,15 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Opti
         None => (StatusCode::OK, None),
         Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some((seconds, Refused::Throttled))),
-        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Hashing))),
+        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Busy))),
     };
     let mut response = page(status, visit, html, form_to);
     if let Some((seconds, refused)) = wait {
-        retry_after(&mut response, Span::seconds(seconds));
+        let wait = Span::seconds(seconds);
+        match refused {
+            Refused::Busy => busy(&mut response, wait),
+            _ => retry_after(&mut response, wait),
+        }
         response.extensions_mut().insert(refused);
     }
     response
@@ -86,6 +91,25 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
+}
+
+/// How the caller stands under a rate (draft-ietf-httpapi-ratelimit-headers-06); what is left, or when it is whole again.
+pub fn rate_limit(response: &mut Response, standing: &Standing) {
+    let headers = response.headers_mut();
+    let reset = standing.reset.as_secs() + u64::from(standing.reset.subsec_nanos() > 0);
+    for (name, value) in [
+        ("ratelimit-limit", u64::from(standing.limit)),
+        ("ratelimit-remaining", u64::from(standing.remaining)),
+        ("ratelimit-reset", reset),
+    ] {
+        headers.entry(HeaderName::from_static(name)).or_insert_with(|| value.into());
+    }
+}
+
+/// Says when to come back, and that it is for want of room.
+pub fn busy(response: &mut Response, wait: Span) {
+    retry_after(response, wait);
+    response.extensions_mut().insert(Refused::Busy);
 }
 
 /// Says when to come back.

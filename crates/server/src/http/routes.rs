@@ -7,6 +7,7 @@ use super::pages::{account, assets, device, health, home, login, setup, signup};
 use super::site::Site;
 use super::visit::Visit;
 use super::{api, cors, front};
+use crate::admission::Pace;
 use axum::extract::State;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
@@ -16,12 +17,15 @@ use hyper::{HeaderMap, Method};
 pub fn router(site: Site) -> Router {
     let base = site.url.path().to_owned();
     let metadata = Router::new()
-        .route("/.well-known/openid-configuration", only_get(get(json(metadata::discovery))))
-        .route("/oauth2/jwks", only_get(get(json(metadata::jwks))));
+        .route("/.well-known/openid-configuration", only_get(get(json(Pace::Tokens, metadata::discovery))))
+        .route("/oauth2/jwks", only_get(get(json(Pace::Tokens, metadata::jwks))));
     let callable = Router::new()
-        .route("/oauth2/token", only_post(post(json(token::token))))
-        .route("/oauth2/revoke", only_post(post(json(revoke::revoke))))
-        .route("/oauth2/userinfo", both(get(bearer(userinfo::userinfo)).post(bearer(userinfo::userinfo))))
+        .route("/oauth2/token", only_post(post(json(Pace::Tokens, token::token))))
+        .route("/oauth2/revoke", only_post(post(json(Pace::Tokens, revoke::revoke))))
+        .route(
+            "/oauth2/userinfo",
+            both(get(bearer(Pace::Tokens, userinfo::userinfo)).post(bearer(Pace::Tokens, userinfo::userinfo))),
+        )
         .layer(middleware::from_fn_with_state(site.clone(), cors::registered));
     let realm = Router::new()
         .merge(metadata.layer(middleware::from_fn(cors::everybody)))
@@ -31,52 +35,60 @@ pub fn router(site: Site) -> Router {
         .merge(api::routes(&site));
     // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 behind it.
     let oauth_metadata = Router::new()
-        .route(&format!("/.well-known/oauth-authorization-server{base}"), only_get(get(json(metadata::discovery))))
+        .route(
+            &format!("/.well-known/oauth-authorization-server{base}"),
+            only_get(get(json(Pace::Tokens, metadata::discovery))),
+        )
         .layer(middleware::from_fn(cors::everybody));
     let realm = match base.as_str() {
         "" => realm,
-        base => Router::new().nest(base, realm).route(&format!("{base}/"), only_get(get(page(home::home)))),
+        base => {
+            Router::new().nest(base, realm).route(&format!("{base}/"), only_get(get(page(Pace::Pages, home::home))))
+        }
     };
     Router::new()
         .merge(realm)
         .merge(oauth_metadata)
         .route("/healthz", only_get(get(health::alive)))
         .route("/readyz", only_get(get(health::ready)))
-        .fallback(page(home::nothing))
+        .fallback(page(Pace::Pages, home::nothing))
         .layer(middleware::from_fn_with_state(site.clone(), front::front))
         .with_state(site)
 }
 
 fn protocol() -> Router<Site> {
     Router::new()
-        .route("/oauth2/authorize", both(get(page(authorize::get)).post(page(authorize::post))))
-        .route("/oauth2/introspect", only_post(post(json(introspect::introspect))))
-        .route("/oauth2/device", only_post(post(json(device_endpoint::device))))
-        .route("/oauth2/logout", both(get(page(logout::get)).post(page(logout::post))))
-        .route("/oauth2/logout/confirm", only_post(post(page(logout::confirm))))
+        .route(
+            "/oauth2/authorize",
+            both(get(page(Pace::Pages, authorize::get)).post(page(Pace::Pages, authorize::post))),
+        )
+        .route("/oauth2/introspect", only_post(post(json(Pace::Tokens, introspect::introspect))))
+        .route("/oauth2/device", only_post(post(json(Pace::Tokens, device_endpoint::device))))
+        .route("/oauth2/logout", both(get(page(Pace::Pages, logout::get)).post(page(Pace::Pages, logout::post))))
+        .route("/oauth2/logout/confirm", only_post(post(page(Pace::Pages, logout::confirm))))
 }
 
 fn own_pages() -> Router<Site> {
     Router::new()
-        .route("/", only_get(get(page(home::home))))
-        .route("/try", only_get(get(page(home::try_it))))
-        .route("/try/callback", only_get(get(page(home::try_it))))
-        .route("/assets/{name}", only_get(get(page(assets::asset))))
-        .route("/setup", both(get(page(setup::get)).post(page(setup::post))))
-        .route("/login", both(get(page(login::get)).post(page(login::post))))
-        .route("/login/choose", only_post(post(page(login::choose))))
-        .route("/continue", only_get(get(page(login::carry_on))))
-        .route("/consent", only_post(post(page(login::consent))))
-        .route("/signup", both(get(page(signup::get)).post(page(signup::post))))
-        .route("/device", both(get(page(device::get)).post(page(device::post))))
-        .route("/device/confirm", only_post(post(page(device::confirm))))
-        .route("/account", only_get(get(page(account::get))))
-        .route("/account/profile", only_post(post(page(account::profile))))
-        .route("/account/password", only_post(post(page(account::password))))
-        .route("/account/sessions/revoke", only_post(post(page(account::end_session))))
-        .route("/account/sessions/revoke-others", only_post(post(page(account::end_others))))
-        .route("/account/applications/revoke", only_post(post(page(account::remove_access))))
-        .route("/account/signout", only_post(post(page(account::sign_out))))
+        .route("/", only_get(get(page(Pace::Pages, home::home))))
+        .route("/try", only_get(get(page(Pace::Pages, home::try_it))))
+        .route("/try/callback", only_get(get(page(Pace::Pages, home::try_it))))
+        .route("/assets/{name}", only_get(get(page(Pace::Free, assets::asset))))
+        .route("/setup", both(get(page(Pace::Pages, setup::get)).post(page(Pace::Passwords, setup::post))))
+        .route("/login", both(get(page(Pace::Pages, login::get)).post(page(Pace::Passwords, login::post))))
+        .route("/login/choose", only_post(post(page(Pace::Pages, login::choose))))
+        .route("/continue", only_get(get(page(Pace::Pages, login::carry_on))))
+        .route("/consent", only_post(post(page(Pace::Pages, login::consent))))
+        .route("/signup", both(get(page(Pace::Pages, signup::get)).post(page(Pace::Passwords, signup::post))))
+        .route("/device", both(get(page(Pace::Pages, device::get)).post(page(Pace::Pages, device::post))))
+        .route("/device/confirm", only_post(post(page(Pace::Pages, device::confirm))))
+        .route("/account", only_get(get(page(Pace::Pages, account::get))))
+        .route("/account/profile", only_post(post(page(Pace::Pages, account::profile))))
+        .route("/account/password", only_post(post(page(Pace::Passwords, account::password))))
+        .route("/account/sessions/revoke", only_post(post(page(Pace::Pages, account::end_session))))
+        .route("/account/sessions/revoke-others", only_post(post(page(Pace::Pages, account::end_others))))
+        .route("/account/applications/revoke", only_post(post(page(Pace::Pages, account::remove_access))))
+        .route("/account/signout", only_post(post(page(Pace::Pages, account::sign_out))))
 }
 
 fn only_get(methods: MethodRouter<Site>) -> MethodRouter<Site> {

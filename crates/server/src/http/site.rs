@@ -1,9 +1,10 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
+use crate::admission::Admission;
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
-use crate::metrics::{Requests, Sources};
+use crate::metrics::Requests;
 use crate::net::{Caps, Proxies};
 use crate::strain::Strain;
 use crate::trace::Tracer;
@@ -31,6 +32,8 @@ pub struct Inside {
     pub try_it: bool,
     /// Whose forwarded headers are believed.
     pub proxies: Proxies,
+    /// Who may come in.
+    pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
     /// The largest body, in bytes.
@@ -40,9 +43,9 @@ pub struct Inside {
     /// Requests slower than this are logged; none where it is zero.
     pub slow: Duration,
     /// What was asked, counted.
-    pub requests: Arc<Requests>,
+    pub requests: Requests,
     /// How it stands with the queues.
-    pub strain: Arc<Strain>,
+    pub strain: Strain,
     /// Takes traces.
     pub tracer: Tracer,
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
@@ -86,30 +89,19 @@ impl Site {
             brand: config.brand.name.clone(),
             try_it,
             proxies: Proxies::of(config),
+            admission: Admission::of(config),
             caps,
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,
-            requests: Arc::new(Requests::new()),
+            requests: Requests::new(),
             tracer,
-            strain: Arc::new(Strain::new(config.hash.max_wait, config.ready.strained_after)),
+            strain: Strain::new(config.hash.max_wait, config.ready.strained_after),
             jwks: RwLock::new(None),
             discovery,
             forgotten_proxy: false.into(),
             url,
         }))
-    }
-
-    /// What metrics are read from.
-    pub fn sources(&self) -> Sources {
-        Sources {
-            app: self.app.clone(),
-            database: self.database.clone(),
-            caps: Arc::clone(&self.caps),
-            requests: Arc::clone(&self.requests),
-            strain: Arc::clone(&self.strain),
-            spans: Arc::clone(&self.tracer.spans),
-        }
     }
 
     /// Whether a request names a host that is served: the public one, or for a localhost URL its other names.

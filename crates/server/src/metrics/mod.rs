@@ -20,41 +20,18 @@ pub use refused::Refused;
 pub use requests::Requests;
 pub use serve::{Desk, serve};
 
-use crate::database::Database;
-use crate::net::Caps;
-use crate::strain::Strain;
-use crate::trace::Spans;
-use app::App;
+use crate::http::Site;
 use declare::Samples;
 use moment::Moment;
-use std::sync::Arc;
 
-/// Everything that the metrics are read from.
-pub struct Sources {
-    /// The use cases.
-    pub app: App,
-    /// The database.
-    pub database: Database,
-    /// The connections.
-    pub caps: Arc<Caps>,
-    /// What was asked.
-    pub requests: Arc<Requests>,
-    /// How near the queues are to their ends.
-    pub strain: Arc<Strain>,
-    /// What became of spans.
-    pub spans: Arc<Spans>,
-}
-
-impl Sources {
-    /// The whole page (text format 0.0.4).
-    pub async fn page(&self) -> String {
-        let moment = Moment::of(self).await;
-        let mut page = String::with_capacity(64 << 10);
-        for group in table::GROUPS {
-            // Not of the format: a line for people.
-            page.extend(["# ", group.about, "\n"]);
-            group.metrics.iter().for_each(|metric| Samples::write(metric, &moment, &mut page));
-        }
-        page
+/// The whole page (text format 0.0.4).
+async fn page(site: &Site) -> String {
+    let moment = Moment::of(site).await;
+    let mut page = String::with_capacity(64 << 10);
+    for group in table::GROUPS {
+        // Not of the format: a line for people.
+        page.extend(["# ", group.about, "\n"]);
+        group.metrics.iter().for_each(|metric| Samples::write(metric, &moment, &mut page));
     }
+    page
 }

@@ -1,8 +1,9 @@
 //! What is looked at once for a page, however many metrics tell of it.
 
-use super::Sources;
 use super::process::Process;
+use crate::admission::LaneState;
 use crate::database::Database;
+use crate::http::Site;
 use app::ward::Status;
 use hasher::State;
 use rules::Span;
@@ -14,7 +15,9 @@ use store::{mysql, postgres, sqlite};
 /// The server at one moment.
 pub struct Moment<'a> {
     /// Where everything else is looked up.
-    pub from: &'a Sources,
+    pub from: &'a Site,
+    /// Places at the door.
+    pub lanes: [(&'static str, LaneState); 3],
     /// The threads that hash.
     pub hashing: State,
     /// The database.
@@ -97,7 +100,7 @@ impl Store {
 
 impl<'a> Moment<'a> {
     /// Now.
-    pub async fn of(from: &'a Sources) -> Self {
+    pub async fn of(from: &'a Site) -> Self {
         // A server is not asked: whoever scrapes must be answered while it is away.
         let durability = match from.app.engine.answering() {
             Some(answering) => Some(answering.durability),
@@ -105,6 +108,7 @@ impl<'a> Moment<'a> {
         };
         Moment {
             from,
+            lanes: from.admission.lanes(),
             hashing: from.app.hasher.state(),
             store: Store::of(&from.database),
             durability,

@@ -3,8 +3,10 @@
 app::labels! {
     /// Goes with the answer that says no, among its extensions, to where answers are counted.
     Refused {
-        /// Too many passwords wait.
-        Hashing = "hashing_busy",
+        /// Too many wait: for a password's hash, or for a place at the door.
+        Busy = "busy",
+        /// A client, an address or everybody together asked more often than they may.
+        Rate = "rate",
         /// Too many failures before.
         Throttled = "throttled",
         /// The database cannot be used.

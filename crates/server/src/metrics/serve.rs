@@ -1,9 +1,9 @@
 //! Where the metrics are served: on addresses of their own, so that no mistake at the front shows them to the world.
 
-use super::Sources;
+use super::page;
 use crate::boot::BootError;
 use crate::config::Config;
-use crate::http::plain;
+use crate::http::{Site, plain};
 use crate::net::{self, Caps, Listeners, Terms};
 use crate::private;
 use axum::Router;
@@ -30,7 +30,7 @@ pub struct Desk {
 
 /// What a scrape is answered from.
 #[derive(Clone)]
-struct Counter(Arc<(Sources, Option<Zeroizing<Vec<u8>>>)>);
+struct Counter(Arc<(Site, Option<Zeroizing<Vec<u8>>>)>);
 
 impl Desk {
     /// As configured; `None` where metrics are served nowhere.
@@ -67,21 +67,21 @@ impl Desk {
 }
 
 /// Serves them until it is dropped; for ever nothing where they are served nowhere.
-pub async fn serve(desk: Option<Desk>, sources: Sources) {
+pub async fn serve(desk: Option<Desk>, site: Site) {
     let Some(Desk { listeners, terms, secret }) = desk else { return std::future::pending().await };
     let router = Router::new().route("/metrics", get(scrape).fallback(only_get)).fallback(nothing);
-    let router = router.with_state(Counter(Arc::new((sources, secret))));
+    let router = router.with_state(Counter(Arc::new((site, secret))));
     net::serve(listeners, terms, router, std::future::pending()).await;
 }
 
 async fn scrape(State(counter): State<Counter>, headers: HeaderMap) -> Response {
-    let (sources, secret) = &*counter.0;
+    let (site, secret) = &*counter.0;
     if !secret.as_ref().is_none_or(|secret| knows(&headers, secret)) {
         let mut response = plain(StatusCode::UNAUTHORIZED, "text/plain", "the secret of metrics.secret is needed\n");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"metrics\""));
         return response;
     }
-    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", sources.page().await)
+    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site).await)
 }
 
 fn knows(headers: &HeaderMap, secret: &[u8]) -> bool {

@@ -3,7 +3,6 @@
 use super::problem::{Kind, Problem};
 use crate::http::site::Site;
 use crate::net::read_body;
-use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
@@ -40,7 +39,7 @@ impl Input {
         if !is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
         }
-        let bytes = timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await?;
+        let bytes = read_body(body, site.body_size, site.body_timeout).await?;
         let malformed = |why| Problem::new(Kind::MalformedRequest, why);
         let members = rules::jose::object(&bytes)
             .ok_or_else(|| malformed("the body is not one JSON object without duplicate members"))?;

@@ -12,16 +12,19 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::admission::Pace;
+use crate::http::door::{let_in, settled};
 use crate::http::site::Site;
 use crate::http::visit::Visit;
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, patch, post};
 use axum::{Extension, Router, middleware};
 use bytes::Bytes;
 use caller::Door;
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 use problem::{Kind, Problem};
 use table::{CHANGE_PASSWORD, ME, Operation, REFRESH, SIGN_IN, SIGN_OUT, SIGN_UP};
 
@@ -31,12 +34,12 @@ const BASE: &str = "/api/v1";
 /// Every door of the account API.
 pub fn routes(site: &Site) -> Router<Site> {
     let doors = Router::new()
-        .route(SIGN_UP.path, only(&SIGN_UP, post(sign_in::sign_up)))
-        .route(SIGN_IN.path, only(&SIGN_IN, post(sign_in::sign_in)))
-        .route(REFRESH.path, only(&REFRESH, post(sign_in::refresh)))
-        .route(SIGN_OUT.path, only(&SIGN_OUT, post(account::sign_out)))
-        .route(CHANGE_PASSWORD.path, only(&CHANGE_PASSWORD, patch(account::change_password)))
-        .route(ME.path, only(&ME, get(account::me)))
+        .route(SIGN_UP.path, only(site, &SIGN_UP, post(sign_in::sign_up)))
+        .route(SIGN_IN.path, only(site, &SIGN_IN, post(sign_in::sign_in)))
+        .route(REFRESH.path, only(site, &REFRESH, post(sign_in::refresh)))
+        .route(SIGN_OUT.path, only(site, &SIGN_OUT, post(account::sign_out)))
+        .route(CHANGE_PASSWORD.path, only(site, &CHANGE_PASSWORD, patch(account::change_password)))
+        .route(ME.path, only(site, &ME, get(account::me)))
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     let document = Bytes::from(openapi::document(site.url.as_str()));
@@ -47,14 +50,39 @@ pub fn routes(site: &Site) -> Router<Site> {
     Router::new().nest(BASE, doors.merge(described))
 }
 
-/// Any other method is answered with the one that would do.
-fn only(operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {
-    methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>| {
+/// In its turn; any other method is answered with the one that would do.
+fn only(site: &Site, operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    let methods = methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>| {
         let mut response = Problem::of(Kind::MethodNotAllowed).to_response(&site, &visit);
         let allowed = if operation.method == "GET" { "GET, HEAD" } else { operation.method };
         crate::http::reply::set(response.headers_mut(), hyper::header::ALLOW, allowed);
         response
-    })
+    });
+    methods.layer(middleware::from_fn_with_state((site.clone(), operation.pace), in_turn))
+}
+
+/// Lets a request in when there is a place for it, as the doors of pages and of the protocol do.
+async fn in_turn(
+    State((site, pace)): State<(Site, Pace)>,
+    Extension(visit): Extension<Visit>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let debt = match site.admission.owe(pace, &visit.client) {
+        Ok(debt) => debt,
+        Err(fault) => return Problem::from(fault).to_response(&site, &visit),
+    };
+    let (parts, body) = request.into_parts();
+    let came_in = async {
+        let (body, place) = let_in::<Problem>(&site, pace, body).await?;
+        let password = if pace == Pace::Passwords { site.admission.enter(pace).await? } else { None };
+        Ok::<_, Problem>((body, place.or(password)))
+    };
+    let response = match came_in.await {
+        Ok((body, _place)) => next.run(Request::from_parts(parts, body)).await,
+        Err(problem) => problem.to_response(&site, &visit),
+    };
+    settled(&site, debt, response)
 }
 
 async fn nothing(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {

@@ -8,6 +8,7 @@ use crate::http::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
+use app::fault::span;
 use axum::response::Response;
 use hyper::StatusCode;
 use hyper::header;
@@ -151,8 +152,13 @@ impl Problem {
         let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = reply::plain(status, "application/problem+json", body.to_string());
         reply::private(response.headers_mut());
-        if let Some(wait) = self.wait {
-            reply::retry_after(&mut response, wait);
+        match (self.wait, &self.fault) {
+            (Some(wait), Some(Fault::Busy(_))) => reply::busy(&mut response, wait),
+            (Some(wait), _) => reply::retry_after(&mut response, wait),
+            (None, _) => {}
+        }
+        if let Some(Fault::Over(over)) = &self.fault {
+            reply::rate_limit(&mut response, &over.standing);
         }
         if let Some(refused) = self.refused() {
             response.extensions_mut().insert(refused);
@@ -178,6 +184,7 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let (kind, wait) = match &fault {
             Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
+            Fault::Over(over) => (Kind::TooManyAttempts, Some(span(over.wait))),
             Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, Some(Span::seconds(2))),
             Fault::Broken(_) => (Kind::ServerError, None),
         };

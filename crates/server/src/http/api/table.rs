@@ -2,6 +2,7 @@
 
 use super::input::{Field, Takes};
 use super::problem::Kind;
+use crate::admission::Pace;
 
 /// One operation.
 pub struct Operation {
@@ -11,6 +12,8 @@ pub struct Operation {
     pub path: &'static str,
     /// The name in generated clients.
     pub id: &'static str,
+    /// What kind of work it is.
+    pub pace: Pace,
     /// One line.
     pub summary: &'static str,
     /// All of it.
@@ -71,6 +74,7 @@ pub const SIGN_UP: Operation = Operation {
     method: "POST",
     path: "/signup",
     id: "signUp",
+    pace: Pace::Passwords,
     summary: "Make an account and sign in",
     about: "Only where the operator allows self sign-up. An address that is entered here is not verified, is no login \
             name and reserves nothing.",
@@ -94,6 +98,7 @@ pub const SIGN_IN: Operation = Operation {
     method: "POST",
     path: "/signin",
     id: "signIn",
+    pace: Pace::Passwords,
     summary: "Sign in",
     about: "Begins a session and gives tokens for the account API of this client: their audience is the API itself, \
             their scope is `account`, and no other endpoint takes them.",
@@ -116,6 +121,7 @@ pub const REFRESH: Operation = Operation {
     method: "POST",
     path: "/refresh",
     id: "refresh",
+    pace: Pace::Tokens,
     summary: "Exchange a refresh token",
     about: "Every refresh token is used once: the answer holds its successor. An older one that is presented again ends \
             the sign-in. Without `refresh_token` in the body the cookies are used, and `X-CSRF-Token` is needed.",
@@ -136,6 +142,7 @@ pub const SIGN_OUT: Operation = Operation {
     method: "POST",
     path: "/signout",
     id: "signOut",
+    pace: Pace::Pages,
     summary: "Sign out",
     about: "Ends the session, and with it every token that was issued in it. The body is an empty object.",
     caller: Caller::Account,
@@ -149,6 +156,7 @@ pub const CHANGE_PASSWORD: Operation = Operation {
     method: "PATCH",
     path: "/password",
     id: "changePassword",
+    pace: Pace::Passwords,
     summary: "Change the password",
     about: "Every other session of the account ends, and every application has to ask again. This sign-in goes on with \
             the tokens in the answer; the old ones are dead.",
@@ -163,6 +171,7 @@ pub const ME: Operation = Operation {
     method: "GET",
     path: "/me",
     id: "me",
+    pace: Pace::Tokens,
     summary: "Who is signed in",
     about: "The standard claims of the account (OpenID Connect Core §5.1), and the CSRF token where the tokens are in \
             cookies.",
@@ -189,7 +198,8 @@ impl Operation {
             all.push(Kind::CsrfRefused);
         }
         all.extend(self.problems);
-        all.extend([Kind::ServerError, Kind::Unavailable]);
+        let every = [Kind::TooManyAttempts, Kind::Busy, Kind::ServerError, Kind::Unavailable];
+        all.extend(every.into_iter().filter(|kind| !self.problems.contains(kind)));
         all
     }
 }

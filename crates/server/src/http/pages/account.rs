@@ -144,7 +144,11 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
     let bytes = |name| form.params.get(name).unwrap_or("").as_bytes();
     let whose = (&form.session, &form.user);
     let typed = PasswordChange::new(bytes("current"), bytes("new"));
-    let problem = match door.site.app.change_password(whose, typed, &form.browser).await {
+    let attempt = async {
+        let _place = door.place_for_password().await?;
+        door.site.app.change_password(whose, typed, &form.browser).await
+    };
+    let problem = match attempt.await {
         Ok(Ok(changed)) => {
             let mut response = door.done(Notice::PasswordChanged);
             reply::session_cookie(&mut response, &door.site, &changed.started);

@@ -9,7 +9,7 @@ use app::Fault;
 use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, Question, To};
-use app::sign_in::{Next, SignedIn, Typed};
+use app::sign_in::{Next, SignedIn, Stage, Typed};
 use axum::body::Body;
 use axum::response::Response;
 use rules::login::attempt::Refusal as Refused;
@@ -18,6 +18,7 @@ use rules::oauth::redirect::escape;
 /// `GET /login[?flow=…]`: without a flow, on the way to the account home.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
+    door.site.app.has_time_for(&browser, Stage::Comes)?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
         Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,
@@ -32,7 +33,11 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     let login = params.get("login").unwrap_or("");
     let typed = Typed::new(login, params.get("password").unwrap_or("").as_bytes());
-    let problem = match app.sign_in(flow.clone(), typed, &browser).await {
+    let attempt = async {
+        let _place = door.place_for_password().await?;
+        app.sign_in(flow.clone(), typed, &browser).await
+    };
+    let problem = match attempt.await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
         Ok(Err(Refused::Wrong)) => LoginProblem::Wrong,
         Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },

@@ -8,6 +8,7 @@ use crate::http::oauth::authorize::Before;
 use crate::pages::Problem;
 use app::Fault;
 use app::flow::{Flow, Place, To};
+use app::sign_in::Stage;
 use app::sign_up::{NewPerson, NotMade};
 use axum::body::Body;
 use axum::response::Response;
@@ -19,6 +20,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         return Err(Refusal::NotFound);
     }
     let browser = door.browser();
+    app.has_time_for(&browser, Stage::Comes)?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), app.clock.now()),
         // Who is expected has an account.
@@ -41,7 +43,11 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let text = |name| params.get(name).unwrap_or("");
     let (username, email) = (text("username"), text("email"));
     let typed = NewPerson::new(username, email, text("password").as_bytes());
-    let problems: Vec<Problem> = match app.sign_up(flow.clone(), typed, &browser).await {
+    let attempt = async {
+        let _place = door.place_for_password().await?;
+        app.sign_up(flow.clone(), typed, &browser).await
+    };
+    let problems: Vec<Problem> = match attempt.await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
         Ok(Err(NotMade::Wait(wait))) => vec![Problem::Throttled { seconds: wait.whole_seconds() }],
         Ok(Err(NotMade::Problems(problems))) => problems.into_iter().map(problem).collect(),

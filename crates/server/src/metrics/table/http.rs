@@ -24,7 +24,7 @@ pub static GROUP: Group = Group {
         histogram(
             "portiere_http_stage_duration_seconds",
             &["stage"],
-            "Time that a request spent in a stage, of those requests that were in it: body, fetch (reads of the database), \
+            "Time that a request spent in a stage, of those requests that were in it: body, door (other requests of the kind), fetch (reads of the database), \
              turnstile (other attempts on the same account), hash_queue, hash, evening (answers kept back so that their time \
              tells nothing), commit_queue, commit, sign.",
             |now, out| now.from.requests.stages().for_each(|(stage, times)| out.spread(&[stage], &times)),
@@ -44,8 +44,8 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_refusals_total",
             &["reason"],
-            "Requests that were refused for a reason that no protocol gives: hashing_busy and database are answered 503, \
-             throttled 429.",
+            "Requests that were refused for a reason that no protocol gives: busy (too many wait for a hash or for a place) and database are answered 503, \
+             throttled and rate 429.",
             |now, out| out.each(now.from.requests.refusals.sums()),
         ),
         counter(
@@ -71,6 +71,37 @@ pub static GROUP: Group = Group {
             &[],
             "Connections that were closed at once, because there were too many in all or from one address.",
             |now, out| out.one(now.from.caps.refused()),
+        ),
+        gauge(
+            "portiere_admission_places",
+            &["lane"],
+            "Places for requests of a kind: tokens, pages, passwords.",
+            |now, out| {
+                now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.places));
+            },
+        ),
+        gauge("portiere_admission_running", &["lane"], "Of these, the ones that are taken.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.running));
+        }),
+        gauge("portiere_admission_waiting", &["lane"], "Requests that wait for a place.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.waiting));
+        }),
+        gauge(
+            "portiere_admission_expected_wait_seconds",
+            &["lane"],
+            "After how long a request that came now would have a place.",
+            |now, out| {
+                now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.expected_wait.as_secs_f64()));
+            },
+        ),
+        counter("portiere_admission_admitted_total", &["lane"], "Requests that had a place.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.admitted_total));
+        }),
+        counter(
+            "portiere_admission_refused_total",
+            &["lane"],
+            "Requests that would have waited longer than limits.max_wait for a place.",
+            |now, out| now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.refused_total)),
         ),
         gauge(
             "portiere_strained",

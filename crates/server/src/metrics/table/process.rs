@@ -10,7 +10,7 @@ pub static GROUP: Group = Group {
             out.of(&[env!("CARGO_PKG_VERSION")], 1);
         }),
         counter("portiere_trace_spans_sent_total", &[], "Spans that a collector took (trace.endpoint).", |now, out| {
-            out.one(now.from.spans.sent.sum());
+            out.one(now.from.tracer.spans.sent.sum());
         }),
         counter(
             "portiere_trace_spans_dropped_total",
@@ -18,8 +18,8 @@ pub static GROUP: Group = Group {
             "Spans that nobody took: queue, more came than could be sent; export, the collector could not be reached or \
              refused them.",
             |now, out| {
-                out.of(&["queue"], now.from.spans.unqueued.sum());
-                out.of(&["export"], now.from.spans.undelivered.sum());
+                out.of(&["queue"], now.from.tracer.spans.unqueued.sum());
+                out.of(&["export"], now.from.tracer.spans.undelivered.sum());
             },
         ),
         counter("process_cpu_seconds_total", &[], "CPU time, user and system, of all threads.", |now, out| {

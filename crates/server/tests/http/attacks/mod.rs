@@ -3,6 +3,7 @@
 mod abandoned;
 mod account_api;
 mod account_api_forms;
+mod admission;
 mod altered;
 mod codes;
 mod disabled;

@@ -1,0 +1,195 @@
+//! A steady rate with a burst: the generic cell rate algorithm (ITU-T I.371), whose only state is when everything that
+//! was counted will have drained.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Keys are spread over so many locks.
+const SHARDS: usize = 16;
+/// Keys of one lock at a time: about four megabytes in all. When there are more, who is nearest to being forgotten is.
+const KEYS: usize = 4096;
+
+/// So many a second, and so many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// A second, in the long run.
+    pub per_second: u32,
+    /// At once, by somebody who was quiet.
+    pub burst: u32,
+}
+
+/// How somebody stands under a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How many at once, at most.
+    pub limit: u32,
+    /// How many at once, now.
+    pub remaining: u32,
+    /// Until that is `limit` again.
+    pub reset: Duration,
+}
+
+/// Somebody is over a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// When to come back.
+    pub wait: Duration,
+    /// How they stand.
+    pub standing: Standing,
+}
+
+/// One rate, for each key by itself.
+pub struct Rates<K> {
+    rate: Rate,
+    began: Instant,
+    chance: RandomState,
+    /// When all that was counted will have drained, in nanoseconds since `began`.
+    drained: [Mutex<HashMap<K, u64>>; SHARDS],
+}
+
+impl<K: Clone + Eq + Hash> Rates<K> {
+    /// At `rate`; `None` where nothing is limited.
+    pub fn new(rate: Rate) -> Option<Self> {
+        (rate.per_second > 0).then(|| Rates {
+            rate: Rate { burst: rate.burst.max(1), ..rate },
+            began: Instant::now(),
+            chance: RandomState::new(),
+            drained: std::array::from_fn(|_| Mutex::default()),
+        })
+    }
+
+    /// Counts one of `key`.
+    ///
+    /// # Errors
+    /// [`Over`]: it is one too many, and is not counted.
+    pub fn count(&self, key: &K) -> Result<Standing, Over> {
+        self.count_at(key, self.now())
+    }
+
+    /// Takes one back that was counted.
+    pub fn give_back(&self, key: &K) {
+        self.give_back_at(key, self.now());
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Nanoseconds in which one drains.
+    fn each(&self) -> u64 {
+        1_000_000_000 / u64::from(self.rate.per_second)
+    }
+
+    fn count_at(&self, key: &K, now: u64) -> Result<Standing, Over> {
+        let (each, full) = (self.each(), self.each() * u64::from(self.rate.burst));
+        let mut keys = self.shard(key);
+        let drained = keys.get(key).copied().unwrap_or(0).max(now);
+        let next = drained + each;
+        if next - now > full {
+            let standing = self.standing(drained - now);
+            return Err(Over { wait: Duration::from_nanos(next - now - full), standing });
+        }
+        match keys.get_mut(key) {
+            Some(held) => *held = next,
+            None => {
+                make_room(&mut keys, now);
+                keys.insert(key.clone(), next);
+            }
+        }
+        Ok(self.standing(next - now))
+    }
+
+    fn give_back_at(&self, key: &K, now: u64) {
+        let mut keys = self.shard(key);
+        let Some(held) = keys.get_mut(key) else { return };
+        *held = held.saturating_sub(self.each());
+        if *held <= now {
+            keys.remove(key);
+        }
+    }
+
+    /// With so much to drain.
+    fn standing(&self, left: u64) -> Standing {
+        let used = u32::try_from(left.div_ceil(self.each())).unwrap_or(u32::MAX);
+        let remaining = self.rate.burst.saturating_sub(used);
+        Standing { limit: self.rate.burst, remaining, reset: Duration::from_nanos(left) }
+    }
+
+    fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, u64>> {
+        let place = self.chance.hash_one(key) as usize % SHARDS;
+        self.drained[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets who has drained; if nobody has, the half that is nearest to it.
+fn make_room<K: Clone + Eq + Hash>(keys: &mut HashMap<K, u64>, now: u64) {
+    if keys.len() < KEYS {
+        return;
+    }
+    keys.retain(|_, drained| *drained > now);
+    if keys.len() >= KEYS {
+        let mut all: Vec<u64> = keys.values().copied().collect();
+        let (_, middle, _) = all.select_nth_unstable(KEYS / 2);
+        let middle = *middle;
+        keys.retain(|_, drained| *drained > middle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn rates(per_second: u32, burst: u32) -> Rates<u32> {
+        Rates::new(Rate { per_second, burst }).unwrap()
+    }
+
+    #[test]
+    fn a_burst_then_a_steady_rate_and_each_key_by_itself() {
+        let rates = rates(2, 3);
+        let left: Vec<u32> = (0..3).map(|_| rates.count_at(&1, 0).unwrap().remaining).collect();
+        assert_eq!(left, [2, 1, 0]);
+        let over = rates.count_at(&1, 0).unwrap_err();
+        assert_eq!((over.wait, over.standing.remaining, over.standing.limit), (Duration::from_millis(500), 0, 3));
+        assert!(rates.count_at(&2, 0).is_ok());
+        assert!(rates.count_at(&1, SECOND / 2 - 1).is_err());
+        assert!(rates.count_at(&1, SECOND / 2).is_ok());
+        // In the long run two a second, whoever knocks how often.
+        let admitted = (0..1000).filter(|tick| rates.count_at(&1, SECOND + tick * SECOND / 100).is_ok()).count();
+        assert!((20..=23).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn what_is_given_back_was_never_counted() {
+        let rates = rates(1, 2);
+        for _ in 0..100 {
+            assert!(rates.count_at(&1, 5).is_ok());
+            rates.give_back_at(&1, 5);
+        }
+        assert!(rates.shard(&1).is_empty());
+        rates.give_back_at(&1, 5);
+        assert_eq!(rates.count_at(&1, 5).unwrap().remaining, 1);
+    }
+
+    #[test]
+    fn a_flood_of_keys_takes_no_more_memory_and_frees_nobody_who_is_over() {
+        let rates = rates(1, 100);
+        for _ in 0..100 {
+            rates.count_at(&0, 0).unwrap();
+        }
+        for key in 1..200_000 {
+            rates.count_at(&key, 0).unwrap();
+        }
+        let held: usize = rates.drained.iter().map(|keys| keys.lock().unwrap().len()).sum();
+        assert!(held <= SHARDS * KEYS, "{held}");
+        assert!(rates.count_at(&0, 0).is_err());
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        assert!(Rates::<u32>::new(Rate { per_second: 0, burst: 9 }).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! Places for one kind of work, and a queue before them that is bounded by time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A request that is done moves the mean by this share of the difference.
+const WEIGHT: u64 = 16;
+/// The least that anybody is asked to stay away.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Places for requests of one kind.
+pub struct Lane {
+    places: Arc<Semaphore>,
+    count: usize,
+    /// The longest that somebody waits for a place.
+    budget: Duration,
+    waiting: AtomicUsize,
+    /// How long a place is taken, in nanoseconds: a moving mean.
+    taken: AtomicU64,
+    admitted: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// What a lane does now and has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneState {
+    /// Places in all.
+    pub places: usize,
+    /// Places that are taken.
+    pub running: usize,
+    /// Requests that wait for one.
+    pub waiting: usize,
+    /// How long a newcomer would wait.
+    pub expected_wait: Duration,
+    /// Requests that were let in.
+    pub admitted_total: u64,
+    /// Requests that were told to come back.
+    pub refused_total: u64,
+}
+
+/// A place, until it is dropped.
+pub struct Permit {
+    lane: Arc<Lane>,
+    since: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Somebody who waits, until he does no more.
+struct Waits<'a>(&'a Lane);
+
+impl Lane {
+    pub(super) fn new(count: usize, budget: Duration) -> Arc<Self> {
+        Arc::new(Lane {
+            places: Arc::new(Semaphore::new(count)),
+            count,
+            budget,
+            waiting: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
+            admitted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// A place, in the order of arrival.
+    ///
+    /// # Errors
+    /// When to come back: a place would not be free within the budget.
+    pub(super) async fn enter(self: &Arc<Self>) -> Result<Permit, Duration> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Ok(self.permit(place));
+        }
+        let wait = self.expected_wait();
+        if wait > self.budget {
+            return Err(self.refuse(wait - self.budget));
+        }
+        self.waiting.fetch_add(1, Relaxed);
+        let waits = Waits(self);
+        let place = tokio::time::timeout(self.budget, Arc::clone(&self.places).acquire_owned()).await;
+        drop(waits);
+        match place {
+            Ok(Ok(place)) => Ok(self.permit(place)),
+            // Slower than it was: what the mean says now is the best guess.
+            _ => Err(self.refuse(self.expected_wait())),
+        }
+    }
+
+    /// How long a newcomer would wait for a place.
+    fn expected_wait(&self) -> Duration {
+        if self.places.available_permits() > 0 {
+            return Duration::ZERO;
+        }
+        let before = self.waiting.load(Relaxed) as u64 + 1;
+        Duration::from_nanos(self.taken.load(Relaxed).saturating_mul(before) / self.count as u64)
+    }
+
+    fn permit(self: &Arc<Self>, place: OwnedSemaphorePermit) -> Permit {
+        self.admitted.fetch_add(1, Relaxed);
+        Permit { lane: Arc::clone(self), since: Instant::now(), _place: place }
+    }
+
+    fn refuse(&self, wait: Duration) -> Duration {
+        self.refused.fetch_add(1, Relaxed);
+        wait.max(LEAST)
+    }
+
+    /// For metrics.
+    pub fn state(&self) -> LaneState {
+        LaneState {
+            places: self.count,
+            running: self.count.saturating_sub(self.places.available_permits()),
+            waiting: self.waiting.load(Relaxed),
+            expected_wait: self.expected_wait(),
+            admitted_total: self.admitted.load(Relaxed),
+            refused_total: self.refused.load(Relaxed),
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mean = self.lane.taken.load(Relaxed);
+        // Two at once may lose one of their steps, which a mean bears.
+        let next = if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT };
+        self.lane.taken.store(next, Relaxed);
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_a_place_waits_for_nobody_and_who_would_wait_too_long_is_told_at_once() {
+        let lane = Lane::new(2, Duration::from_secs(10));
+        let (first, second) = (lane.enter().await.unwrap(), lane.enter().await.unwrap());
+        // A place is taken for 30 s: the next is free in 15.
+        lane.taken.store(30_000_000_000, Relaxed);
+        assert_eq!(lane.enter().await.err(), Some(Duration::from_secs(5)));
+        let state = lane.state();
+        assert_eq!((state.running, state.waiting, state.admitted_total, state.refused_total), (2, 0, 2, 1));
+        assert_eq!(state.expected_wait, Duration::from_secs(15));
+        drop((first, second));
+        assert_eq!((lane.state().running, lane.state().expected_wait), (0, Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_the_next_place_and_who_goes_away_leaves_the_queue() {
+        let lane = Lane::new(1, Duration::from_secs(60));
+        let first = lane.enter().await.unwrap();
+        let next = tokio::task::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.enter().await.is_ok() }
+        });
+        while lane.state().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        let gone = tokio::task::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.enter().await.is_ok() }
+        });
+        while lane.state().waiting == 1 {
+            tokio::task::yield_now().await;
+        }
+        gone.abort();
+        assert!(gone.await.is_err());
+        assert_eq!(lane.state().waiting, 1);
+        drop(first);
+        assert!(next.await.unwrap());
+        assert_eq!(lane.state().waiting, 0);
+    }
+
+    #[tokio::test]
+    async fn what_took_longer_than_was_thought_is_refused_when_the_budget_is_over() {
+        let lane = Lane::new(1, Duration::from_millis(20));
+        let _first = lane.enter().await.unwrap();
+        assert_eq!(lane.enter().await.err(), Some(LEAST));
+        assert_eq!((lane.state().waiting, lane.state().refused_total), (0, 1));
+    }
+}

@@ -1,0 +1,170 @@
+//! Saying no in time: places for each kind of work, rates, and who is asked to come back.
+
+use crate::support::*;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Behind a proxy on this machine, so that a header says who asks.
+fn limited(settings: &[(&str, &str)]) -> &'static Server {
+    let behind = [("PORTIERE_PROXY_TRUSTED", "127.0.0.1")];
+    Server::leaked(&[&behind, settings].concat())
+}
+
+fn from(address: &str, call: Call) -> Call {
+    call.header("x-forwarded-for", address)
+}
+
+#[track_caller]
+fn must_slow_down(answer: &Answer) {
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    let number = |name: &str| -> u64 { answer.header(name).unwrap_or_else(|| panic!("{name}")).parse().unwrap() };
+    assert!(number("retry-after") >= 1);
+    assert_eq!((number("ratelimit-limit"), number("ratelimit-remaining")), (5, 0));
+    assert!(number("ratelimit-reset") >= 1);
+}
+
+#[test]
+fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
+    // red without `owe` in server/http/door.rs (pages, protocol) or server/http/api/mod.rs (the account API).
+    let server = limited(&[
+        ("PORTIERE_LIMITS_FAILURES_BURST", "5"),
+        ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1"),
+        ("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "192.0.2.0/24"),
+    ]);
+    let wrong = || Call::post("/oauth2/token", &[("grant_type", "authorization_code"), ("client_id", "nobody")]);
+    let fail = |address: &str| server.send(&from(address, wrong()));
+    // The addresses of one subscriber are one.
+    for (address, neighbour) in [("203.0.113.7", "203.0.113.7"), ("2001:db8::1", "2001:db8::ffff:2")] {
+        let left: Vec<String> = (0..5)
+            .map(|_| fail(address).must_fail(401, "invalid_client").header("ratelimit-remaining").unwrap().to_owned())
+            .collect();
+        assert_eq!(left[0], "4");
+        let refused = fail(neighbour);
+        must_slow_down(&refused);
+        assert_eq!(refused.json()["error"], "slow_down");
+        must_slow_down(&server.send(&from(address, Call::get("/oauth2/jwks"))));
+        let page = server.send(&from(address, Call::get("/login")));
+        must_slow_down(&page);
+        assert!(page.text().contains("<html"), "{}", page.text());
+        let problem = server.send(&from(address, Call::get("/api/v1/me")));
+        must_slow_down(&problem);
+        assert_eq!(problem.json()["code"], "too-many-attempts");
+        // Who looks after us is not kept out by it.
+        server.send(&from(address, Call::get("/healthz"))).must_be(200);
+    }
+    for address in ["203.0.113.8", "2001:db8:0:1::1"] {
+        for _ in 0..20 {
+            let well = server.send(&from(address, Call::get("/oauth2/jwks"))).must_be(200);
+            assert!(well.header("ratelimit-limit").is_none(), "what succeeds does not count");
+        }
+    }
+    for _ in 0..20 {
+        server.send(&from("192.0.2.9", wrong())).must_fail(401, "invalid_client");
+    }
+    server.kill();
+}
+
+#[test]
+fn a_client_has_a_rate_which_strangers_cannot_use_up() {
+    // red if app/token.rs counted before the client had authenticated, or not at all.
+    let server = Server::leaked(&[("PORTIERE_LIMITS_REQUESTS_PER_CLIENT", "2")]);
+    let app = App::web(server);
+    for _ in 0..20 {
+        let stranger = [("token", "x"), ("client_id", app.id.as_str()), ("client_secret", "wrong")];
+        assert_eq!(server.post("/oauth2/introspect", &stranger).status, 401);
+    }
+    let answers: Vec<u16> = at_once(12, |_| app.post("/oauth2/introspect", &[("token", "x")]).status);
+    assert!(answers.iter().filter(|status| **status == 200).count() >= 4, "{answers:?}");
+    assert!(answers.contains(&429), "{answers:?}");
+    assert!(answers.iter().all(|status| [200, 429].contains(status)), "{answers:?}");
+    server.kill();
+}
+
+#[test]
+fn who_sends_slowly_holds_no_place() {
+    // red if server/http/door.rs, let_in, entered before it read.
+    let server = Server::leaked(&[("PORTIERE_LIMITS_TOKENS", "1"), ("PORTIERE_LIMITS_PAGES", "1")]);
+    let slow: Vec<TcpStream> = ["/oauth2/introspect", "/oauth2/token", "/consent"]
+        .iter()
+        .flat_map(|path| [path; 3])
+        .map(|path| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+            let kind = "content-type: application/x-www-form-urlencoded";
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: localhost:{}\r\n{kind}\r\ncontent-length: 9\r\n\r\na=",
+                server.port
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..5 {
+        server.get("/oauth2/jwks").must_be(200);
+        server.get("/login").must_be(200);
+    }
+    for mut stream in slow {
+        stream.write_all(b"b&c=def").unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+    }
+    server.kill();
+}
+
+#[test]
+fn a_full_house_keeps_what_was_typed_and_lets_those_inside_go_on() {
+    // red without `has_time_for` in app/authorize.rs (newcomers), or the early answer in app/sign_in.rs.
+    let server = Server::leaked(&[
+        ("PORTIERE_HASH_THREADS", "1"),
+        ("PORTIERE_HASH_ARGON2_MEMORY_KIB", "65536"),
+        ("PORTIERE_HASH_ARGON2_PASSES", "6"),
+        ("PORTIERE_HASH_MAX_WAIT", "500ms"),
+    ]);
+    let (app, inside) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    browser.sign_in(&inside);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    let mut browser = Browser::new(server);
+                    let page = browser.get("/login");
+                    if page.status == 200 {
+                        let answer = browser.log_in_on(&page, "nobody-at-all", "wrong");
+                        if answer.status == 503 {
+                            assert!(answer.header("retry-after").is_some());
+                            assert!(answer.text().contains("nobody-at-all"), "{}", answer.text());
+                            assert!(!answer.text().contains("\"wrong\""));
+                        }
+                    }
+                }
+            });
+        }
+        let done = scope.spawn(|| {
+            let end = Instant::now() + Duration::from_secs(60);
+            let mut refused = 0;
+            while refused < 3 && Instant::now() < end {
+                let newcomer = Browser::new(server).get(&app.ask().target());
+                if newcomer.status == 503 {
+                    refused += 1;
+                    assert!(newcomer.header("retry-after").is_some());
+                    // Who is inside goes on, and who may be shown nothing is told so.
+                    let mut silent = Browser::new(server);
+                    let told = silent.get(&app.ask().with("prompt", "none").target());
+                    assert!(told.location().unwrap().contains("error=login_required"));
+                    assert_eq!(browser.get("/account").status, 200);
+                    assert!(browser.get(&app.ask().target()).location().unwrap().contains("code="));
+                    server.get("/oauth2/jwks").must_be(200);
+                }
+            }
+            over.store(true, Relaxed);
+            refused
+        });
+        assert_eq!(done.join().unwrap(), 3, "newcomers were refused");
+    });
+    server.kill();
+}

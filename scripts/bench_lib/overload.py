@@ -1,0 +1,126 @@
+"""Ten times more than there is room for: who gets through, who is told to come back, and what those inside notice."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import machine
+from .measures import Bench
+from .place import Place
+from .programs import RELEASE, Server, load, run
+
+# What is asked beside a flood: workload, and how often a second.
+LIGHT = {"introspect": 300, "refresh": 100, "jwks": 100}
+
+# People at once in the closed loop that finds the best rate.
+BEST = 40
+
+# Connections that send next to nothing, and who makes them.
+SLOW = 5000
+HOSTILE = Path(__file__).with_name("hostile.py")
+
+
+def overload(bench: Bench, place: Place) -> None:
+    """W4 at ten times the best rate, a crowd of browsers, and hostile clients."""
+    with Server(place.data) as server:
+        flood(bench, place, server)
+    for browsers in (1000, 5000):
+        with Server(place.data) as server:
+            crowd(bench, place, server, browsers)
+    with Server(place.data) as server:
+        hostile(bench, place, server)
+
+
+def offered(bench: Bench, place: Place, server: Server, workload: str, rate: float, vus: int) -> dict:
+    """One open loop; unlike the closed one it may be refused."""
+    command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--server-pid", server.pid,
+               "--duration", f"{bench.seconds}s", "--warmup", "2s", "--rate", rate, "--vus", vus,
+               *place.arguments("web-es256")]
+    (report,) = json.loads(run(command))["runs"]
+    return report
+
+
+def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dict, dict[str, dict]]:
+    """What `heavy` gives while light requests go on."""
+    with ThreadPoolExecutor(len(LIGHT) + 1) as all_of_it:
+        light = {name: all_of_it.submit(offered, bench, place, server, name, rate, 50) for name, rate in LIGHT.items()}
+        report = all_of_it.submit(heavy).result()
+        return report, {name: done.result() for name, done in light.items()}
+
+
+def flood(bench: Bench, place: Place, server: Server) -> None:
+    shares, refusals, lost, light, failed, after = [], [], [], [], [], []
+    for _ in range(bench.rounds):
+        best, _ = beside_light(bench, place, server,
+                               lambda: bench.measure(server, place, "web-es256", "w1", vus=BEST))
+        rate = best["iterations_per_second"]
+        calm = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]
+        report, beside = beside_light(bench, place, server,
+                                      lambda: offered(bench, place, server, "w1", 10 * rate, 4000))
+        time.sleep(4)
+        again = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]
+        shares.append(100 * report["iterations_per_second"] / rate)
+        refusals.append(max(step["refusal"]["p99"] for step in report["steps"]))
+        lost.append(report["failed"] + report["unfinished"])
+        light.append(max(one["latency"]["p99"] for one in beside.values()))
+        failed.append(sum(one["failed"] + one["refused"] + one["unfinished"] for one in beside.values()))
+        after.append(again / calm)
+        bench.say(f"offered {10 * rate:.0f}/s: {report['iterations_per_second']:.0f} of {rate:.0f} sign-ins/s, "
+                  f"{report['refused']} refused within {refusals[-1]:.1f} ms (p99), beside them {light[-1]:.1f} ms (p99)")
+    bench.add("sign-ins at ten times capacity, beside the best rate", shares, "%", least=90)
+    bench.add("refusals, p99", refusals, "ms", most=50)
+    bench.add("neither done nor refused", lost, "", most=0)
+    bench.add("light requests beside the flood, p99", light, "ms", most=15)
+    bench.add("light requests that were not answered", failed, "", most=0)
+    bench.add("a sign-in 4 s after the flood beside one before it, p95", after, "x", most=1.5)
+
+
+def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
+    """So many browsers at once, each of which comes back at once when it is refused."""
+    peak = Peak(server.pid)
+    command = [RELEASE / "examples" / "load", "w1", "--json", "--target", server.url, "--vus", browsers, "--duration",
+               f"{bench.seconds}s", "--warmup", "2s", "--timeout", "60s", *place.arguments("web-es256")]
+    (report,) = json.loads(run(command))["runs"]
+    most = peak.stop()
+    bench.say(f"{browsers} browsers: {report['iterations_per_second']:.0f} sign-ins/s, {report['refused']} refused, "
+              f"{report['failed']} failed, {most:.0f} MiB: {report['failures'][:3]}")
+    bench.add(f"{browsers} browsers at once: failures other than refusals", [report["failed"]], "", most=0)
+    bench.add(f"{browsers} browsers at once: memory", [most], "MiB", most=400)
+
+
+class Peak:
+    """The most memory of a process while it is watched."""
+
+    def __init__(self, pid: int):
+        self.pid, self.most, self.over = pid, 0.0, threading.Event()
+        self.watcher = threading.Thread(target=self._watch)
+        self.watcher.start()
+
+    def _watch(self) -> None:
+        while not self.over.wait(0.1):
+            self.most = max(self.most, machine.rss_mib(self.pid))
+
+    def stop(self) -> float:
+        self.over.set()
+        self.watcher.join()
+        return self.most
+
+
+def hostile(bench: Bench, place: Place, server: Server) -> None:
+    """Legitimate sign-ins while thousands of connections dawdle and others send far too much."""
+    before = machine.rss_mib(server.pid)
+    peak = Peak(server.pid)
+    port = server.url.rpartition(":")[2]
+    attack = subprocess.Popen([sys.executable, HOSTILE, port, str(SLOW), str(bench.seconds + 6)])
+    time.sleep(3)
+    report = bench.measure(server, place, "web-es256", "w1", vus=4)
+    attack.terminate()
+    attack.wait()
+    most = peak.stop()
+    bench.add(f"sign-ins beside {SLOW} slow connections and huge requests, p99", [report["latency"]["p99"]], "ms",
+              most=1000, reports=[report])
+    bench.add("memory beside them", [most], "MiB", most=400, reference=f"{before:.0f} MiB before")
