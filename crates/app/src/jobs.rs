@@ -1,11 +1,10 @@
 //! What is done in idle moments: old rows go, keys grow old. One node does it for all.
 
-use crate::passwords::LOOK_EVERY;
 use crate::stopwatch::{apart, heard};
 use crate::{App, Fault};
 use rules::Span;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::engine::CommitError;
 use store::tables::leases::{self, Lease};
 use store::tables::sweep::{Bounds, step};
@@ -87,6 +86,7 @@ impl App {
 
     /// Lets another node have what this one does for all. For the end of a node.
     pub async fn retire(&self) {
+        self.take_leave().await;
         if let Err(error) = self.engine.commit(vec![leases::give_back(&self.realm.id, UPKEEP, &self.node)]).await {
             tracing::debug!(?error, "the lease of the upkeep was not given back: it runs out");
         }
@@ -94,28 +94,28 @@ impl App {
 
     /// Runs until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep) {
-        let mut looked = None;
         let mut complaint = Complaint::default();
         loop {
-            if looked.is_none_or(|at: Instant| at.elapsed() >= LOOK_EVERY) {
-                match self.look_at_hashes().await {
-                    Ok(()) => looked = Some(Instant::now()),
-                    Err(fault) => tracing::warn!(%fault, "password hashes could not be looked at"),
-                }
-            }
-            tokio::time::sleep(EVERY).await;
             match self.leads(UPKEEP).await {
                 Ok(true) => self.keep_up_once(&upkeep, &mut complaint).await,
                 Ok(false) => complaint.over(),
                 Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
             }
+            tokio::time::sleep(EVERY).await;
         }
     }
 
     async fn keep_up_once(&self, upkeep: &Upkeep, complaint: &mut Complaint) {
+        match self.look_at_hashes().await {
+            Ok(()) => {}
+            Err(fault) => return complaint.tell(&fault, "password hashes could not be looked at"),
+        }
         match self.sweep(upkeep).await {
             Ok(_) => complaint.over(),
             Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
+        }
+        if let Err(fault) = self.sweep_nodes().await {
+            complaint.tell(&fault, "nodes that are gone could not be taken out");
         }
         match self.rotate_aged_keys(upkeep.keys).await {
             Ok(made) if made.is_empty() => {}

@@ -6,70 +6,50 @@ use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
 use hasher::{KeyCheck, KeysError, Role, Stored, Work};
-use rules::Decision;
 use rules::decision::Change;
 use rules::login::password::Password;
 use rules::people::User;
+use rules::{Decision, Span};
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use store::engine::{CommitError, Write};
+use store::tables::hash_kinds::{self, Announced, Kinds, Known};
+use store::tables::realms::Epoch;
 use store::tables::secrets::{Hashes, OtherHashes, Secrets, forget, note};
 use store::tables::users::ById;
 
-/// What is known of the time that the stored hashes take. Sign-ins wait for the dearest of them, so that their time does
-/// not tell what is stored for a name.
+/// What is known, at one configuration epoch, of the time that the stored hashes take. Sign-ins wait for the dearest of
+/// them, so that their time does not tell what is stored for a name.
 #[derive(Default)]
-pub(crate) struct Evening(Mutex<Known>);
+pub(crate) struct Evening(Mutex<Option<(i64, Waits)>>);
 
-#[derive(Default)]
-struct Known {
-    /// What hashes of another kind than today's policy ask for; `None` until it was looked for the first time.
-    others: Option<HashSet<Work>>,
-    /// How many hashes came from elsewhere since the start: what a look finds is whole only if none came meanwhile.
-    imports: u64,
-}
+/// What answers wait for; `None` when every stored hash takes the time of a new one.
+type Waits = Option<Arc<Vec<Work>>>;
 
 impl Evening {
-    /// A hash of another system is about to be stored, or was.
-    fn expect(&self, work: Work) {
-        let mut known = self.known();
-        known.imports += 1;
-        known.others.get_or_insert_default().insert(work);
+    /// What was known at this epoch.
+    fn at(&self, epoch: i64) -> Option<Waits> {
+        self.known().as_ref().filter(|(at, _)| *at == epoch).map(|(_, waits)| waits.clone())
     }
 
-    fn imports(&self) -> u64 {
-        self.known().imports
+    fn learn(&self, epoch: i64, waits: &Waits) {
+        *self.known() = Some((epoch, waits.clone()));
     }
 
-    /// Takes what a look found that began after so many `imports`. Gives whether answers wait from now on.
-    fn found(&self, others: HashSet<Work>, imports: u64) -> bool {
-        let mut known = self.known();
-        // The look may have passed the place of what came meanwhile.
-        let whole = known.imports == imports;
-        match &mut known.others {
-            Some(before) if !whole => before.extend(others),
-            before => *before = Some(others),
-        }
-        known.waits().is_some()
-    }
-
-    /// What answers wait for; `None` when every stored hash takes the time of a new one.
-    fn waits(&self) -> Option<Vec<Work>> {
-        self.known().waits()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Option<(i64, Waits)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn waits(&self) -> Option<Vec<Work>> {
-        match &self.others {
-            None => Some(Vec::new()),
-            Some(others) if others.is_empty() => None,
-            Some(others) => Some(others.iter().copied().collect()),
-        }
+/// What answers wait for where this is known and new hashes ask for `today`. Kinds that this program does not know, of a
+/// newer one, are dearer than it can tell: answers leave at full steps.
+fn waits(known: &Known, today: Work) -> Waits {
+    let today = today.to_string();
+    let others: Vec<&Announced> = known.kinds.iter().filter(|announced| announced.kind != today).collect();
+    match known.looked.is_some() && others.is_empty() {
+        true => None,
+        false => Some(Arc::new(others.iter().filter_map(|other| other.kind.parse().ok()).collect())),
     }
 }
 
@@ -129,29 +109,81 @@ impl App {
         }
     }
 
-    /// Looks whether every stored hash takes the time of today's policy. While one does not (it was imported, or made
-    /// under another policy, and its owner has not signed in since), sign-ins wait.
+    /// Looks which kinds of hashes are stored, unless some node did so a short while ago: what nobody announced becomes
+    /// known (it was stored before there was a list), and what is gone is forgotten.
     pub(crate) async fn look_at_hashes(&self) -> Result<(), Fault> {
-        let (beginnings, imports) = (self.hasher.policy().beginnings(), self.evening.imports());
-        let (mut others, mut after) = (HashSet::new(), String::new());
+        let (known, begun) = (self.ask(Kinds).await?, self.clock.now());
+        if known.looked.is_some_and(|at| begun.since(at) < LOOK_EVERY) {
+            return Ok(());
+        }
+        let found = self.kinds_of_hashes().await?;
+        for kind in found.iter().filter(|kind| known.kinds.iter().all(|one| one.kind != **kind)) {
+            self.announce(kind).await?;
+        }
+        let stale = |one: &&Announced| !found.contains(&one.kind) && begun.since(one.at) >= FORGET_AFTER;
+        for gone in known.kinds.iter().filter(stale) {
+            self.unless_overtaken(hash_kinds::forget(&self.realm.id, gone)).await?;
+        }
+        self.unless_overtaken(hash_kinds::looked(&self.realm.id, known.looked, begun)).await?;
+        Ok(())
+    }
+
+    /// The kinds of all stored hashes that do not take the time of today's policy.
+    async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
+        let beginnings = self.hasher.policy().beginnings();
+        // Of today's it is not asked: they are announced where they are made.
+        let mut found = HashSet::from([self.today().to_string()]);
+        let mut after = String::new();
         loop {
             let page = self.ask(OtherHashes { beginnings: &beginnings, after: &after, limit: AT_ONCE }).await?;
             // One that cannot be read or verified fails at once; it is logged when somebody tries it.
             let works = page.iter().filter_map(|(_, hash)| self.hasher.work(&hash.parse().ok()?).ok());
-            others.extend(works);
+            found.extend(works.map(|work| work.to_string()));
             match page.into_iter().last() {
                 Some((last, _)) => after = last,
-                None => break,
+                None => return Ok(found),
             }
         }
-        if !self.evening.found(others, imports) {
-            tracing::debug!("every password hash takes the same time");
-        }
-        Ok(())
     }
 
-    /// Stores a hash that comes from elsewhere, by way of `store`: from before it is there, sign-ins take its time into
-    /// account.
+    /// What a new hash asks for.
+    fn today(&self) -> Work {
+        Work::of_policy(&self.hasher.policy())
+    }
+
+    /// Says that a hash of this kind is about to be stored, so that from before it is there, sign-ins at every node take
+    /// its time into account.
+    async fn announce(&self, kind: &str) -> Result<(), Fault> {
+        for _ in 0..TRIES {
+            let (known, now) = (self.ask(Kinds).await?, self.clock.now());
+            let seen = known.kinds.iter().find(|announced| announced.kind == kind).map(|announced| announced.at);
+            if seen.is_some_and(|at| now.since(at) < RENEW_AFTER)
+                || self.unless_overtaken(hash_kinds::announce(&self.realm.id, kind, seen, now)).await?
+            {
+                return Ok(());
+            }
+        }
+        Err(Fault::Contended("a kind of password hashes could not be announced".into()))
+    }
+
+    /// Says so for a hash that was made here.
+    pub(crate) async fn announce_hash(&self, hash: &str) -> Result<(), Fault> {
+        match read(hash).and_then(|stored| self.hasher.work(&stored).ok()) {
+            Some(work) => self.announce(&work.to_string()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Commits, unless somebody else changed the same meanwhile; whether it stands.
+    async fn unless_overtaken(&self, writes: Vec<Write>) -> Result<bool, Fault> {
+        match self.engine.commit(writes).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stores a hash that comes from elsewhere, by way of `store`.
     ///
     /// # Errors
     /// [`Refused`] when it could not be verified here.
@@ -160,15 +192,11 @@ impl App {
         hash: &str,
         store: impl Future<Output = Result<Result<T, Refused>, Fault>>,
     ) -> Result<Result<T, Refused>, Fault> {
-        let work = match self.work_of(hash) {
-            Ok(work) => work,
+        match self.work_of(hash) {
+            Ok(work) => self.announce(&work.to_string()).await?,
             Err(problem) => return Ok(Err(problem)),
-        };
-        self.evening.expect(work);
-        let stored = store.await;
-        // A look that began before it was stored, and ends after, is as incomplete as one that began before this.
-        self.evening.expect(work);
-        stored
+        }
+        store.await
     }
 
     /// Makes a slow hash of a fast digest that another system stored.
@@ -182,11 +210,22 @@ impl App {
         self.hasher.work(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
     }
 
-    /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored.
-    pub(crate) async fn even_out(&self, begun: Instant) {
-        if let Some(works) = self.evening.waits() {
+    /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored. What is
+    /// stored is known at `epoch`, or asked for.
+    pub(crate) async fn even_out(&self, begun: Instant, epoch: i64) -> Result<(), Fault> {
+        let waits = match self.evening.at(epoch) {
+            Some(waits) => waits,
+            None => {
+                let (now, known) = self.ask((Epoch, Kinds)).await?;
+                let waits = waits(&known, self.today());
+                self.evening.learn(self.epoch_of(now)?, &waits);
+                waits
+            }
+        };
+        if let Some(works) = waits {
             timed(Stage::Evening, tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works))).await;
         }
+        Ok(())
     }
 
     /// Stores a password that was just proved as today's policy wants it, and gives its owner as they are then. That it
@@ -208,6 +247,7 @@ impl App {
         let salt = entropy::salt()?;
         let key = self.fair_key(browser);
         let hashed = &hashed(self.hasher.rehash(&key, &stored, password.as_bytes(), salt)).await?;
+        self.announce_hash(hashed).await?;
         let kept = self
             .settle(|now, _| async move {
                 let account = self.ask(ById(&user.id)).await?;
@@ -249,8 +289,15 @@ pub(crate) fn read(stored: &str) -> Option<Stored> {
     stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
 }
 
-/// How often it is looked whether sign-ins have to wait.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// How often it is looked which kinds of hashes there are.
+const LOOK_EVERY: Span = Span::hours(1);
+/// An announcement that is younger is not made again.
+const RENEW_AFTER: Span = Span::minutes(10);
+/// A kind of which no hash was found is forgotten so long after it was announced last: by then whoever announced it has
+/// stored one, or never will. Clocks of nodes may differ by a good part of this.
+const FORGET_AFTER: Span = Span::hours(2);
+/// How often an announcement is tried while others make the same.
+const TRIES: usize = 5;
 
 /// How many hashes are looked at in one step.
 const AT_ONCE: i64 = 500;
@@ -258,41 +305,31 @@ const AT_ONCE: i64 = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hasher::{Hasher, Settings};
+    use hasher::Policy;
+    use rules::Time;
 
-    fn works() -> [Work; 2] {
-        let hasher = Hasher::start(Settings::default()).unwrap();
-        [
-            "$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i",
-            "pbkdf2_sha256$1000$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlbteE/sweaLyNOQ=",
-        ]
-        .map(|hash| hasher.work(&hash.parse().unwrap()).unwrap())
+    fn known(kinds: &[&str], looked: bool) -> Known {
+        let kinds = kinds.iter().map(|kind| Announced { kind: (*kind).to_owned(), at: Time(1) }).collect();
+        Known { kinds, looked: looked.then_some(Time(1)) }
     }
 
     #[test]
-    fn answers_wait_until_it_is_known_that_none_has_to() {
-        let evening = Evening::default();
-        assert_eq!(evening.waits(), Some(vec![]));
-        assert!(!evening.found(HashSet::new(), evening.imports()));
-        assert_eq!(evening.waits(), None);
+    fn answers_wait_until_it_is_known_that_every_hash_takes_the_time_of_a_new_one() {
+        let today = Work::of_policy(&Policy::default());
+        let name = today.to_string();
+        let of = |kinds: &[&str], looked| waits(&known(kinds, looked), today).map(|works| works.len());
+        assert_eq!(of(&[], false), Some(0), "nobody has looked");
+        assert_eq!((of(&[], true), of(&[&name], true)), (None, None));
+        assert_eq!((of(&["bcrypt cost=4", &name], true), of(&["bcrypt cost=4"], false)), (Some(1), Some(1)));
+        assert_eq!(of(&["of a newer program"], true), Some(0), "full steps at the least");
     }
 
     #[test]
-    fn a_look_that_an_import_overtook_takes_nothing_back() {
-        // red without `imports`, or with one `expect` only in `expecting`.
-        let [old, new] = works();
+    fn what_is_known_holds_at_its_epoch_alone() {
+        // red without the comparison of epochs in `at`.
         let evening = Evening::default();
-        for overtaken in [false, true] {
-            let before = evening.imports();
-            evening.expect(old);
-            let between = evening.imports();
-            let began = if overtaken { between } else { before };
-            // The look passes the place of the row before it is there, and ends after.
-            evening.expect(old);
-            assert!(evening.found(HashSet::from([new]), began), "nothing else than what was expected is there");
-            assert_eq!(evening.waits().map(|works| works.len()), Some(2));
-            assert!(evening.found(HashSet::from([new]), evening.imports()));
-            assert_eq!(evening.waits(), Some(vec![new]), "what a whole look did not find is gone");
-        }
+        assert_eq!(evening.at(1), None);
+        evening.learn(1, &None);
+        assert_eq!((evening.at(1), evening.at(2)), (Some(None), None));
     }
 }

@@ -23,6 +23,7 @@ use rules::people::names::LoginKey;
 use rules::secret::{Secret, mac};
 use rules::{Decision, Fresh, Time};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
@@ -210,11 +211,13 @@ impl App {
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
         let pass = timed(stopwatch::Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
+        let epoch = &AtomicI64::new(0);
         let counted = self
             .settle(|now, _| async move {
                 let counters = attempt.counters;
-                let (account, address) =
-                    self.ask((counters::Of(Some(counters.account)), counters::Of(counters.address))).await?;
+                let asked = (counters::Of(Some(counters.account)), counters::Of(counters.address), Epoch);
+                let (account, address, found) = self.ask(asked).await?;
+                epoch.store(self.epoch_of(found)?, SeqCst);
                 let policy = &self.realm.settings.throttle;
                 let address = address.filter(|_| !attempt.known);
                 Ok(begin(&Before { counters, account, address, policy }, now))
@@ -240,7 +243,7 @@ impl App {
         };
         match verified {
             Ok(verified) => {
-                self.even_out(begun).await;
+                self.even_out(begun, epoch.load(SeqCst)).await?;
                 Ok(Ok((verified, pass)))
             }
             Err(refusal) => {

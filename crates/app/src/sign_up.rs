@@ -135,7 +135,10 @@ impl App {
 
     /// Hashes a new password with fresh salt.
     pub(crate) async fn hash_new(&self, password: &Acceptable, browser: &Browser) -> Result<String, Fault> {
-        Ok(hashed(self.hasher.hash(&self.fair_key(browser), password.as_bytes(), entropy::salt()?)).await?)
+        let key = self.fair_key(browser);
+        let hash = hashed(self.hasher.hash(&key, password.as_bytes(), entropy::salt()?)).await?;
+        self.announce_hash(&hash).await?;
+        Ok(hash)
     }
 
     /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that

@@ -79,6 +79,8 @@ kinds! {
     FenceWaived = "fence.waived",
     /// Nobody is waited for any more.
     FenceLifted = "fence.lifted",
+    /// An operator no longer counts on a node.
+    NodeForgotten = "node.forgotten",
 }
 
 /// One line of the audit log. It never holds a secret.

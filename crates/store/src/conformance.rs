@@ -4,6 +4,7 @@
 
 mod batches;
 pub mod everything;
+pub mod neighbours;
 mod races;
 mod replays;
 mod values;
@@ -45,12 +46,14 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
         name: "notes",
+        oldest: 1,
         steps: &["CREATE TABLE note (realm text NOT NULL, name text NOT NULL, body text, number bigint, bytes blob, \
              PRIMARY KEY (realm, name)) WITHOUT ROWID"],
     },
     Migration {
         version: 2,
         name: "labels on things",
+        oldest: 2,
         steps: &[
             "CREATE TABLE label (id text NOT NULL PRIMARY KEY, title text NOT NULL) WITHOUT ROWID",
             "CREATE UNIQUE INDEX label_title ON label (title)",

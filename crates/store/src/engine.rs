@@ -162,6 +162,11 @@ pub trait Engine: Send + Sync {
     /// Runs every statement in order, or none; answers how many rows each touched (or found). The answer comes only
     /// after COMMIT, and dropping the future does not stop a batch that was handed over.
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError>;
+    /// The same on the server of this [generation](Answering::generation) alone: one that answers since is not written to,
+    /// and the batch is unavailable.
+    fn commit_within(&self, _generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.commit(writes)
+    }
     /// Brings the schema to this version: locked, idempotent step by step, safe to interrupt.
     fn migrate(&self) -> Answer<'_, (), Unavailable>;
     /// How it stands.

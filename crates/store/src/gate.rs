@@ -85,7 +85,7 @@ impl Engine for Gate {
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             let entered = self.enter().map_err(CommitError::Unavailable)?;
-            let outcome = self.inner.commit(writes).await;
+            let outcome = self.inner.commit_within(entered, writes).await;
             match (&outcome, self.holds(entered)) {
                 // A server that nobody let in may have said so.
                 (Ok(_) | Err(CommitError::Conflict { .. }), Err(why)) => Err(CommitError::Unknown(why)),
@@ -149,6 +149,10 @@ mod tests {
         fn commit(&self, _: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
             self.0.fetch_add(1, SeqCst);
             Box::pin(std::future::ready(Ok(vec![])))
+        }
+        fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+            assert_eq!(generation, self.0.load(SeqCst), "the batch is for the server that was let in");
+            self.commit(writes)
         }
         fn migrate(&self) -> Answer<'_, (), Unavailable> {
             Box::pin(std::future::ready(Ok(())))

@@ -45,6 +45,9 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// Why a batch is not written to a server that answers since it was let in to another.
+pub(crate) const REPLACED: &str = "another database server answers by now";
+
 /// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {

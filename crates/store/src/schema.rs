@@ -1,8 +1,13 @@
 //! Which steps bring a database to this program's schema. Forward only, the same on every engine: each step and the
 //! row that says that it was done are committed in one transaction, so that an interrupted run is simply continued.
+//!
+//! Before its first step each version is announced, with the oldest program that can work beside it: a program of before
+//! then finds in the database, which it cannot know by itself, whether it may go on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use crate::engine::{Engine, Read, Row, Sql, Unavailable, Value};
 
 /// One version of the schema, reached from the version before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +16,9 @@ pub struct Migration {
     pub version: i64,
     /// What it is about, for people.
     pub name: &'static str,
+    /// The oldest program that can work on a database of this version, by the newest version that it knows. As old as its
+    /// predecessor's release where the steps only add; the version itself where they take something away.
+    pub oldest: i64,
     /// One statement each, in order. A step that was released is never changed, only followed by another.
     pub steps: &'static [&'static str],
 }
@@ -25,6 +33,16 @@ pub(crate) const DONE: &str = "SELECT version, step FROM schema_steps";
 /// Writes down one step. Its key makes a second run of the same step fail.
 pub(crate) const MARK: &str = "INSERT INTO schema_steps (version, step) VALUES (?, ?)";
 
+/// Where versions are announced. Made by every run before anything else.
+pub(crate) const ANNOUNCED: &str = "CREATE TABLE IF NOT EXISTS schema_versions (\
+     version bigint NOT NULL, oldest bigint NOT NULL, PRIMARY KEY (version))";
+
+/// Which versions were announced, each with the oldest program that can work on it.
+pub(crate) const OLDEST: &str = "SELECT version, oldest FROM schema_versions";
+
+/// Announces a version. Its key makes a second announcement fail.
+pub(crate) const ANNOUNCE: &str = "INSERT INTO schema_versions (version, oldest) VALUES (?, ?)";
+
 /// A step that has yet to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -38,17 +56,49 @@ pub(crate) struct Step {
     pub(crate) sql: &'static str,
 }
 
+/// What a database says of its schema.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// The (version, step) pairs that were done.
+    pub(crate) done: BTreeSet<(i64, i64)>,
+    /// The versions that were announced, each with the oldest program that can work on it.
+    pub(crate) announced: BTreeMap<i64, i64>,
+}
+
+/// What is left to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Versions to announce first, each with the oldest program that can work on it.
+    pub(crate) announce: Vec<(i64, i64)>,
+    /// Then these, in order.
+    pub(crate) steps: Vec<Step>,
+    /// The newest version that the database has begun, where a newer program has, and this one can work beside it.
+    pub(crate) ahead: Option<i64>,
+}
+
+impl Plan {
+    /// Says so where a newer program was there.
+    pub(crate) fn tell(&self, migrations: &[Migration]) {
+        if let Some(database) = self.ahead {
+            let program = newest(migrations);
+            tracing::info!(database, program, "a newer program brought the schema further; this one works on it, too");
+        }
+    }
+}
+
 /// Why a database cannot be brought to this program's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaError {
-    /// The database holds something that this program does not know: a newer program wrote it.
+    /// The database holds something that this program does not know, and that it cannot work beside.
     Newer {
         /// The newest version that the database has begun.
         database: i64,
+        /// The oldest program that can work on it; `None` where the database does not say.
+        oldest: Option<i64>,
         /// The newest version that this program knows.
         program: i64,
     },
-    /// The program's own list is not numbered 1, 2, 3 and so on.
+    /// The program's own list is not numbered 1, 2, 3 and so on, or does not say rightly who can work on it.
     Numbering {
         /// Where it breaks.
         version: i64,
@@ -58,11 +108,16 @@ pub enum SchemaError {
 impl fmt::Display for SchemaError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SchemaError::Newer { database, program } => write!(
-                out,
-                "the database was written by a newer program (schema {database}; this program knows {program}): \
-                 run that program, or restore a backup made before the upgrade"
-            ),
+            SchemaError::Newer { database, oldest, program } => {
+                write!(out, "the database was written by a newer program (schema {database}")?;
+                if let Some(oldest) = oldest {
+                    write!(out, ", for programs of schema {oldest} and later")?;
+                }
+                write!(
+                    out,
+                    "; this program knows {program}): run that program, or restore a backup made before the upgrade"
+                )
+            }
             SchemaError::Numbering { version } => write!(out, "schema version {version} is out of order"),
         }
     }
@@ -70,29 +125,58 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// The steps that remain, in order, when `done` holds the (version, step) pairs that the database has.
-pub(crate) fn remaining(
-    migrations: &'static [Migration],
-    done: &BTreeSet<(i64, i64)>,
-) -> Result<Vec<Step>, SchemaError> {
+/// The newest version of a list.
+pub fn newest(migrations: &[Migration]) -> i64 {
+    migrations.last().map_or(0, |newest| newest.version)
+}
+
+/// What remains to be done on a database in this state.
+pub(crate) fn plan(migrations: &'static [Migration], state: &State) -> Result<Plan, SchemaError> {
     let mut known = BTreeSet::new();
-    let mut steps = Vec::new();
+    let mut plan = Plan::default();
     for (migration, version) in migrations.iter().zip(1..) {
-        if migration.version != version {
+        if migration.version != version || migration.oldest > version {
             return Err(SchemaError::Numbering { version: migration.version });
+        }
+        if !state.announced.contains_key(&version) {
+            plan.announce.push((version, migration.oldest));
         }
         for (&sql, step) in migration.steps.iter().zip(0..) {
             known.insert((version, step));
-            if !done.contains(&(version, step)) {
-                steps.push(Step { version, step, name: migration.name, sql });
+            if !state.done.contains(&(version, step)) {
+                plan.steps.push(Step { version, step, name: migration.name, sql });
             }
         }
     }
-    match done.difference(&known).last() {
-        None => Ok(steps),
-        Some(&(database, _)) => {
-            Err(SchemaError::Newer { database, program: migrations.last().map_or(0, |newest| newest.version) })
-        }
+    plan.ahead = ahead(newest(migrations), &known, state)?;
+    Ok(plan)
+}
+
+/// Why a program with these migrations can no longer work on a database that it started on, if so.
+pub async fn outgrown(engine: &dyn Engine, migrations: &[Migration]) -> Result<Option<SchemaError>, Unavailable> {
+    let program = newest(migrations);
+    let sql = Sql::fixed("SELECT version, oldest FROM schema_versions WHERE version > ?");
+    let rows = engine.fetch(&[Read { sql, args: vec![Value::Int(program)] }]).await?.concat();
+    let pair = |row: &Row| match row.as_slice() {
+        [Value::Int(version), Value::Int(oldest)] => Some((*version, *oldest)),
+        _ => None,
+    };
+    let announced = rows.iter().filter_map(pair).collect();
+    Ok(ahead(program, &BTreeSet::new(), &State { done: BTreeSet::new(), announced }).err())
+}
+
+/// The newest version that the database has begun and `program` does not know, if it can work on it.
+fn ahead(program: i64, known: &BTreeSet<(i64, i64)>, state: &State) -> Result<Option<i64>, SchemaError> {
+    let begun = state.done.difference(known).map(|(version, _)| *version);
+    // One that was announced may be begun at any moment.
+    let foreign: BTreeSet<i64> = begun.chain(state.announced.keys().copied().filter(|one| *one > program)).collect();
+    let Some(&database) = foreign.last() else { return Ok(None) };
+    // A step more in a version that is known, or a version that nobody announced, is not of this program's history.
+    let whole = foreign.iter().all(|version| *version > program && state.announced.contains_key(version));
+    let oldest = foreign.iter().filter_map(|version| state.announced.get(version)).max().copied();
+    match oldest.filter(|oldest| whole && *oldest <= program) {
+        Some(_) => Ok(Some(database)),
+        None => Err(SchemaError::Newer { database, oldest: oldest.filter(|_| whole), program }),
     }
 }
 
@@ -101,36 +185,66 @@ mod tests {
     use super::*;
 
     const TWO: &[Migration] = &[
-        Migration { version: 1, name: "first", steps: &["a", "b"] },
-        Migration { version: 2, name: "second", steps: &["c"] },
+        Migration { version: 1, name: "first", oldest: 1, steps: &["a", "b"] },
+        Migration { version: 2, name: "second", oldest: 1, steps: &["c"] },
     ];
+
+    fn state(done: &[(i64, i64)], announced: &[(i64, i64)]) -> State {
+        State { done: done.iter().copied().collect(), announced: announced.iter().copied().collect() }
+    }
+
+    fn steps(plan: &Plan) -> Vec<&'static str> {
+        plan.steps.iter().map(|step| step.sql).collect()
+    }
 
     #[test]
     fn an_empty_database_needs_every_step_in_order() {
-        let steps = remaining(TWO, &BTreeSet::new()).unwrap();
-        assert_eq!(steps.iter().map(|step| step.sql).collect::<Vec<_>>(), ["a", "b", "c"]);
-        assert_eq!((steps[2].version, steps[2].step, steps[2].name), (2, 0, "second"));
+        let plan = plan(TWO, &State::default()).unwrap();
+        assert_eq!(steps(&plan), ["a", "b", "c"]);
+        assert_eq!((plan.steps[2].version, plan.steps[2].step, plan.steps[2].name), (2, 0, "second"));
+        assert_eq!((plan.announce, plan.ahead), (vec![(1, 1), (2, 1)], None));
     }
 
     #[test]
     fn an_interrupted_run_is_continued_where_it_stopped() {
-        let steps = remaining(TWO, &BTreeSet::from([(1, 0)])).unwrap();
-        assert_eq!(steps.iter().map(|step| step.sql).collect::<Vec<_>>(), ["b", "c"]);
-        assert_eq!(remaining(TWO, &BTreeSet::from([(1, 0), (1, 1), (2, 0)])), Ok(vec![]));
+        let begun = plan(TWO, &state(&[(1, 0)], &[(1, 1)])).unwrap();
+        assert_eq!((steps(&begun), begun.announce), (vec!["b", "c"], vec![(2, 1)]));
+        let whole = plan(TWO, &state(&[(1, 0), (1, 1), (2, 0)], &[(1, 1), (2, 1)]));
+        assert_eq!(whole, Ok(Plan::default()));
     }
 
     #[test]
-    fn a_database_of_a_newer_program_is_refused() {
-        let newer = SchemaError::Newer { database: 3, program: 2 };
-        assert_eq!(remaining(TWO, &BTreeSet::from([(1, 0), (3, 0)])), Err(newer));
-        let longer = SchemaError::Newer { database: 2, program: 2 };
-        assert_eq!(remaining(TWO, &BTreeSet::from([(2, 1)])), Err(longer));
-        assert!(newer.to_string().contains("newer program"));
+    fn a_database_of_a_newer_program_is_taken_where_that_says_so() {
+        // red without the comparison with `program` in `ahead`.
+        let own = [(1, 0), (1, 1), (2, 0)];
+        let with =
+            |more: &[(i64, i64)], announced: &[(i64, i64)]| plan(TWO, &state(&[&own[..], more].concat(), announced));
+        let ahead = |more: &[(i64, i64)], announced: &[(i64, i64)]| with(more, announced).map(|plan| plan.ahead);
+        assert_eq!(ahead(&[(3, 0)], &[(3, 2)]), Ok(Some(3)));
+        assert_eq!(ahead(&[], &[(3, 2)]), Ok(Some(3)), "announced, and not begun yet");
+        assert_eq!(ahead(&[(3, 0), (4, 0)], &[(3, 2), (4, 1)]), Ok(Some(4)), "two versions of one release");
+        let newer = |database, oldest| Err(SchemaError::Newer { database, oldest, program: 2 });
+        assert_eq!(ahead(&[(3, 0)], &[(3, 3)]), newer(3, Some(3)), "it takes something away");
+        assert_eq!(ahead(&[], &[(3, 3)]), newer(3, Some(3)), "and may do so at any moment");
+        assert_eq!(ahead(&[(3, 0), (4, 0)], &[(3, 2), (4, 3)]), newer(4, Some(3)), "too far");
+        assert_eq!(ahead(&[(3, 0), (4, 0)], &[(3, 3), (4, 2)]), newer(4, Some(3)), "whichever of them says it");
+        assert_eq!(ahead(&[(3, 0)], &[]), newer(3, None), "nobody announced it");
+        assert_eq!(ahead(&[(2, 1)], &[(2, 1)]), newer(2, None), "a version that is known has no further steps");
+        assert_eq!(ahead(&[(2, 1), (3, 0)], &[(2, 1), (3, 2)]), newer(3, None));
     }
 
     #[test]
-    fn versions_are_numbered_without_gaps() {
-        const GAP: &[Migration] = &[Migration { version: 2, name: "second", steps: &[] }];
-        assert_eq!(remaining(GAP, &BTreeSet::new()), Err(SchemaError::Numbering { version: 2 }));
+    fn who_is_too_old_is_told_so_in_a_sentence() {
+        let of = |oldest| SchemaError::Newer { database: 5, oldest, program: 2 }.to_string();
+        assert!(of(Some(4)).contains("(schema 5, for programs of schema 4 and later; this program knows 2)"));
+        assert!(of(None).contains("newer program (schema 5; this program knows 2)"));
+    }
+
+    #[test]
+    fn versions_are_numbered_without_gaps_and_run_with_their_own_program() {
+        const GAP: &[Migration] = &[Migration { version: 2, name: "second", oldest: 1, steps: &[] }];
+        assert_eq!(plan(GAP, &State::default()), Err(SchemaError::Numbering { version: 2 }));
+        const NOBODY: &[Migration] = &[Migration { version: 1, name: "first", oldest: 2, steps: &[] }];
+        assert_eq!(plan(NOBODY, &State::default()), Err(SchemaError::Numbering { version: 1 }));
     }
 }

@@ -7,11 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rules::Time;
+use rules::id::RealmId;
 use rusqlite::Connection;
-use store::conformance::{self, MIGRATIONS, five_reads, three_reads, three_rows};
+use store::conformance::{self, MIGRATIONS, five_reads, neighbours, three_reads, three_rows};
 use store::engine::{CommitError, Durability, Engine};
 use store::schema::Migration;
 use store::sqlite::{Check, OpenError, Options, Sqlite, Synchronous};
+use store::tables::realms;
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -136,14 +139,44 @@ async fn a_database_of_a_newer_program_is_refused() {
     ready(&folder).await.close();
     let older = Sqlite::open(options(&folder), &MIGRATIONS[..1]).unwrap();
     let why = older.migrate().await.unwrap_err().0;
-    assert!(why.contains("newer program (schema 2; this program knows 1)"), "{why}");
+    assert!(
+        why.contains("newer program (schema 2, for programs of schema 2 and later; this program knows 1)"),
+        "{why}"
+    );
+}
+
+/// One process has a file at a time: the older program starts on what the newer one left.
+#[tokio::test]
+async fn a_program_starts_on_the_file_of_the_next_release_and_not_on_that_of_the_one_after() {
+    let folder = folder();
+    let open = |migrations| Sqlite::open(options(&folder), migrations).unwrap();
+    for migrations in [store::migrations::MIGRATIONS, neighbours::next(), store::migrations::MIGRATIONS] {
+        let engine = open(migrations);
+        engine.migrate().await.unwrap();
+        let ensured = realms::ensure(&RealmId("main".to_owned()), "http://a", Time(1));
+        engine.commit(ensured).await.unwrap();
+        engine.close();
+    }
+    let after_next = open(neighbours::after_next());
+    after_next.migrate().await.unwrap();
+    after_next.close();
+    let next = open(neighbours::next());
+    next.migrate().await.unwrap();
+    next.close();
+    let why = open(store::migrations::MIGRATIONS).migrate().await.unwrap_err().0;
+    assert!(why.contains("newer program"), "{why}");
 }
 
 #[tokio::test]
 async fn a_schema_step_that_fails_is_taken_up_again() {
     const BROKEN: &[Migration] = &[
         MIGRATIONS[0],
-        Migration { version: 2, name: "labels on things", steps: &[MIGRATIONS[1].steps[0], "CREATE NONSENSE"] },
+        Migration {
+            version: 2,
+            name: "labels on things",
+            oldest: 2,
+            steps: &[MIGRATIONS[1].steps[0], "CREATE NONSENSE"],
+        },
     ];
     let folder = folder();
     let broken = Sqlite::open(options(&folder), BROKEN).unwrap();

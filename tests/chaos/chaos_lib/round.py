@@ -4,7 +4,7 @@ import random
 import time
 from dataclasses import dataclass, field
 
-from . import probe
+from . import operator, probe
 from .browser import Crowd
 from .check import Check, Verdict
 from .ledger import Ledger
@@ -106,7 +106,11 @@ def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledg
     felt = time.monotonic() - strike.at
     back = [until_back(probes[: len(probes) - len(gone)], strike.at)]
     if gone:
-        Check(stage.nodes[: -len(gone)], stage.issuer, stage.client, None, strike.at, number).held(ledger)
+        left = stage.nodes[: -len(gone)]
+        Check(left, stage.issuer, stage.client, None, strike.at, number).held(ledger)
+        if stage.scenario.gives_up:
+            operator.give_up(left, len(gone))
+            strike.what += ", which was given up"
     time.sleep(AFTER_S)
     mended = time.monotonic()
     strike.mend()

@@ -34,6 +34,8 @@ class Scenario:
     faults: tuple
     # Whether a node of Portiere dies too, and comes back when all is mended: what only it remembers is waited for.
     loses_node: bool = False
+    # Whether an operator gives up what that node remembers, before it returns after all.
+    gives_up: bool = False
 
 
 def synchronous(place):
@@ -62,6 +64,7 @@ SCENARIOS = {
     "patroni-pause": Scenario("A", synchronous, (patroni.pause,)),
     "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
     "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
+    "patroni-behind-given-up": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True, gives_up=True),
     "galera-kill": Scenario("C", galera.Galera, (galera.kill_active,)),
     "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
     "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),

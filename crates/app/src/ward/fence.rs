@@ -74,14 +74,19 @@ impl App {
     }
 
     /// The engine below the gate, for what has to be written while it is closed.
-    fn below(&self) -> &Arc<dyn store::engine::Engine> {
+    pub(super) fn below(&self) -> &Arc<dyn store::engine::Engine> {
         self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner())
     }
 
     /// A line of the audit log about a fence.
     fn noted(&self, kind: Kind, node: &str, number: i64) -> Result<Vec<Write>, Fault> {
+        self.told(kind, |event| event.detail("fence", number).detail("node", node))
+    }
+
+    /// A line of the audit log about nodes.
+    pub(super) fn told(&self, kind: Kind, about: impl FnOnce(Event) -> Event) -> Result<Vec<Write>, Fault> {
         let now = self.clock.now();
-        let event = Event::new(kind, now).detail("fence", number).detail("node", node);
+        let event = about(Event::new(kind, now));
         Ok(changes::batch(&self.realm.id, &[Change::Record(event)], now, &entropy::fresh()?))
     }
 
@@ -156,11 +161,13 @@ impl App {
     }
 }
 
-/// Who was there when the database was last well, and whoever looks.
+/// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on.
 fn there(nodes: &[Node], itself: &str) -> Vec<String> {
     let newest = nodes.iter().map(|node| node.seen).max().unwrap_or(Time(0));
+    let counted = |node: &&Node| node.keeps_journal() && (node.gone.is_none() || node.node == itself);
     let mut there: Vec<String> = nodes
         .iter()
+        .filter(counted)
         .filter(|node| newest.since(node.seen) <= THERE || node.node == itself)
         .map(|node| node.node.clone())
         .collect();
@@ -173,14 +180,22 @@ fn there(nodes: &[Node], itself: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use store::engine::Durability;
+    use store::tables::nodes::{About, Journal};
 
     #[test]
     fn who_was_there_is_told_by_who_was_there_last_and_not_by_our_clock() {
-        let node = |name: &str, seen: i64| Node { node: name.into(), seen: Time(seen), mark: 1 };
+        let node =
+            |name: &str, seen: i64| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
         let nodes = [node("a", 1_000_000), node("b", 1_000_000 - THERE.0), node("c", 999_999 - THERE.0)];
         assert_eq!(there(&nodes, "a"), ["a", "b"]);
         assert_eq!(there(&nodes, "c"), ["a", "b", "c"]);
         assert_eq!(there(&nodes, "new"), ["a", "b", "new"]);
         assert_eq!(there(&[], "new"), ["new"]);
+        let about = |journal| Some(About { version: "1".into(), class: Durability::Bounded, journal });
+        let gone = Node { gone: Some(Time(1)), ..node("gone", 1_000_000) };
+        let others = [gone, Node { about: about(Journal::Off), ..node("off", 1_000_000) }];
+        assert_eq!(there(&others, "new"), ["new"], "who is not counted on, and who has nothing to say");
+        assert_eq!(there(&others, "gone"), ["gone"], "who looks is there");
     }
 }

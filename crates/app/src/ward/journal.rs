@@ -46,6 +46,9 @@ pub struct Memory {
     /// The mark that the database acknowledged.
     #[serde(default)]
     pub mark: i64,
+    /// When it did, by this node's clock.
+    #[serde(default)]
+    pub seen: Option<Time>,
     /// Whether a failover could have lost something of what was acknowledged since.
     #[serde(default)]
     pub lossy: bool,

@@ -6,11 +6,15 @@
 
 mod fence;
 mod journal;
+mod nodes;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use fence::Status;
 pub use journal::{Journal, KEPT, Kept, Memory};
+pub use nodes::Shown;
 
 use rules::ending::Record;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

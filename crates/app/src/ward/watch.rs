@@ -1,12 +1,15 @@
 //! Looking which server answers, and letting it in.
 
 use super::Ward;
+use super::nodes::may_be_swept;
 use crate::{App, Fault};
 use rules::{Span, Time, keys};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use store::engine::{Answering, CommitError, Durability};
+use store::migrations::MIGRATIONS;
 use store::moving::marks;
+use store::schema;
 use store::tables::ask;
 use store::tables::fences::{self, Fence, Newest, Waiting};
 use store::tables::nodes::{self, Node};
@@ -42,9 +45,15 @@ impl App {
         }
     }
 
+    /// Why this program can no longer work on its database, if a newer one has changed that too far.
+    pub async fn outgrown(&self) -> Result<Option<String>, Fault> {
+        let outgrown = schema::outgrown(&**self.below(), MIGRATIONS).await?;
+        Ok(outgrown.map(|why| why.to_string()))
+    }
+
     /// Runs until it is dropped.
     pub async fn watch(&self) {
-        let Some(ward) = &self.ward else { return std::future::pending().await };
+        let Some(ward) = &self.ward else { return self.show_itself().await };
         loop {
             let pause = match self.look_at_server(ward).await {
                 Ok(()) => BEAT,
@@ -68,6 +77,10 @@ impl App {
         let Some(answering) = ward.gate.inner().answering() else {
             return Err(Fault::Broken("an engine that does not say which server answers is watched over".into()));
         };
+        if let Some(why) = self.outgrown().await? {
+            ward.gate.close();
+            return Err(Fault::Unavailable(why));
+        }
         let lossy = health.durability != Durability::ZeroLoss;
         self.mind_losses(ward, &answering, lossy)?;
         let entered = ward.gate.passes() == Some(answering.generation);
@@ -117,8 +130,10 @@ impl App {
     async fn moved(&self, ward: &Ward, answering: &Answering) -> Result<Option<String>, Fault> {
         let memory = ward.journal.memory();
         let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
-        let mark = nodes.iter().find(|node| node.node == memory.node).map_or(0, |node| node.mark);
-        if mark < memory.mark {
+        let found = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
+        let mark = found.unwrap_or(0);
+        let swept = found.is_none() && may_be_swept(memory.seen, self.clock.now());
+        if mark < memory.mark && !swept {
             return Ok(Some(format!("it has mark {mark} of this node, and acknowledged {}", memory.mark)));
         }
         let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };
@@ -192,7 +207,8 @@ impl App {
         let nodes = ask(below, &self.realm.id, nodes::All).await?;
         let was = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
-        let next = Node { node: memory.node, seen: self.clock.now(), mark };
+        let (now, about) = (self.clock.now(), self.about(answering.durability, ward.journal_is(lossy)));
+        let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };
         match below.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
             Ok(_) => {}
             Err(CommitError::Conflict { .. }) => {
@@ -202,7 +218,10 @@ impl App {
             Err(error) => return Err(error.into()),
         }
         let identity = Some(answering.identity.clone());
-        self.note_down(ward, |memory| (memory.identity, memory.mark, memory.lossy) = (identity, mark, lossy))?;
+        self.note_down(ward, |memory| {
+            (memory.identity, memory.mark, memory.lossy) = (identity, mark, lossy);
+            memory.seen = Some(now);
+        })?;
         ward.journal.forget(self.clock.now() - super::KEPT).map_err(Fault::Unavailable)
     }
 

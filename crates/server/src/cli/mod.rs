@@ -17,6 +17,7 @@ mod hash;
 mod input;
 mod keys;
 mod moving;
+mod node;
 mod outcome;
 mod reach;
 mod registration;

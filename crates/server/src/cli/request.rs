@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{client, events, fence, group, keys, user};
+use super::{client, events, fence, group, keys, node, user};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub enum Request {
     /// Look after failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),
+    /// Look after the nodes that share a database
+    #[command(subcommand)]
+    Node(node::Command),
     /// Make a one-time link that makes the first account
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
@@ -69,6 +72,7 @@ impl Request {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
+            Request::Node(command) => command.complete(input),
             // The server's working directory is another one.
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
@@ -119,6 +123,7 @@ impl Request {
             Request::Keys(command) => command.execute(app).await,
             Request::Events(command) => command.execute(app).await,
             Request::Fence(command) => command.execute(app).await,
+            Request::Node(command) => command.execute(app).await,
             Request::SetupLink => setup_link(app).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,

@@ -131,6 +131,12 @@ fn d2_an_operator_gives_up_what_a_lost_node_knew() {
     wait_until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
     app.refresh(&tokens.refresh).must_fail(503, "temporarily_unavailable");
 
+    let refused = server.command(&["node", "forget", &missing, "--yes"], "");
+    assert!(refused.code == 1 && refused.err.contains("a fence waits for node"), "{}", refused.err);
+    let nodes: Value = serde_json::from_str(&server.must(&["node", "list", "--json"], "")).unwrap();
+    let waited = nodes.as_array().unwrap().iter().find(|node| node["node"] == missing.as_str()).unwrap();
+    assert_eq!(waited["waiting_fence"], 1, "{nodes}");
+
     assert_eq!(server.command(&["fence", "accept-loss", &missing], "").code, 2, "it asks, and there is nobody");
     assert_eq!(server.command(&["fence", "accept-loss", "nobody", "--yes"], "").code, 1);
     let status: Value = serde_json::from_str(&server.must(&["fence", "status", "--json"], "")).unwrap();

@@ -148,6 +148,35 @@ fn ue_02_while_a_hash_is_of_another_kind_every_refusal_takes_as_long_as_the_dear
     }
 }
 
+/// What one node was told, every node knows at its next sign-in: without that, names would take another time there.
+#[test]
+fn ue_02_a_hash_that_one_node_took_in_is_reckoned_with_at_the_others() {
+    // red without bump_epoch in store/tables/hash_kinds.rs, announce; without `epoch` in app/passwords.rs, even_out.
+    let Some(server) = Server::pair() else { return };
+    let took = |node: usize| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        server.only(node);
+        let begun = Instant::now();
+        browser.log_in_on(&page, &unique("nobody"), "wrong wrong wrong");
+        let took = begun.elapsed();
+        server.both();
+        took
+    };
+    // Twice as long as the hasher expects of this one is more than that; and there is nothing to wait for before.
+    let (hash, dear) = (DJANGO.replace("$1000$", "$3000000$"), Duration::from_millis(300));
+    let end = Instant::now() + Duration::from_secs(60);
+    while (0..2).any(|node| took(node) > dear) {
+        assert!(Instant::now() < end, "nobody has a hash of another kind, and sign-ins take as long as if");
+    }
+    import(server, &hash);
+    for node in 0..2 {
+        let least = (0..3).map(|_| took(node)).min().unwrap();
+        assert!(least > dear, "node {node}: {least:?}, and the dearest hash takes {dear:?}");
+    }
+    server.kill();
+}
+
 #[test]
 fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed() {
     // red without confirm_secrets in app/keyring.rs, prepare.

@@ -11,6 +11,7 @@ mod fence;
 mod hashes;
 mod monitoring;
 mod moving;
+mod nodes;
 mod races;
 mod rfc;
 mod scale;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::moving::Trouble;
-use crate::moving::catalogue::{self, Column, Kind, MOVES, STEPS, Table};
+use crate::moving::catalogue::{self, Column, Kind, MOVES, Table};
 
 /// Rows of each table.
 pub const EACH: usize = 11;
@@ -28,8 +28,7 @@ pub async fn fill(engine: &dyn Engine) -> Result<(), String> {
 
 /// The tables that hold facts.
 pub async fn tables(engine: &dyn Engine) -> Result<Vec<Table>, Trouble> {
-    let own = |table: &Table| table.name == STEPS || table.name == MOVES;
-    Ok(catalogue::tables(engine).await?.into_values().filter(|table| !own(table)).collect())
+    Ok(catalogue::tables(engine).await?.into_values().filter(|table| !catalogue::is_own(&table.name)).collect())
 }
 
 /// Every row of every table, by table, in the order of their keys.

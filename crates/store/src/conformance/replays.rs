@@ -37,7 +37,7 @@ struct World {
     journals: [Vec<Record>; 2],
 }
 
-fn user(name: &str) -> User {
+pub(super) fn user(name: &str) -> User {
     User {
         id: name.into(),
         username: name.to_owned(),
@@ -52,11 +52,11 @@ fn user(name: &str) -> User {
     }
 }
 
-fn ordered(name: &str, at: Time) -> String {
+pub(super) fn ordered(name: &str, at: Time) -> String {
     Fresh::new([7; 32]).ordered(name, at)
 }
 
-fn session(of: &str, name: &str, at: Time) -> Session {
+pub(super) fn session(of: &str, name: &str, at: Time) -> Session {
     Session {
         id: SessionId(ordered(name, at)),
         handle: Handle::of(name),
@@ -77,7 +77,7 @@ fn granted() -> Granted {
     Granted { scope, resources: vec![], auth_time: Time(1), amr: vec![], acr: "1".into(), nonce: None, claims }
 }
 
-fn family(of: &str, name: &str, at: Time) -> Family {
+pub(super) fn family(of: &str, name: &str, at: Time) -> Family {
     Family {
         id: FamilyId(ordered(name, at)),
         client: "shop".into(),
@@ -92,7 +92,7 @@ fn family(of: &str, name: &str, at: Time) -> Family {
     }
 }
 
-fn rotation(name: &str, turn: i64) -> Rotation {
+pub(super) fn rotation(name: &str, turn: i64) -> Rotation {
     let was = Handle::of(&format!("{name} {}", turn - 1));
     let previous = Previous { handle: was, until: END, bridge: [1; 32] };
     Rotation { was, current: Handle::of(&format!("{name} {turn}")), previous, idle_until: END, turn }
@@ -214,7 +214,7 @@ fn code(name: &str) -> Code {
     }
 }
 
-async fn commit(engine: &Shared, writes: Vec<Write>) -> Done {
+pub(super) async fn commit(engine: &Shared, writes: Vec<Write>) -> Done {
     engine.commit(writes).await.map(drop).map_err(|error| format!("a batch did not stand: {error:?}"))
 }
 

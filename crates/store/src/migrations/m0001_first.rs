@@ -5,6 +5,7 @@ use crate::schema::Migration;
 pub(super) const MIGRATION: Migration = Migration {
     version: 1,
     name: "people, applications, sessions, tokens, keys, events",
+    oldest: 1,
     steps: &[
         "CREATE TABLE realms (id text NOT NULL, issuer text NOT NULL, epoch bigint NOT NULL, created bigint NOT NULL,
             PRIMARY KEY (id)) WITHOUT ROWID",

@@ -5,6 +5,7 @@ use crate::schema::Migration;
 pub(super) const MIGRATION: Migration = Migration {
     version: 3,
     name: "leases",
+    oldest: 1,
     steps: &["CREATE TABLE leases (realm text NOT NULL, job text NOT NULL, node text NOT NULL, until bigint NOT NULL,
             PRIMARY KEY (realm, job)) WITHOUT ROWID"],
 };

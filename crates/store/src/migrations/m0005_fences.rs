@@ -6,6 +6,7 @@ use crate::schema::Migration;
 pub(super) const MIGRATION: Migration = Migration {
     version: 5,
     name: "fences",
+    oldest: 5,
     steps: &[
         "CREATE TABLE nodes (realm text NOT NULL, node text NOT NULL, seen bigint NOT NULL, mark bigint NOT NULL,
             PRIMARY KEY (realm, node)) WITHOUT ROWID",

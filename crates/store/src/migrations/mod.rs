@@ -3,6 +3,10 @@
 //! Columns are `bigint` (milliseconds since 1970, booleans as 0/1), `text` and `blob`. Every row belongs to a realm, and
 //! every key begins with it. Ids of what comes often (sessions, families, events) sort by time, so that new rows land
 //! beside each other and old ones are found without an index.
+//!
+//! From version 7 on, the programs of two releases that follow each other run on one database at the same time. So a
+//! version only adds: tables, indexes, and columns that may be left out of an INSERT. What is no longer needed goes in the
+//! release after the one that stopped using it, in a version whose `oldest` says so.
 
 mod m0001_first;
 mod m0002_secrets;
@@ -10,6 +14,7 @@ mod m0003_leases;
 mod m0004_setup_offers;
 mod m0005_fences;
 mod m0006_moves;
+mod m0007_nodes;
 
 use crate::schema::Migration;
 
@@ -21,4 +26,46 @@ pub static MIGRATIONS: &[Migration] = &[
     m0004_setup_offers::MIGRATION,
     m0005_fences::MIGRATION,
     m0006_moves::MIGRATION,
+    m0007_nodes::MIGRATION,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect;
+
+    /// The first version that programs of before may meet.
+    const NEIGHBOURS: i64 = 7;
+
+    /// Whether a program of before cannot tell that a step was done.
+    fn only_adds(step: &str) -> bool {
+        let step = step.to_ascii_uppercase();
+        let column = step.starts_with("ALTER TABLE ") && step.contains(" ADD COLUMN ");
+        let optional = !step.contains("NOT NULL") || step.contains(" DEFAULT ");
+        step.starts_with("CREATE TABLE ") || step.starts_with("CREATE INDEX ") || (column && optional)
+    }
+
+    #[test]
+    fn a_version_that_takes_something_away_says_that_programs_of_before_cannot_stay() {
+        for later in MIGRATIONS.iter().filter(|later| later.version > NEIGHBOURS) {
+            assert!(later.oldest >= NEIGHBOURS, "{}: programs before {NEIGHBOURS} refuse it", later.name);
+            if !later.steps.iter().all(|step| only_adds(step)) {
+                assert_eq!(later.oldest, later.version, "{}", later.name);
+            }
+        }
+        assert!(
+            only_adds("ALTER TABLE a ADD COLUMN b bigint NOT NULL DEFAULT 0") && only_adds("CREATE INDEX a ON b (c)")
+        );
+        assert!(!only_adds("ALTER TABLE a ADD COLUMN b bigint NOT NULL") && !only_adds("DROP TABLE a"));
+        assert!(!only_adds("CREATE UNIQUE INDEX a ON b (c)") && !only_adds("UPDATE a SET b = 1"));
+    }
+
+    #[test]
+    fn every_step_is_portable() {
+        for migration in MIGRATIONS {
+            for step in migration.steps {
+                assert_eq!(dialect::check(step), Ok(()), "{step}");
+            }
+        }
+    }
+}

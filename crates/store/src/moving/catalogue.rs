@@ -9,6 +9,9 @@ use crate::schema;
 /// Where it is written down which steps brought the schema there: each database's own.
 pub const STEPS: &str = "schema_steps";
 
+/// Where versions of the schema are announced: each database's own.
+pub const VERSIONS: &str = "schema_versions";
+
 /// What is known of a move: each database's own.
 pub const MOVES: &str = "moves";
 
@@ -126,19 +129,22 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
             newest(&ours)
         )));
     }
-    if let Some(name) =
-        source.keys().chain(target.keys()).find(|name| source.contains_key(*name) != target.contains_key(*name))
-    {
+    let mut names = source.keys().chain(target.keys()).filter(|name| !is_own(name));
+    if let Some(name) = names.find(|name| source.contains_key(*name) != target.contains_key(*name)) {
         return Err(Trouble(format!("only one of the two databases has a table {name}, which is not Portiere's")));
     }
-    let own = |table: &Table| table.name == STEPS || table.name == MOVES;
-    let shared: Vec<Table> = source.into_values().filter(|table| !own(table)).collect();
+    let shared: Vec<Table> = source.into_values().filter(|table| !is_own(&table.name)).collect();
     for table in &shared {
         if table.key.is_empty() || !target.get(&table.name).is_some_and(|other| table.is_like(other)) {
             return Err(Trouble(format!("the table {} is not the same in both databases", table.name)));
         }
     }
     Ok(shared)
+}
+
+/// Whether a table is each database's own.
+pub fn is_own(table: &str) -> bool {
+    [STEPS, VERSIONS, MOVES].contains(&table)
 }
 
 /// Which steps of the schema were done.

@@ -17,6 +17,7 @@ use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
 use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
 use crate::engine::{Broken, CommitError, Must, Value, Write};
+use crate::remote::REPLACED;
 use crate::turn;
 
 /// How often a batch is begun that loses against others.
@@ -99,14 +100,19 @@ impl Batch {
         Ok(Batch { lines, whole, flights })
     }
 
-    /// Runs it until it stands, does not hold, or cannot.
-    pub(super) async fn run(self, shared: &Shared) -> Result<Vec<u64>, CommitError> {
+    /// Runs it until it stands, does not hold, or cannot; on a server of the generation that it is for, if it is.
+    pub(super) async fn run(self, shared: &Shared, within: Option<u64>) -> Result<Vec<u64>, CommitError> {
         let deadline = Instant::now() + shared.timeout;
         let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
             let asked = Instant::now();
             let lease = shared.pool.lease(deadline).await.map_err(CommitError::Unavailable)?;
             turn::waited(asked.elapsed());
+            // Whoever connected to another server has said so by now.
+            if within.is_some_and(|generation| generation != shared.pool.generation()) {
+                lease.keep();
+                return Err(CommitError::Unavailable(REPLACED.to_owned()));
+            }
             let (era, used) = (lease.link.era, lease.link.used);
             let why = match self.attempt(lease, whole, (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),

@@ -25,10 +25,11 @@ const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
 /// A parent that is not there, or still has children; the older numbers are for accounts that may not know names.
 const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
 /// A deadlock, or a certification that failed (Galera); a lock that was waited for too long; a row that changed since it
-/// was read (MariaDB 11.6.2 and later); a statement that has to be prepared again because its table has changed.
-const RIVAL: [u16; 4] = [1213, 1205, 1020, 1615];
-/// The server is stopping, or has ended this connection.
-const LOST: [u16; 10] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 4031];
+/// was read (MariaDB 11.6.2 and later); a statement that has to be prepared again because its table has changed; a lock
+/// that is not to be waited for (MySQL 8).
+const RIVAL: [u16; 5] = [1213, 1205, 1020, 1615, 3572];
+/// The server is stopping, or has ended this connection; a proxy lost its server (the numbers are those of clients).
+const LOST: [u16; 12] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 4031];
 /// It only reads, it is not part of its cluster.
 const UNFIT: [u16; 4] = [1047, 1290, 1792, 1836];
 /// No connection is free over there.
@@ -100,10 +101,10 @@ mod tests {
         for code in [1451, 1452, 1216, 1217] {
             assert_eq!(of(code), Fault::Key(Broken::Foreign), "{code}");
         }
-        for code in [1213, 1205, 1020] {
+        for code in [1213, 1205, 1020, 3572] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
         }
-        for code in [1053, 1927, 4031] {
+        for code in [1053, 1927, 2006, 2013, 4031] {
             assert!(matches!(of(code), Fault::Lost(_)), "{code}");
         }
         for code in [1290, 1836, 1047] {
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn only_a_deadlock_at_commit_says_that_nothing_was_committed() {
         assert!(not_committed(&error(1213)));
-        for code in [1205, 1020, 1180, 1047, 1290, 1053, 1317, 1927, 1969] {
+        for code in [1205, 1020, 3572, 1180, 1047, 1290, 1836, 1053, 1317, 1927, 1969, 2006, 2013] {
             assert!(!not_committed(&error(code)), "{code}");
         }
         assert!(!not_committed(&DriverError::ConnectionClosed.into()));

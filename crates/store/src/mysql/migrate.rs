@@ -3,14 +3,12 @@
 //! These servers commit at every change of a table, so that a step and its marker are two commits. A step that finds its
 //! work done was interrupted between them, and only its marker is written.
 
-use std::collections::BTreeSet;
-
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
 use super::fault::sentence;
 use crate::dialect::mysql::{self, Created, Flavor, Keyed};
-use crate::schema::{self, Migration, Step};
+use crate::schema::{self, Migration, State, Step};
 
 /// One program at a time, of those that use this server. The name is of the database, cut to what a name may be.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
@@ -68,11 +66,19 @@ pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]
 
 async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
     let plain = Keyed::default();
-    let markers = mysql::step(schema::MARKERS, &plain, flavor).map_err(|why| why.0.to_owned())?;
-    conn.query_drop(markers).await.map_err(|error| sentence(&error))?;
+    for table in [schema::MARKERS, schema::ANNOUNCED] {
+        let made = mysql::step(table, &plain, flavor).map_err(|why| why.0.to_owned())?;
+        conn.query_drop(made).await.map_err(|error| sentence(&error))?;
+    }
     let done: Vec<(i64, i64)> = conn.query(schema::DONE).await.map_err(|error| sentence(&error))?;
-    let done: BTreeSet<_> = done.into_iter().collect();
-    for step in schema::remaining(migrations, &done).map_err(|error| error.to_string())? {
+    let announced: Vec<(i64, i64)> = conn.query(schema::OLDEST).await.map_err(|error| sentence(&error))?;
+    let state = State { done: done.into_iter().collect(), announced: announced.into_iter().collect() };
+    let plan = schema::plan(migrations, &state).map_err(|error| error.to_string())?;
+    plan.tell(migrations);
+    for version in plan.announce {
+        conn.exec_drop(schema::ANNOUNCE, version).await.map_err(|error| sentence(&error))?;
+    }
+    for step in plan.steps {
         tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
         let of_version = migrations.iter().find(|migration| migration.version == step.version);
         let keyed = Keyed::of(of_version.map_or(&[], |migration| migration.steps));

@@ -142,6 +142,21 @@ impl Mysql {
     }
 }
 
+impl Mysql {
+    /// Needs a tokio runtime: the batch runs in a task of its own.
+    fn write(&self, writes: Vec<Write>, within: Option<u64>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            let batch = Batch::new(&self.shared.book, self.shared.flavor, writes).map_err(CommitError::Unavailable)?;
+            let shared = Arc::clone(&self.shared);
+            let running = Handle::current().spawn(async move { turn::waiting(batch.run(&shared, within)).await });
+            let stopped = |_| (Err(CommitError::Unknown("a batch was stopped half-way".to_owned())), Duration::ZERO);
+            let (outcome, waited) = running.await.unwrap_or_else(stopped);
+            turn::waited(waited);
+            outcome
+        })
+    }
+}
+
 impl Shared {
     fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
@@ -166,17 +181,12 @@ impl Engine for Mysql {
         Box::pin(async move { fetch::run(&self.shared, reads).await.map_err(Unavailable) })
     }
 
-    /// Needs a tokio runtime: the batch runs in a task of its own.
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        Box::pin(async move {
-            let batch = Batch::new(&self.shared.book, self.shared.flavor, writes).map_err(CommitError::Unavailable)?;
-            let shared = Arc::clone(&self.shared);
-            let running = Handle::current().spawn(async move { turn::waiting(batch.run(&shared)).await });
-            let stopped = |_| (Err(CommitError::Unknown("a batch was stopped half-way".to_owned())), Duration::ZERO);
-            let (outcome, waited) = running.await.unwrap_or_else(stopped);
-            turn::waited(waited);
-            outcome
-        })
+        self.write(writes, None)
+    }
+
+    fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.write(writes, Some(generation))
     }
 
     fn migrate(&self) -> Answer<'_, (), Unavailable> {

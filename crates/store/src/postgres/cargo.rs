@@ -128,6 +128,8 @@ pub(super) struct Cargo {
     pub(super) steps: Vec<Step>,
     /// Steps at the beginning that are ours and not the caller's.
     pub(super) ours: usize,
+    /// The generation of servers that it is for, if it is for one.
+    pub(super) within: Option<u64>,
     bytes: Vec<u8>,
 }
 
@@ -142,7 +144,7 @@ pub(super) struct Step {
 
 impl Cargo {
     fn new(role: Role) -> Self {
-        Cargo { role, steps: Vec::new(), ours: 0, bytes: Vec::new() }
+        Cargo { role, steps: Vec::new(), ours: 0, within: None, bytes: Vec::new() }
     }
 
     /// Several reads.

@@ -3,14 +3,12 @@
 //! Every transaction takes one lock first, writes the step's marker, then runs the step: the marker's key tells the second
 //! of two nodes that the step is done before it runs anything.
 
-use std::collections::BTreeSet;
-
 use super::cargo::Cargo;
 use super::flight::Fault;
 use super::link::{Link, Purpose};
 use super::pool::Pool;
-use crate::engine::{Broken, Read, Sql, Unavailable, Value};
-use crate::schema::{self, Migration, Step};
+use crate::engine::{Broken, Read, Row, Sql, Unavailable, Value};
+use crate::schema::{self, Migration, State, Step};
 
 /// Nothing interrupts who waits for the lock.
 const PATIENT: Sql =
@@ -31,12 +29,20 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     let failed = |fault: Fault| Unavailable(format!("schema: {}", fault.sentence()));
     let plain = |sql| Read { sql, args: vec![] };
     let before = [plain(PATIENT), plain(LOCK)];
-    let markers = Cargo::schema(&pool.book, &before, Some(schema::MARKERS)).map_err(Unavailable)?;
-    link.send(markers).await.map_err(failed)?;
+    for table in [schema::MARKERS, schema::ANNOUNCED] {
+        let made = Cargo::schema(&pool.book, &before, Some(table)).map_err(Unavailable)?;
+        link.send(made).await.map_err(failed)?;
+    }
     let done = link.read(pool, plain(Sql::fixed(schema::DONE))).await.map_err(failed)?;
-    let done: BTreeSet<(i64, i64)> = done.iter().filter_map(|row| pair(row)).collect();
-    for step in schema::remaining(migrations, &done).map_err(|error| Unavailable(error.to_string()))? {
-        take(pool, &mut link, &step).await?;
+    let announced = link.read(pool, plain(Sql::fixed(schema::OLDEST))).await.map_err(failed)?;
+    let state = State { done: pairs(&done).collect(), announced: pairs(&announced).collect() };
+    let plan = schema::plan(migrations, &state).map_err(|error| Unavailable(error.to_string()))?;
+    plan.tell(migrations);
+    for version in &plan.announce {
+        announce(pool, &mut link, *version).await?;
+    }
+    for step in &plan.steps {
+        take(pool, &mut link, step).await?;
     }
     Ok(())
 }
@@ -50,6 +56,18 @@ pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Un
         link.send(cargo).await.map_err(|fault| Unavailable(fault.sentence()))?;
     }
     Ok(())
+}
+
+/// Says who can work on a version before anything of it is done.
+async fn announce(pool: &Pool, link: &mut Link, (version, oldest): (i64, i64)) -> Result<(), Unavailable> {
+    let plain = |sql| Read { sql, args: vec![] };
+    let said = Read { sql: Sql::fixed(schema::ANNOUNCE), args: vec![Value::Int(version), Value::Int(oldest)] };
+    let cargo = Cargo::schema(&pool.book, &[plain(PATIENT), plain(LOCK), plain(BRIEF), said], None);
+    match link.send(cargo.map_err(Unavailable)?).await {
+        // Another node was first.
+        Ok(_) | Err(Fault::Conflict { at: MARKER, why: Broken::Unique }) => Ok(()),
+        Err(fault) => Err(Unavailable(format!("schema version {version}: {}", fault.sentence()))),
+    }
 }
 
 async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailable> {
@@ -69,9 +87,9 @@ async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailab
     }
 }
 
-fn pair(row: &[Value]) -> Option<(i64, i64)> {
-    match row {
-        [Value::Int(version), Value::Int(step)] => Some((*version, *step)),
+fn pairs(rows: &[Row]) -> impl Iterator<Item = (i64, i64)> {
+    rows.iter().filter_map(|row| match row.as_slice() {
+        [Value::Int(one), Value::Int(other)] => Some((*one, *other)),
         _ => None,
-    }
+    })
 }

@@ -72,6 +72,29 @@ impl Postgres {
         self.pool.usage()
     }
 
+    /// Sends a batch, to a server of one generation where that is said.
+    fn write(&self, writes: Vec<Write>, within: Option<u64>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            if writes.is_empty() {
+                return Ok(Vec::new());
+            }
+            let prelude = self.pool.prelude();
+            let cargo = Cargo::batch(&self.pool.book, prelude.as_deref(), &writes);
+            let mut cargo = cargo.map_err(CommitError::Unavailable)?;
+            cargo.within = within;
+            drop(writes);
+            match self.pool.send(Arc::new(cargo)).await {
+                Ok(done) => {
+                    turn::waited(done.waited);
+                    Ok(done.counts)
+                }
+                Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
+                Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
+                Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
+            }
+        })
+    }
+
     /// Asks which server it is: behind a pooler it may be another one without a connection having ended.
     async fn recognize(&self) -> Result<(), String> {
         let cargo = Cargo::reads(&self.pool.book, &[server::identity()])?;
@@ -115,23 +138,11 @@ impl Engine for Postgres {
     }
 
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        Box::pin(async move {
-            if writes.is_empty() {
-                return Ok(Vec::new());
-            }
-            let prelude = self.pool.prelude();
-            let cargo = Cargo::batch(&self.pool.book, prelude.as_deref(), &writes).map_err(CommitError::Unavailable)?;
-            drop(writes);
-            match self.pool.send(Arc::new(cargo)).await {
-                Ok(done) => {
-                    turn::waited(done.waited);
-                    Ok(done.counts)
-                }
-                Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
-                Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
-                Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
-            }
-        })
+        self.write(writes, None)
+    }
+
+    fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.write(writes, Some(generation))
     }
 
     fn migrate(&self) -> Answer<'_, (), Unavailable> {

@@ -18,7 +18,7 @@ use super::lane::Job;
 use super::link::{Link, Purpose};
 use super::server::{Facts, Identity};
 use crate::engine::{Durability, Read};
-use crate::remote::{Loss, OpenError, Settings, Statements, Usage};
+use crate::remote::{Loss, OpenError, REPLACED, Settings, Statements, Usage};
 
 /// All connections to one database, and what is known of it.
 pub(super) struct Pool {
@@ -57,9 +57,23 @@ struct Seen {
 /// The place of one connection.
 struct Slot {
     gauge: Arc<Gauge>,
-    jobs: Mutex<Option<mpsc::UnboundedSender<Job>>>,
+    up: Mutex<Option<Up>>,
     /// Somebody wants it now.
     wanted: Notify,
+}
+
+/// A connection that works.
+struct Up {
+    jobs: mpsc::UnboundedSender<Job>,
+    /// Which server it leads to, as far as we may know.
+    generation: Option<u64>,
+}
+
+impl Up {
+    /// Whether it leads where a flight is to go.
+    fn leads_to(&self, within: Option<u64>) -> bool {
+        within.zip(self.generation).is_none_or(|(wanted, own)| wanted == own)
+    }
 }
 
 /// The most that wait for one connection, or are under way on it.
@@ -80,7 +94,7 @@ const LOOK: Duration = Duration::from_secs(5);
 impl Pool {
     pub(super) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let count = settings.connections.get();
-        let slot = |_| Slot { gauge: Arc::new(Gauge::new()), jobs: Mutex::new(None), wanted: Notify::new() };
+        let slot = |_| Slot { gauge: Arc::new(Gauge::new()), up: Mutex::new(None), wanted: Notify::new() };
         Ok(Pool {
             door: Door::new(settings)?,
             book: Book::new(settings.statements),
@@ -173,6 +187,7 @@ impl Pool {
         // made to wait again.
         let (mut detours, began) = (0..=self.slots.len(), Instant::now());
         loop {
+            self.leads_to(cargo.within)?;
             let answer = match self.submit(&cargo)? {
                 Some(answer) => answer,
                 None => self.wait(&cargo).await?,
@@ -182,6 +197,14 @@ impl Pool {
                 Ok(reply) => return reply,
                 Err(_) => return Err(Fault::Unknown("the engine was stopped".to_owned())),
             }
+        }
+    }
+
+    /// Whether the server that answers is the one where a flight is to go.
+    fn leads_to(&self, within: Option<u64>) -> Result<(), Fault> {
+        match within.is_none_or(|generation| generation == self.generation()) {
+            true => Ok(()),
+            false => Err(Fault::Refused(REPLACED.to_owned())),
         }
     }
 
@@ -196,7 +219,7 @@ impl Pool {
         };
         let (mut reply, answer) = oneshot::channel();
         for slots in [own, others] {
-            let up = || slots.iter().filter(|slot| slot.is_up());
+            let up = || slots.iter().filter(|slot| slot.is_up(cargo.within));
             while let Some(slot) = up().min_by_key(|slot| (slot.gauge.is_slow(), slot.gauge.load())) {
                 if slot.gauge.load() >= QUEUE {
                     return Err(Fault::Refused("too many wait for the database".to_owned()));
@@ -215,6 +238,7 @@ impl Pool {
         let (until, mut ups) = (Instant::now() + GRACE, self.ups.subscribe());
         loop {
             self.slots.iter().for_each(|slot| slot.wanted.notify_one());
+            self.leads_to(cargo.within)?;
             // One may have come since nobody was found there; what comes from here on rings.
             if let Some(answer) = self.submit(cargo)? {
                 return Ok(answer);
@@ -289,7 +313,7 @@ impl Pool {
             return None;
         }
         self.seen().trouble = None;
-        *slot.lock() = Some(jobs);
+        *slot.lock() = Some(Up { jobs, generation });
         self.ups.send_modify(|count| *count += 1);
         let mut generations = self.generation.subscribe();
         let replaced = pin!(generations.wait_for(|now| generation.is_some_and(|own| own < *now)));
@@ -327,23 +351,23 @@ impl Pool {
 }
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Job>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Up>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_up(&self) -> bool {
-        self.lock().is_some()
+    fn is_up(&self, within: Option<u64>) -> bool {
+        self.lock().as_ref().is_some_and(|up| up.leads_to(within))
     }
 
     /// Hands a flight over, or gives back who waits for its answer.
     fn hand(&self, cargo: &Arc<Cargo>, reply: oneshot::Sender<Reply>) -> Option<oneshot::Sender<Reply>> {
-        let mut jobs = self.lock();
-        let Some(sender) = jobs.as_ref() else { return Some(reply) };
+        let mut up = self.lock();
+        let Some(open) = up.as_ref().filter(|up| up.leads_to(cargo.within)) else { return Some(reply) };
         let ticket = Ticket::take(&self.gauge);
         let job = Job { cargo: Arc::clone(cargo), reply, ticket, tries: 0, handed: Instant::now() };
-        let back = sender.send(job).err()?.0;
+        let back = open.jobs.send(job).err()?.0;
         // It has ended, and is not taken for one that works any more.
-        *jobs = None;
+        *up = None;
         Some(back.reply)
     }
 }
@@ -351,6 +375,28 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flight_goes_only_where_it_is_to_go() {
+        // red without `leads_to` in is_up, or in hand.
+        let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
+        let flight = |within| {
+            let mut cargo = Cargo::reads(&pool.book, &[]).unwrap();
+            cargo.within = within;
+            Arc::new(cargo)
+        };
+        let slot = &pool.slots[0];
+        let (jobs, _taken) = mpsc::unbounded_channel();
+        *slot.lock() = Some(Up { jobs, generation: Some(7) });
+        for (within, goes) in [(None, true), (Some(7), true), (Some(6), false), (Some(8), false)] {
+            assert_eq!(slot.is_up(within), goes, "{within:?}");
+            assert_eq!(slot.hand(&flight(within), oneshot::channel().0).is_none(), goes, "{within:?}");
+        }
+        assert!(slot.is_up(None), "who was not let go of works on");
+        let (jobs, _taken) = mpsc::unbounded_channel();
+        *slot.lock() = Some(Up { jobs, generation: None });
+        assert!(slot.hand(&flight(Some(8)), oneshot::channel().0).is_none(), "where nobody may know");
+    }
 
     #[test]
     fn another_server_or_a_later_timeline_is_another_generation() {

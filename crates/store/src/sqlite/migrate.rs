@@ -1,22 +1,28 @@
 //! Brings a SQLite file to this program's schema, on the writer's thread.
 
-use std::collections::BTreeSet;
-
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
 use super::group::execute;
-use crate::schema::{self, Migration, Step};
+use crate::schema::{self, Migration, State, Step};
 
 /// Runs what remains, one transaction for each step and its marker.
 pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result<(), Fault> {
     conn.execute_batch(schema::MARKERS)?;
-    let done = conn
-        .prepare(schema::DONE)?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<BTreeSet<(i64, i64)>>>()?;
-    let steps = schema::remaining(migrations, &done).map_err(|error| Fault::Group(error.to_string()))?;
-    for step in steps {
+    conn.execute_batch(schema::ANNOUNCED)?;
+    let pairs = |sql| {
+        let mut asked = conn.prepare(sql)?;
+        let rows = asked.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<Vec<(i64, i64)>>>()
+    };
+    let (done, announced) = (pairs(schema::DONE)?, pairs(schema::OLDEST)?);
+    let state = State { done: done.into_iter().collect(), announced: announced.into_iter().collect() };
+    let plan = schema::plan(migrations, &state).map_err(|error| Fault::Group(error.to_string()))?;
+    plan.tell(migrations);
+    for version in &plan.announce {
+        conn.execute(schema::ANNOUNCE, *version)?;
+    }
+    for step in plan.steps {
         tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
         execute(conn, "BEGIN IMMEDIATE")?;
         let ran = take(conn, &step).and_then(|()| execute(conn, "COMMIT"));

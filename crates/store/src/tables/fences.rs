@@ -178,6 +178,36 @@ impl Question for Reach {
     }
 }
 
+/// Fences that were raised before then, but for the newest, which tells which server the nodes have seen, and those in which
+/// somebody is waited for.
+pub struct Before(pub Time);
+
+impl Question for Before {
+    type Fact = Vec<i64>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT number FROM fences WHERE realm = ? AND at < ? \
+                   AND number < (SELECT MAX(number) FROM fences WHERE realm = ?) \
+                   AND number NOT IN (SELECT number FROM fence_nodes WHERE realm = ? AND state = 'waiting') \
+                   ORDER BY number LIMIT 100";
+        read(sql, values![realm, self.0, realm, realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, Columns::int)
+    }
+}
+
+/// Takes a fence out, unless somebody is waited for.
+pub fn remove(realm: &RealmId, number: i64) -> Vec<Write> {
+    let waited = "SELECT 1 FROM fence_nodes WHERE realm = ? AND number = ? AND state = 'waiting'";
+    let nodes = "DELETE FROM fence_nodes WHERE realm = ? AND number = ?";
+    let fence = "DELETE FROM fences WHERE realm = ? AND number = ?";
+    vec![
+        write(waited, values![realm, number], Must::Find(0)),
+        write(nodes, values![realm, number], Must::Any),
+        write(fence, values![realm, number], Must::Any),
+    ]
+}
+
 /// Raises a fence, unless another of its number was raised meanwhile, or the configuration changed since it was looked
 /// at: every open code since `codes` and every open request of a device is void, and `nodes` are waited for.
 pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> Vec<Write> {

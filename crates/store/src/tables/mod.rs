@@ -10,6 +10,7 @@ pub mod events;
 pub mod families;
 pub mod fences;
 pub mod groups;
+pub mod hash_kinds;
 pub mod journal;
 pub mod keys;
 pub mod leases;
@@ -20,6 +21,8 @@ pub mod row;
 pub mod secrets;
 pub mod sessions;
 pub mod sweep;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
 pub mod users;
 

@@ -10,6 +10,7 @@ mod between;
 mod blocks;
 mod connections;
 mod losses;
+mod meanings;
 mod place;
 mod rivals;
 mod schema;

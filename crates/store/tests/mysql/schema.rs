@@ -1,9 +1,12 @@
 //! Schemas: brought up by many at once, continued after an interruption, refused where they are not ours.
 
+use std::sync::Arc;
+
 use mysql_async::prelude::Queryable;
 use rules::id::RealmId;
 use rules::time::Time;
-use store::conformance::{MIGRATIONS, three_rows};
+use store::conformance::neighbours::neighbours;
+use store::conformance::{MIGRATIONS, Shared, three_rows};
 use store::engine::{CommitError, Engine, Value};
 use store::mysql::Mysql;
 use store::schema::Migration;
@@ -93,7 +96,20 @@ async fn a_database_of_a_newer_program_is_refused() {
     place.ready().await;
     let older = Mysql::open(place.settings(), &MIGRATIONS[..1]).await.unwrap();
     let why = older.migrate().await.unwrap_err().0;
-    assert!(why.contains("newer program (schema 2; this program knows 1)"), "{why}");
+    assert!(
+        why.contains("newer program (schema 2, for programs of schema 2 and later; this program knows 1)"),
+        "{why}"
+    );
+    place.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_two_releases_work_beside_each_other() {
+    let Some(place) = Place::new().await else { return };
+    let shared = &place;
+    let open =
+        |migrations| async move { Arc::new(Mysql::open(shared.settings(), migrations).await.unwrap()) as Shared };
+    neighbours(open).await.unwrap();
     place.remove().await;
 }
 
@@ -106,6 +122,7 @@ async fn a_step_that_changes_rows_is_done_once() {
         Migration {
             version: 3,
             name: "a first note",
+            oldest: 3,
             steps: &[
                 "ALTER TABLE note ADD COLUMN colour text",
                 "INSERT INTO note (realm, name, number) SELECT id, title, 0 FROM label",

@@ -1,7 +1,10 @@
 //! Bringing the schema up: by several nodes at once, after a failure, and never back.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
-use store::conformance::{MIGRATIONS, three_reads, three_rows};
+use store::conformance::neighbours::neighbours;
+use store::conformance::{MIGRATIONS, Shared, three_reads, three_rows};
 use store::engine::Engine;
 use store::postgres::Postgres;
 use store::remote::Statements;
@@ -54,7 +57,12 @@ async fn text_is_kept_in_the_order_of_its_bytes_whatever_the_database_prefers() 
 async fn a_schema_step_that_fails_leaves_nothing_and_is_taken_up_again() {
     const BROKEN: &[Migration] = &[
         MIGRATIONS[0],
-        Migration { version: 2, name: "labels on things", steps: &[MIGRATIONS[1].steps[0], "CREATE NONSENSE"] },
+        Migration {
+            version: 2,
+            name: "labels on things",
+            oldest: 2,
+            steps: &[MIGRATIONS[1].steps[0], "CREATE NONSENSE"],
+        },
     ];
     let Some(database) = database().await else { return };
     let broken = Postgres::open(database.settings(), BROKEN).await.unwrap();
@@ -71,7 +79,20 @@ async fn a_database_of_a_newer_program_is_refused() {
     drop(database.ready(|_| ()).await);
     let older = Postgres::open(database.settings(), &MIGRATIONS[..1]).await.unwrap();
     let why = older.migrate().await.unwrap_err().0;
-    assert!(why.contains("newer program (schema 2; this program knows 1)"), "{why}");
+    assert!(
+        why.contains("newer program (schema 2, for programs of schema 2 and later; this program knows 1)"),
+        "{why}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_two_releases_work_beside_each_other() {
+    // red without `ahead` in schema.rs, plan; with a column in `neighbours::ADDS` that has to be given.
+    let Some(database) = database().await else { return };
+    let database = &database;
+    let open =
+        |migrations| async move { Arc::new(Postgres::open(database.settings(), migrations).await.unwrap()) as Shared };
+    neighbours(open).await.unwrap();
 }
 
 /// A node that waits for another to bring the schema up waits for as long as that takes.

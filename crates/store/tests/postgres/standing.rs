@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use store::conformance::{MIGRATIONS, three_rows};
-use store::engine::{Durability, Engine};
+use store::conformance::{MIGRATIONS, three_reads, three_rows};
+use store::engine::{CommitError, Durability, Engine};
 use store::postgres::Postgres;
 use store::remote::{Loss, OpenError, Settings, Statements};
 
@@ -131,4 +131,20 @@ async fn copies_are_made_with_the_servers_own_tools() {
     let Some(database) = database().await else { return };
     let why = database.open().await.backup(std::path::Path::new("/nowhere")).await.unwrap_err().0;
     assert!(why.contains("pg_dump"), "{why}");
+}
+
+/// A batch that was on its way to the server of before is not written to the next one.
+#[tokio::test]
+async fn a_batch_is_for_the_server_that_was_let_in() {
+    // red without leads_to in postgres/pool.rs, send.
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|_| ()).await;
+    let now = engine.generation();
+    let answer = engine.commit_within(now + 1, three_rows(1)).await;
+    assert!(
+        matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("another database server")),
+        "{answer:?}"
+    );
+    assert_eq!(engine.fetch(&three_reads(1)).await.unwrap().concat().len(), 0);
+    assert_eq!(engine.commit_within(now, three_rows(1)).await, Ok(vec![1, 1, 1]));
 }

@@ -160,6 +160,8 @@ async fn keys(operator: &mut Operator<'_>) {
 
 async fn events(operator: &mut Operator<'_>) {
     add_user(operator, "ada").await;
+    // Within a millisecond they have no order.
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     operator.does("group add staff").await;
     let all = operator.does("events list").await;
     let kinds: Vec<_> = all.json.as_array().unwrap().iter().map(|event| event["event"].clone()).collect();

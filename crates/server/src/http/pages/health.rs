@@ -63,6 +63,11 @@ pub async fn ready(State(site): State<Site>) -> Response {
     if let Some(Err(why)) = site.app.guarded() {
         problems.push(why);
     }
+    match site.app.outgrown().await {
+        // Whoever looks after the gate has said it already.
+        Ok(Some(why)) if !problems.iter().any(|problem| problem.ends_with(&why)) => problems.push(why),
+        _ => {}
+    }
     let fence = site.app.last_seen();
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let hashing = site.app.hasher.state();

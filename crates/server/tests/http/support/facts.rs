@@ -54,6 +54,11 @@ pub fn register(port: u16, others: impl Iterator<Item = u16>) {
     NODES.lock().unwrap().insert(port, Nodes { ports, turn: 0 });
 }
 
+/// Only this port of the server at `port` is reached from now on.
+pub fn pin(port: u16, only: u16) {
+    NODES.lock().unwrap().insert(port, Nodes { ports: vec![only], turn: 0 });
+}
+
 /// The port of one node of the server at `port`: each in turn.
 pub fn next_node(port: u16) -> u16 {
     match NODES.lock().unwrap().get_mut(&port) {

@@ -188,6 +188,26 @@ impl Server {
         [self.data(), self.others[0].0.folder.join("data")]
     }
 
+    /// The port of each node.
+    pub fn ports(&self) -> Vec<u16> {
+        [self.port].into_iter().chain(self.others.iter().map(|(_, port)| *port)).collect()
+    }
+
+    /// How many nodes it has.
+    pub fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Asks one node of a pair alone.
+    pub fn only(&self, node: usize) {
+        facts::pin(self.port, [self.port, self.others[0].1][node]);
+    }
+
+    /// Asks both again.
+    pub fn both(&self) {
+        facts::register(self.port, std::iter::once(self.others[0].1));
+    }
+
     /// Kills the second node of a pair, and asks only the first one from then on.
     pub fn lose_second(&self) {
         self.others[0].0.kill();

@@ -1,0 +1,242 @@
+//! Which nodes there are: those that live, those that are waited for, and those that are gone.
+
+use super::Ward;
+use crate::admin::Refused;
+use crate::{App, Fault};
+use rules::events::Kind;
+use rules::{Span, Time};
+use std::time::Duration;
+use store::engine::{CommitError, Durability, Write};
+use store::tables::ask;
+use store::tables::fences::{self, Concerned, Waiting};
+use store::tables::nodes::{self, About, Journal, Node};
+
+/// Who was seen within this time lives: six beats.
+const LIVES: Span = Span::seconds(30);
+/// A node that was not there for so long, and that nobody waits for, is taken out, and so is a fence that is so old. Its
+/// journal ended long before ([`KEPT`](super::KEPT)).
+const KEPT_FOR: Span = Span::days(30);
+/// A node without a journal has another name at each start.
+const NAMELESS_FOR: Span = Span::hours(1);
+/// Who was away for so long may have been taken out: clocks of nodes differ by less than the rest.
+const SWEPT_AFTER: Span = Span::days(29);
+/// Between two words of a node without a journal.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// A node as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What the database has of it.
+    pub node: Node,
+    /// Whether it is the one that was asked.
+    pub own: bool,
+    /// Whether it was there a moment ago.
+    pub lives: bool,
+    /// The newest fence that waits for it.
+    pub fence: Option<i64>,
+}
+
+impl App {
+    /// Every node that is not forgotten. None where the facts are in a file, which has one.
+    pub async fn nodes(&self) -> Result<Vec<Shown>, Fault> {
+        let (nodes, waiting) = ask(&**self.below(), &self.realm.id, (nodes::All, Waiting)).await?;
+        Ok(shown(nodes, &waiting, &self.own_name(), self.clock.now()))
+    }
+
+    /// What this node is called among nodes.
+    fn own_name(&self) -> String {
+        self.ward.as_ref().map_or_else(|| self.node.clone(), |ward| ward.journal.memory().node)
+    }
+
+    /// No longer counts on a node's return: no failover from now on waits for it.
+    pub async fn forget_node(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+        let refuse = |why: String| Ok(Err(Refused(why)));
+        let nodes = self.nodes().await?;
+        let Some(found) = nodes.iter().find(|shown| shown.node.node == name) else {
+            return refuse(format!("there is no node called {name}; see: portiere node list"));
+        };
+        if found.fence.is_some() {
+            return refuse(format!(
+                "a fence waits for node {name}: start it, or give up what it acknowledged: portiere fence accept-loss {name}"
+            ));
+        }
+        if found.lives {
+            return refuse(format!("node {name} lives: stop it first, and wait for half a minute"));
+        }
+        let mut writes = nodes::let_go(&self.realm.id, &found.node, self.clock.now());
+        writes.extend(self.told(Kind::NodeForgotten, |event| event.detail("node", name))?);
+        match self.below().commit(writes).await {
+            Ok(_) => {
+                tracing::warn!(node = name, "an operator does not count on this node any more");
+                Ok(Ok(()))
+            }
+            Err(CommitError::Conflict { .. }) => refuse(format!(
+                "node {name} has been there meanwhile, or a fence waits for it; see: portiere node list"
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes out nodes and fences of long ago.
+    pub(crate) async fn sweep_nodes(&self) -> Result<(), Fault> {
+        let now = self.clock.now();
+        let asked = (nodes::All, Waiting, fences::Before(now - KEPT_FOR));
+        let (nodes, waiting, fences) = self.ask(asked).await?;
+        let realm = &self.realm.id;
+        let old = old(&nodes, &waiting, now);
+        let writes: Vec<Write> = old.map(|node| nodes::remove(realm, &node.node, node.mark)).collect();
+        let fences = fences.into_iter().map(|number| fences::remove(realm, number));
+        for batch in [writes].into_iter().filter(|writes| !writes.is_empty()).chain(fences) {
+            match self.engine.commit(batch).await {
+                // Somebody is waited for since: next time.
+                Ok(_) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says again and again that a node without a journal is there. For operators alone: no fence waits for it.
+    pub(super) async fn show_itself(&self) {
+        let mut was = None;
+        loop {
+            if let Some(answering) = self.engine.answering() {
+                let about = self.about(answering.durability, Journal::Off);
+                let (node, seen) = (self.node.clone(), self.clock.now());
+                let next = Node { node, seen, mark: was.unwrap_or(0) + 1, about: Some(about), gone: None };
+                match self.engine.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
+                    Ok(_) => was = Some(next.mark),
+                    // It was taken out meanwhile, or an outcome was unknown: under its mark it is not there.
+                    Err(CommitError::Conflict { .. }) => was = self.own_mark().await,
+                    Err(error) => tracing::debug!(?error, "the database does not know that this node is there"),
+                }
+            }
+            tokio::time::sleep(BEAT).await;
+        }
+    }
+
+    async fn own_mark(&self) -> Option<i64> {
+        let nodes = self.ask(nodes::All).await.ok()?;
+        nodes.into_iter().find(|node| node.node == self.node).map(|node| node.mark)
+    }
+
+    /// A node without a journal has nothing to come back for.
+    pub(crate) async fn take_leave(&self) {
+        if self.ward.is_some() || self.engine.answering().is_none() {
+            return;
+        }
+        if let Some(mark) = self.own_mark().await {
+            drop(self.engine.commit(vec![nodes::remove(&self.realm.id, &self.node, mark)]).await);
+        }
+    }
+
+    /// What this node says of itself.
+    pub(super) fn about(&self, class: Durability, journal: Journal) -> About {
+        About { version: env!("CARGO_PKG_VERSION").to_owned(), class, journal }
+    }
+}
+
+impl Ward {
+    /// How it is with the journal, over a server that could lose something or not.
+    pub(super) fn journal_is(&self, lossy: bool) -> Journal {
+        match (lossy, self.journal.works()) {
+            (_, Err(_)) => Journal::Failing,
+            (true, Ok(())) => Journal::Kept,
+            (false, Ok(())) => Journal::Idle,
+        }
+    }
+}
+
+fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<Shown> {
+    // By the clocks of the nodes, and by ours where none of them runs.
+    let newest = nodes.iter().map(|node| node.seen).max().unwrap_or(now).max(now);
+    let fence = |node: &Node| {
+        let waited = waiting.iter().filter(|concerned| concerned.node == node.node);
+        waited.map(|concerned| concerned.number).max()
+    };
+    let shown = |node: Node| Shown {
+        own: node.node == own,
+        lives: newest.since(node.seen) <= LIVES,
+        fence: fence(&node),
+        node,
+    };
+    // Who is waited for is shown, whatever was said of it.
+    nodes.into_iter().map(shown).filter(|shown| shown.node.gone.is_none() || shown.fence.is_some()).collect()
+}
+
+/// The nodes that nobody needs to know any more.
+fn old<'a>(nodes: &'a [Node], waiting: &'a [Concerned], now: Time) -> impl Iterator<Item = &'a Node> {
+    nodes.iter().filter(move |node| {
+        let kept = if node.keeps_journal() { KEPT_FOR } else { NAMELESS_FOR };
+        now.since(node.seen) > kept && waiting.iter().all(|concerned| concerned.node != node.node)
+    })
+}
+
+/// Whether a node that was `seen` last by the database may have been taken out of it since. Then it was away for so long
+/// that its journal has ended.
+pub(super) fn may_be_swept(seen: Option<Time>, now: Time) -> bool {
+    seen.is_some_and(|seen| now.since(seen) > SWEPT_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::tables::fences::State;
+
+    const NOW: Time = Time(100 * 86_400_000);
+
+    fn node(name: &str, age: Span, journal: Journal) -> Node {
+        let about = About { version: "1".into(), class: Durability::Bounded, journal };
+        Node { node: name.into(), seen: NOW - age, mark: 3, about: Some(about), gone: None }
+    }
+
+    fn waited(name: &str, number: i64) -> Concerned {
+        Concerned { number, node: name.into(), state: State::Waiting, at: Time(1) }
+    }
+
+    #[test]
+    fn a_node_is_taken_out_when_it_was_away_for_longer_than_any_journal_and_nobody_waits_for_it() {
+        let (day, hour) = (Span::days(1), Span::hours(1));
+        let nodes = [
+            node("lives", Span::ZERO, Journal::Kept),
+            node("away", KEPT_FOR, Journal::Kept),
+            node("gone", KEPT_FOR + Span(1), Journal::Idle),
+            node("waited", KEPT_FOR + day, Journal::Kept),
+            node("nameless", hour, Journal::Off),
+            node("of before", hour + Span(1), Journal::Off),
+            Node { about: None, ..node("of an older program", day, Journal::Kept) },
+        ];
+        let waiting = [waited("waited", 1)];
+        let old: Vec<&str> = old(&nodes, &waiting, NOW).map(|node| node.node.as_str()).collect();
+        assert_eq!(old, ["gone", "of before"]);
+        assert!(SWEPT_AFTER > super::super::KEPT, "what it had in its journal has ended");
+    }
+
+    #[test]
+    fn who_was_taken_out_is_told_from_who_was_lost() {
+        assert!(may_be_swept(Some(NOW - KEPT_FOR), NOW));
+        assert!(!may_be_swept(Some(NOW - Span::days(20)), NOW));
+        assert!(!may_be_swept(None, NOW), "a memory that does not say");
+    }
+
+    #[test]
+    fn operators_see_who_lives_who_is_waited_for_and_nobody_that_is_forgotten() {
+        let gone = |name: &str| Node { gone: Some(NOW), ..node(name, Span::days(1), Journal::Kept) };
+        let nodes = vec![
+            node("a", Span::ZERO, Journal::Kept),
+            node("b", LIVES, Journal::Kept),
+            node("c", LIVES + Span(1), Journal::Kept),
+            gone("d"),
+            gone("e"),
+        ];
+        let told = |waiting: &[Concerned]| {
+            let shown = shown(nodes.clone(), waiting, "b", NOW);
+            shown.into_iter().map(|one| (one.node.node, one.own, one.lives, one.fence)).collect::<Vec<_>>()
+        };
+        let [a, b, c] = [("a", false, true), ("b", true, true), ("c", false, false)];
+        let one = |(name, own, lives): (&str, bool, bool), fence| (name.to_owned(), own, lives, fence);
+        assert_eq!(told(&[]), [one(a, None), one(b, None), one(c, None)]);
+        let waiting = [waited("c", 4), waited("c", 5), waited("e", 5)];
+        assert_eq!(told(&waiting), [one(a, None), one(b, None), one(c, Some(5)), one(("e", false, false), Some(5))]);
+    }
+}

@@ -1,0 +1,171 @@
+//! A database server that fails over when a test says so, to a copy that was made before: the facts are in real files, and
+//! which of them answers is the test's matter. And the journal of a node on paper.
+
+use crate::ward::{Journal, Memory};
+use rules::Time;
+use rules::ending::Record;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use store::dialect::Dialect;
+use store::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use store::migrations::MIGRATIONS;
+use store::sqlite::{Options, Sqlite};
+
+/// What happens at a moment that a test has chosen.
+pub type Hook = Mutex<Option<Box<dyn FnMut() + Send>>>;
+
+fn rings(hook: &Hook) {
+    let taken = hook.lock().unwrap().take();
+    if let Some(mut happens) = taken {
+        happens();
+    }
+}
+
+/// Whichever server answers.
+pub struct Server {
+    folder: tempfile::TempDir,
+    answers: Mutex<(Arc<Sqlite>, String)>,
+    generation: AtomicU64,
+    pub durability: Mutex<Durability>,
+    files: AtomicU64,
+}
+
+impl Server {
+    pub async fn start() -> Arc<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let first = open(&folder.path().join("0")).await;
+        Arc::new(Server {
+            folder,
+            answers: Mutex::new((first, "first".to_owned())),
+            generation: AtomicU64::new(0),
+            durability: Mutex::new(Durability::Bounded),
+            files: AtomicU64::new(1),
+        })
+    }
+
+    fn now(&self) -> Arc<Sqlite> {
+        Arc::clone(&self.answers.lock().unwrap().0)
+    }
+
+    /// A copy of all that there is: a standby that hears of nothing from now on.
+    pub async fn standby(&self) -> Arc<Sqlite> {
+        let file = self.folder.path().join(self.files.fetch_add(1, SeqCst).to_string());
+        self.now().backup(&file).await.unwrap();
+        open(&file).await
+    }
+
+    /// Another server answers from now on.
+    pub fn fail_over(&self, to: Arc<Sqlite>, name: &str) {
+        *self.answers.lock().unwrap() = (to, name.to_owned());
+        self.generation.fetch_add(1, SeqCst);
+    }
+
+    /// The same server answers, with what a copy had: nobody is told.
+    pub fn forget(&self, to: Arc<Sqlite>) {
+        self.answers.lock().unwrap().0 = to;
+    }
+
+    /// Something changed of which the identity does not tell.
+    pub fn stir(&self) {
+        self.generation.fetch_add(1, SeqCst);
+    }
+}
+
+async fn open(file: &Path) -> Arc<Sqlite> {
+    let engine = Arc::new(Sqlite::open(Options::at(file), MIGRATIONS).unwrap());
+    engine.migrate().await.unwrap();
+    engine
+}
+
+impl Engine for Server {
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        let engine = self.now();
+        Box::pin(async move { engine.fetch(reads).await })
+    }
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        let engine = self.now();
+        Box::pin(async move { engine.commit(writes).await })
+    }
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        let health = Health { durability: *self.durability.lock().unwrap(), writable: Ok(()), commit_ms: 0.0 };
+        Box::pin(std::future::ready(Ok(health)))
+    }
+    fn answering(&self) -> Option<Answering> {
+        let generation = self.generation();
+        let identity = self.answers.lock().unwrap().1.clone();
+        Some(Answering { generation, identity, durability: *self.durability.lock().unwrap() })
+    }
+    fn generation(&self) -> u64 {
+        self.generation.load(SeqCst)
+    }
+    fn backup<'a>(&'a self, _: &'a Path) -> Answer<'a, (), Unavailable> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+    fn alter(&self, _: Vec<String>) -> Answer<'_, (), Unavailable> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// A journal, each record a part of its own, and what happens when it is used.
+#[derive(Default)]
+pub struct Paper {
+    pub records: Mutex<Vec<Record>>,
+    memory: Mutex<Memory>,
+    pub on_append: Hook,
+    pub on_read: Hook,
+    pub on_remember: Hook,
+    /// Whoever appends waits while this is held for writing.
+    pub slow: tokio::sync::RwLock<()>,
+    /// Parts before this one were removed.
+    pub cut: Mutex<bool>,
+}
+
+impl Paper {
+    pub fn of(node: &str) -> Arc<Self> {
+        let memory = Mutex::new(Memory { node: node.to_owned(), ..Memory::default() });
+        Arc::new(Paper { memory, ..Paper::default() })
+    }
+}
+
+impl Journal for Paper {
+    fn append(&self, record: &Record) -> Answer<'_, (), String> {
+        let record = record.clone();
+        Box::pin(async move {
+            rings(&self.on_append);
+            let _slow = self.slow.read().await;
+            self.records.lock().unwrap().push(record);
+            Ok(())
+        })
+    }
+    fn works(&self) -> Result<(), String> {
+        Ok(())
+    }
+    fn parts(&self) -> Result<Vec<u64>, String> {
+        Ok((0..self.records.lock().unwrap().len() as u64).rev().collect())
+    }
+    fn read(&self, part: u64) -> Result<Vec<Record>, String> {
+        rings(&self.on_read);
+        Ok(vec![self.records.lock().unwrap()[part as usize].clone()])
+    }
+    fn forget(&self, _: Time) -> Result<(), String> {
+        Ok(())
+    }
+    fn is_cut(&self) -> bool {
+        *self.cut.lock().unwrap()
+    }
+    fn memory(&self) -> Memory {
+        self.memory.lock().unwrap().clone()
+    }
+    fn remember(&self, memory: &Memory) -> Result<(), String> {
+        *self.memory.lock().unwrap() = memory.clone();
+        rings(&self.on_remember);
+        Ok(())
+    }
+}

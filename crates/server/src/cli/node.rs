@@ -1,0 +1,107 @@
+//! Nodes: the servers that share a database.
+
+use super::input::Input;
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::Table;
+use crate::utc::{iso, when};
+use app::App;
+use app::ward::Shown;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be done about nodes.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+pub enum Command {
+    /// List the nodes that share the database
+    ///
+    /// Each says every five seconds that it is there, which version it runs, and what it takes an acknowledgement of the
+    /// database to be worth: zero-loss, durable or bounded-loss. Its journal is kept (what ends something is in it before it
+    /// is acknowledged), idle (nothing acknowledged can be lost at present), failing (it cannot be written, and the node is
+    /// not ready) or off (store.journal). FENCE is the failover that waits for the node. One that was away for 30 days is
+    /// taken off the list, unless a fence waits for it; one without a journal after an hour.
+    List,
+    /// No longer count on a node that is gone for good
+    ///
+    /// It is taken off the list, and no failover waits for it. Refused for a node that was there in the last half minute, and
+    /// for one that a fence waits for (portiere fence accept-loss). One that is started again after all is a node like any
+    /// other. The decision is written into the audit log.
+    #[command(after_long_help = "\
+Examples:
+  portiere node list
+  portiere node forget login2-8f3k2a --yes")]
+    Forget(Forget),
+}
+
+/// Which node.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Forget {
+    /// The node, as `portiere node list` calls it
+    pub node: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl Command {
+    /// Asks whoever typed it whether it is meant.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        let Command::Forget(Forget { node, yes: false }) = self else { return Ok(()) };
+        let question = format!(
+            "A failover of the database will not wait for what node {node} acknowledged.\nType the node's name to go on: "
+        );
+        match input.line(&question)? {
+            Some(typed) if typed == *node => Ok(()),
+            Some(_) => Err(Failure::Failed("nothing was done".into())),
+            None => Err(Failure::Use("nobody can be asked here: --yes says that it is meant".into())),
+        }
+    }
+
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        match self {
+            Command::List => Ok(list(&app.nodes().await?)),
+            Command::Forget(Forget { node, .. }) => {
+                app.forget_node(&node).await??;
+                let text = format!("nobody counts on node {node} any more");
+                Ok(Outcome::new(text, json!({ "node": node, "forgotten": true })))
+            }
+        }
+    }
+}
+
+fn list(nodes: &[Shown]) -> Outcome {
+    if nodes.is_empty() {
+        let text = "no node has said that it is there: the database is a file, which one server has, or no server runs";
+        return Outcome::new(text, json!([]));
+    }
+    let mut table = Table::new(["NODE", "", "VERSION", "SEEN", "CLASS", "JOURNAL", "FENCE"], true);
+    for Shown { node, own, lives, fence } in nodes {
+        let (version, class, journal) = match &node.about {
+            Some(about) => (about.version.clone(), about.class_name(), about.journal.name()),
+            None => (String::new(), "", ""),
+        };
+        let state = match (own, lives) {
+            (true, _) => "this one",
+            (false, true) => "lives",
+            (false, false) => "away",
+        };
+        let fence = fence.map(|number| format!("{number} waits")).unwrap_or_default();
+        table.row([node.node.clone(), state.into(), version, when(node.seen), class.into(), journal.into(), fence]);
+    }
+    Outcome::new(table.render(), nodes.iter().map(shown).collect())
+}
+
+fn shown(Shown { node, own, lives, fence }: &Shown) -> Value {
+    let about = node.about.as_ref();
+    json!({
+        "node": node.node,
+        "this": own,
+        "lives": lives,
+        "seen_at": iso(node.seen),
+        "version": about.map(|about| about.version.as_str()),
+        "class": about.map(|about| about.class_name()),
+        "journal": about.map(|about| about.journal.name()),
+        "waiting_fence": fence,
+    })
+}

@@ -1,0 +1,75 @@
+//! Which kinds of password hashes are stored, or may be at any moment. Whoever stores one says so before, and moves the
+//! configuration epoch where that is new: so every node knows it at the next sign-in.
+
+use super::realms::bump_epoch;
+use super::row::every;
+use super::{Question, read, values, write};
+use crate::engine::{Must, Read, Row, Write};
+use rules::id::RealmId;
+use rules::time::Time;
+
+/// Not a kind: that all hashes were looked at, and when last.
+const ALL: &str = "all";
+
+/// A kind of hash, as the hasher calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// What verifying one asks for.
+    pub kind: String,
+    /// When somebody last said that they store one.
+    pub at: Time,
+}
+
+/// What is known of the hashes of a realm.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Every kind that was announced.
+    pub kinds: Vec<Announced>,
+    /// When it was last made sure that there are no others.
+    pub looked: Option<Time>,
+}
+
+/// What is known of the hashes.
+pub struct Kinds;
+
+impl Question for Kinds {
+    type Fact = Known;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT kind, announced FROM hash_kinds WHERE realm = ? ORDER BY kind", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let mut kinds = every(rows, |row| Some(Announced { kind: row.text()?, at: row.time()? }))?;
+        let looked = kinds.iter().position(|known| known.kind == ALL).map(|at| kinds.remove(at).at);
+        Some(Known { kinds, looked })
+    }
+}
+
+/// Says that hashes of this kind are stored from now on. Fails where somebody else has said something of it since it was
+/// `seen`.
+pub fn announce(realm: &RealmId, kind: &str, seen: Option<Time>, at: Time) -> Vec<Write> {
+    match seen {
+        Some(seen) => vec![renew(realm, kind, seen, at)],
+        None => vec![insert(realm, kind, at), bump_epoch(realm)],
+    }
+}
+
+/// Says that every stored hash is of a kind that was announced. Nodes wait less from then on, if it is the first time.
+pub fn looked(realm: &RealmId, seen: Option<Time>, at: Time) -> Vec<Write> {
+    announce(realm, ALL, seen, at)
+}
+
+/// Forgets a kind of which there is no hash, unless somebody has announced it since it was `seen`.
+pub fn forget(realm: &RealmId, seen: &Announced) -> Vec<Write> {
+    let sql = "DELETE FROM hash_kinds WHERE realm = ? AND kind = ? AND announced = ?";
+    vec![write(sql, values![realm, seen.kind.as_str(), seen.at], Must::Touch(1)), bump_epoch(realm)]
+}
+
+fn insert(realm: &RealmId, kind: &str, at: Time) -> Write {
+    let sql = "INSERT INTO hash_kinds (realm, kind, announced) VALUES (?, ?, ?)";
+    write(sql, values![realm, kind, at], Must::Touch(1))
+}
+
+fn renew(realm: &RealmId, kind: &str, seen: Time, at: Time) -> Write {
+    let sql = "UPDATE hash_kinds SET announced = ? WHERE realm = ? AND kind = ? AND announced = ?";
+    write(sql, values![at, realm, kind, seen], Must::Touch(1))
+}

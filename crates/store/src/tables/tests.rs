@@ -1,0 +1,64 @@
+//! What holds of every statement that the tables have, as their source says them.
+
+use crate::dialect;
+use std::fs;
+use std::path::Path;
+
+/// Only SQLite is asked, whose file it is about.
+const OF_FILES: &str = "PRAGMA quick_check(1)";
+
+/// The texts of a source file, without its tests and comments. `\` at the end of a line joins it with the next.
+fn texts(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let (mut texts, mut text): (Vec<String>, Option<String>) = (Vec::new(), None);
+    let mut letters = source.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, &mut text) {
+            ('/', None) if letters.peek() == Some(&'/') => while letters.next_if(|next| *next != '\n').is_some() {},
+            ('"', None) => text = Some(String::new()),
+            ('"', Some(_)) => texts.extend(text.take()),
+            ('\\', Some(text)) => match letters.next() {
+                Some('\n') => while letters.next_if(|next| next.is_whitespace()).is_some() {},
+                Some(other) => text.push(other),
+                None => {}
+            },
+            (letter, Some(text)) => text.push(letter),
+            (_, None) => {}
+        }
+    }
+    texts
+}
+
+/// Whether a text is a statement, or a piece of one.
+fn is_sql(text: &str) -> bool {
+    const WORDS: [&str; 10] =
+        ["SELECT", "INSERT", "UPDATE", "DELETE", "FROM", "WHERE", "JOIN", "AND", "ORDER", "PRAGMA"];
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| WORDS.contains(&word))
+}
+
+fn statements() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = vec![folder.join("moving/marks.rs")];
+    files.extend(fs::read_dir(folder.join("tables")).unwrap().map(|file| file.unwrap().path()));
+    let of = |file: &std::path::PathBuf| {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let texts = if name == "tests.rs" { Vec::new() } else { texts(&fs::read_to_string(file).unwrap()) };
+        texts.into_iter().filter(|text| is_sql(text)).map(move |text| (name.clone(), text)).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_statement_keeps_to_what_every_engine_understands() {
+    let statements = statements();
+    assert!(statements.len() > 150, "{}", statements.len());
+    for (file, sql) in statements.iter().filter(|(_, sql)| sql != OF_FILES) {
+        assert_eq!(dialect::check(sql), Ok(()), "{file}: {sql}");
+    }
+}
+
+#[test]
+fn a_source_is_read_as_the_compiler_reads_it() {
+    let source = "let a = \"SELECT 1 \\\n     FROM t\"; // \"no\"\nlet b = concat!(\"x\", y!(), \" FROM \\\"t\\\"\");";
+    assert_eq!(texts(source), ["SELECT 1 FROM t", "x", " FROM \"t\""]);
+}
