@@ -256,7 +256,7 @@ impl Pool {
     /// Connections that are there, all places for one, and flights that wait or are under way on them.
     pub(super) fn usage(&self) -> Usage {
         Usage {
-            connected: self.slots.iter().filter(|slot| slot.is_up()).count(),
+            connected: self.slots.iter().filter(|slot| slot.is_up(None)).count(),
             places: self.slots.len(),
             waiting: self.slots.iter().map(|slot| slot.gauge.load()).sum(),
             most_waiting: self.slots.len() * QUEUE,
