@@ -8,6 +8,7 @@ use crate::flow::{Flow, Place, To};
 use crate::jobs::to_the_end;
 use crate::sign_in::{SignedIn, Stage, Typed};
 use crate::sign_up::{NewPerson, NotMade, Problem};
+use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
 use rules::id::FamilyId;
@@ -20,7 +21,7 @@ use rules::oauth::family::{Found, RefreshToken};
 use rules::oauth::first_party::{self, Beginning};
 use rules::oauth::refresh::Renewal;
 use rules::oauth::scope::Scope;
-use rules::oauth::token::family_of;
+use rules::oauth::token::{Tokens, family_of};
 use rules::oauth::userinfo;
 use rules::people::User;
 use rules::secret::{Secret, base64url, mac, same};
@@ -163,9 +164,15 @@ impl App {
             .settle(|now, fresh| async move { Ok(first_party::begin(ask, &self.context(), (now, &fresh))) })
             .await?;
         match begun {
-            Ok(tokens) => self.sign(tokens, self.epoch().await?).await.map(Ok),
+            Ok(tokens) => self.handed(tokens, Issued::FirstParty).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    async fn handed(&self, tokens: Tokens, by: Issued) -> Result<Handed, Fault> {
+        let handed = self.sign(tokens, self.epoch().await?).await?;
+        self.tally.tokens.one(by);
+        Ok(handed)
     }
 
     /// Exchanges a refresh token of the account API.
@@ -184,7 +191,7 @@ impl App {
             })
             .await?;
         match renewed {
-            Ok(tokens) => self.sign(tokens, self.epoch().await?).await.map(Ok),
+            Ok(tokens) => self.handed(tokens, Issued::Refresh).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }

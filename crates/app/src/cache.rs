@@ -1,6 +1,7 @@
 //! What is kept in memory: clients, keys and checked tokens, each valid only at the epoch at which it was read.
 
 use crate::keyring::Keys;
+use crate::tally::Cached;
 use crate::{App, Fault};
 use quick_cache::sync::Cache as Bounded;
 use rules::id::ClientId;
@@ -54,8 +55,10 @@ impl App {
         if let Some((at, client)) = self.cache.clients.get(id)
             && at == epoch
         {
+            self.tally.hits.one(Cached::Clients);
             return Ok(Some(client));
         }
+        self.tally.misses.one(Cached::Clients);
         let (now, found) = self.ask((Epoch, clients::ById(id))).await?;
         let found = found.map(Arc::new);
         if let Some(client) = &found {
@@ -70,14 +73,21 @@ impl App {
         if let Some((at, keys)) = held
             && at == epoch
         {
+            self.tally.hits.one(Cached::Keys);
             return Ok(keys);
         }
+        self.tally.misses.one(Cached::Keys);
         let (now, rows) = self.ask((Epoch, keys::All)).await?;
         let keys = Arc::new(self.keyring.open(rows)?);
         if let Ok(mut held) = self.cache.keys.write() {
             *held = Some((self.epoch_of(now)?, Arc::clone(&keys)));
         }
         Ok(keys)
+    }
+
+    /// The signing keys as they were last read.
+    pub(crate) fn held_keys(&self) -> Option<Arc<Keys>> {
+        self.cache.keys.read().ok()?.as_ref().map(|(_, keys)| Arc::clone(keys))
     }
 
     /// The claims of a token whose signature was right, and at which epoch.
@@ -106,8 +116,10 @@ impl App {
         if let Some((at, origins)) = held
             && at == epoch
         {
+            self.tally.hits.one(Cached::Origins);
             return Ok(origins);
         }
+        self.tally.misses.one(Cached::Origins);
         let mut origins = Origins::new();
         let mut after = String::new();
         loop {

@@ -1,5 +1,6 @@
 //! What a token is worth now: for introspection, userinfo, revocation and our own API.
 
+use crate::tally::Cached;
 use crate::{App, Fault};
 use rules::id::FamilyId;
 use rules::jose::{Alg, Expect, Typ};
@@ -51,8 +52,10 @@ impl App {
         if let Some((at, claims)) = self.checked(&handle)
             && at == epoch
         {
+            self.tally.hits.one(Cached::Tokens);
             return Ok(Some(claims));
         }
+        self.tally.misses.one(Cached::Tokens);
         let keys = self.keys(epoch).await?;
         let now = self.clock.now();
         let expect = Expect {

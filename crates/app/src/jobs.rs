@@ -1,5 +1,6 @@
 //! What is done in idle moments: old rows go, keys grow old. One node does it for all.
 
+use crate::stopwatch::{apart, heard};
 use crate::{App, Fault, asked};
 use rules::{Span, Time};
 use std::future::Future;
@@ -31,13 +32,16 @@ where
     T: Send + 'static,
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
-    let work = work(Pledge(()));
+    let work = apart(work(Pledge(())));
     let spawned = match asked::request() {
         Some(request) => tokio::spawn(asked::within(request, work)),
         None => tokio::spawn(work),
     };
     match spawned.await {
-        Ok(done) => done,
+        Ok((done, part)) => {
+            heard(&part);
+            done
+        }
         Err(error) => Err(Fault::Broken(error.to_string())),
     }
 }

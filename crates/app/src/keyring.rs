@@ -140,6 +140,13 @@ impl App {
         Ok((epoch, json))
     }
 
+    /// How old the key is that signs with each algorithm, as far as it is known without asking the database.
+    pub fn key_ages(&self) -> Vec<(&'static str, Span)> {
+        let (Some(held), now) = (self.held_keys(), self.clock.now()) else { return Vec::new() };
+        let age = |alg| keys::signer(&held.rows, alg, now).map(|key| (Alg::name(alg), now.since(key.active_from)));
+        ALGS.into_iter().filter_map(age).collect()
+    }
+
     /// Makes the realm and the keys that it lacks, and opens those that it has, so that a wrong master key shows at
     /// the start.
     pub async fn prepare(&self) -> Result<(), Fault> {

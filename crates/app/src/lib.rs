@@ -27,6 +27,8 @@ mod settle;
 pub mod setup;
 pub mod sign_in;
 pub mod sign_up;
+pub mod stopwatch;
+pub mod tally;
 pub mod token;
 mod turnstile;
 pub mod userinfo;
@@ -42,6 +44,7 @@ use rules::id::ClientId;
 use rules::realm::Realm;
 use std::sync::Arc;
 use store::engine::Engine;
+use tally::Tally;
 use turnstile::Turnstile;
 use ward::Ward;
 
@@ -65,6 +68,8 @@ pub struct Parts {
     pub clock: Clock,
     /// What this node is called among those that share the database: another name at each start.
     pub node: String,
+    /// Counts what is done.
+    pub tally: Tally,
     /// Over a database server that may lose what it acknowledged.
     ward: Option<Arc<Ward>>,
     /// How the audit log is kept.
@@ -121,6 +126,7 @@ impl App {
             books: audit::Books::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
+            tally: Tally::default(),
             clients: Rates::new(rate),
             evening: Evening::default(),
         })))

@@ -2,6 +2,7 @@
 
 use crate::admin::Refused;
 use crate::browser::Browser;
+use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
 use hasher::{KeyCheck, KeysError, Role, Stored, Subject, Work};
@@ -214,7 +215,7 @@ impl App {
 
     /// Makes a slow hash of a fast digest that another system stored.
     pub(crate) async fn wrap(&self, digest: &Fast) -> Result<String, Fault> {
-        Ok(self.hasher.wrap(&self.fair_key(&Browser::default()), digest, entropy::salt()?).await?)
+        Ok(hashed(self.hasher.wrap(&self.fair_key(&Browser::default()), digest, entropy::salt()?)).await?)
     }
 
     /// What verifying a hash asks for that comes from elsewhere.
@@ -236,7 +237,7 @@ impl App {
             }
         };
         if let Some(works) = waits {
-            tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works)).await;
+            timed(Stage::Evening, tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works))).await;
         }
         Ok(())
     }
@@ -264,7 +265,7 @@ impl App {
         let Some(stored) = read(seen) else { return Ok(None) };
         let salt = entropy::salt()?;
         let (key, of) = (self.fair_key(browser), self.subject(&user.id));
-        let hashed = &self.hasher.rehash_of(&key, (of, &stored), password.as_bytes(), salt).await?;
+        let hashed = &hashed(self.hasher.rehash_of(&key, (of, &stored), password.as_bytes(), salt)).await?;
         self.announce_hash(hashed).await?;
         let kept = self
             .settle(|now, _| async move {
@@ -281,6 +282,17 @@ impl App {
             .await?;
         Ok(kept.map_or_else(|other| other, Some))
     }
+}
+
+/// Has a password hashed, and notes what of that was waiting. One that is refused only waited.
+pub(crate) async fn hashed<W: Future>(work: W) -> W::Output {
+    let asked = Instant::now();
+    let (done, begun) = hasher::turn::told(work).await;
+    let ended = Instant::now();
+    let begun = begun.unwrap_or(ended);
+    lap(Stage::HashQueue, asked, begun);
+    lap(Stage::Hash, begun, ended);
+    done
 }
 
 /// Where a secret is configured.

@@ -1,12 +1,17 @@
 //! The one retry loop: decide, commit, and where the facts had changed meanwhile, decide again.
 
+use crate::stopwatch::{Stage, lap, timed};
+use crate::tally::Batch;
 use crate::{App, Fault, asked, entropy};
 use rules::ending::Record;
+use rules::events::Kind;
 use rules::{Change, Decision, Fresh, Time};
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use store::engine::CommitError;
 use store::tables::{Questions, ask, changes};
+use store::turn;
 
 /// How often a decision is taken again. Ten parallel rivals settle within ten tries, because one of them wins each.
 const TRIES: usize = 12;
@@ -38,7 +43,7 @@ impl<F> Ahead<F> {
 impl App {
     /// Asks the store.
     pub(crate) async fn ask<Q: Questions + Sync>(&self, questions: Q) -> Result<Q::Facts, Fault> {
-        Ok(ask(&*self.engine, &self.realm.id, questions).await?)
+        Ok(timed(Stage::Fetch, ask(&*self.engine, &self.realm.id, questions)).await?)
     }
 
     /// Decides with fresh facts until the changes of a decision could be committed, then gives its reply. Every try has
@@ -72,6 +77,19 @@ impl App {
                 event.request = asked::request();
             }
         }
+        let kinds: Vec<Kind> = changes.iter().filter_map(recorded).collect();
+        let began = Instant::now();
+        let (outcome, waited) = turn::waiting(self.write(changes, now, fresh)).await;
+        lap(Stage::CommitQueue, began, began + waited);
+        lap(Stage::Commit, began + waited, Instant::now());
+        self.tally.batches.one(Batch::of(&outcome));
+        if outcome.is_ok() {
+            kinds.into_iter().for_each(|kind| self.tally.events.one(kind));
+        }
+        outcome
+    }
+
+    async fn write(&self, changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
         let writes = changes::batch(&self.realm.id, &changes, now, fresh);
         if let Some(ward) = self.ward.as_ref().filter(|ward| ward.keeps()) {
             let witness = changes::witness(&changes, now, fresh);
@@ -80,5 +98,13 @@ impl App {
             }
         }
         self.engine.commit(writes).await.map(drop)
+    }
+}
+
+/// What a change writes into the audit log.
+fn recorded(change: &Change) -> Option<Kind> {
+    match change {
+        Change::Record(event) => Some(event.kind),
+        _ => None,
     }
 }

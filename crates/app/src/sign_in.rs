@@ -5,7 +5,9 @@ use crate::browser::Browser;
 use crate::fault::span;
 use crate::flow::{Flow, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
-use crate::passwords::read;
+use crate::passwords::{hashed, read};
+use crate::stopwatch::{self, timed};
+use crate::tally::Entry;
 use crate::turnstile::Pass;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
@@ -126,6 +128,23 @@ impl App {
         typed: &Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
+        let tried = self.tried(pledge, flow, typed, browser).await;
+        self.tally.sign_ins.one(match &tried {
+            Ok(Ok(_)) => Entry::Success,
+            Ok(Err(Refusal::Wrong)) => Entry::Refused,
+            Ok(Err(Refusal::Wait(_))) => Entry::Throttled,
+            Err(fault) => Entry::of(fault),
+        });
+        tried
+    }
+
+    async fn tried(
+        &self,
+        pledge: &Pledge,
+        flow: Flow,
+        typed: &Typed,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
         // Held until the count is forgotten again: who comes next finds it so.
         let (proof, _pass) = match self.hash(pledge, &attempt).await? {
@@ -191,7 +210,7 @@ impl App {
     /// until the attempt was judged.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
         let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let pass = self.turnstile.pass(attempt.counters.account, patience).await?;
+        let pass = timed(stopwatch::Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
         let epoch = &AtomicI64::new(0);
         let counted = self
             .settle(|now, _| async move {
@@ -218,11 +237,12 @@ impl App {
         let begun = Instant::now();
         let verified = match (&stored, &password) {
             (Some((subject, stored)), Some(password)) => {
-                self.hasher.verify_of(&key, *subject, stored, password.as_bytes()).await
+                hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await
             }
             (_, password) => {
                 let salt = self.decoy_salt(attempt.key.as_ref());
-                self.hasher.decoy(&key, salt, password.as_ref().map_or(b"", |password| password.as_bytes())).await
+                let password = password.as_ref().map_or(&b""[..], |password| password.as_bytes());
+                hashed(self.hasher.decoy(&key, salt, password)).await
             }
         };
         match verified {

@@ -3,7 +3,9 @@
 use crate::browser::Browser;
 use crate::flow::Flow;
 use crate::jobs::{Pledge, to_the_end};
+use crate::passwords::hashed;
 use crate::sign_in::{Next, SignedIn};
+use crate::tally::Entry;
 use crate::{App, Fault, entropy};
 use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
@@ -144,7 +146,7 @@ impl App {
         browser: &Browser,
     ) -> Result<String, Fault> {
         let (key, salt) = (self.fair_key(browser), entropy::salt()?);
-        let hash = self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt).await?;
+        let hash = hashed(self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt)).await?;
         self.announce_hash(&hash).await?;
         Ok(hash)
     }
@@ -165,6 +167,22 @@ impl App {
     pub(crate) async fn make_account(
         &self,
         _: &Pledge,
+        flow: Flow,
+        typed: &NewPerson,
+        browser: &Browser,
+    ) -> Result<Result<SignedIn, NotMade>, Fault> {
+        let made = self.enrolled(flow, typed, browser).await;
+        self.tally.sign_ups.one(match &made {
+            Ok(Ok(_)) => Entry::Success,
+            Ok(Err(NotMade::Problems(_))) => Entry::Refused,
+            Ok(Err(NotMade::Wait(_))) => Entry::Throttled,
+            Err(fault) => Entry::of(fault),
+        });
+        made
+    }
+
+    async fn enrolled(
+        &self,
         flow: Flow,
         typed: &NewPerson,
         browser: &Browser,

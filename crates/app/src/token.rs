@@ -1,6 +1,7 @@
 //! The token endpoint: the phases that every grant shares, then what is its own.
 
 use crate::settle::Ahead;
+use crate::stopwatch::{Stage, lap};
 use crate::{App, Fault};
 use rules::decision::Change;
 use rules::id::FamilyId;
@@ -17,6 +18,7 @@ use rules::oauth::{authorize, device, token};
 use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Instant;
 use store::tables::fences::Holds;
 use store::tables::realms::Epoch;
 use store::tables::{codes, devices, families, groups};
@@ -115,7 +117,11 @@ impl App {
             Grant::DeviceCode => self.poll(client, params).await?,
         };
         match reply {
-            Ok(tokens) => self.sign(tokens, epoch).await.map(Ok),
+            Ok(tokens) => {
+                let handed = self.sign(tokens, epoch).await?;
+                self.tally.tokens.one(grant.into());
+                Ok(Ok(handed))
+            }
             Err(error) => Ok(Err(error)),
         }
     }
@@ -277,5 +283,8 @@ impl App {
 }
 
 fn signed<C: serde::Serialize + ?Sized>(key: &SigningKey, typ: Typ, claims: &C) -> Result<String, Fault> {
-    key.sign(typ, claims).map_err(|error| Fault::Broken(format!("signing: {}", error.0)))
+    let began = Instant::now();
+    let text = key.sign(typ, claims);
+    lap(Stage::Sign, began, Instant::now());
+    text.map_err(|error| Fault::Broken(format!("signing: {}", error.0)))
 }

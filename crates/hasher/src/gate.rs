@@ -31,6 +31,7 @@ use crate::{
     holding::Holding,
     job::{Computed, Input, Job, Kind, Reach, Reply, Tag},
     settings::Limits,
+    turn,
 };
 
 pub(crate) use crate::state::{Refusal, State};
@@ -416,9 +417,9 @@ impl Ticket {
     /// Waits for the tag, to learn who computed it, too.
     pub(crate) async fn computed(mut self) -> Result<Computed, Refusal> {
         let Some(answer) = &mut self.answer else { return Err(Refusal::Failed) };
-        let tag = answer.await.unwrap_or(Err(Refusal::Failed));
+        let done = answer.await.unwrap_or(Err(Refusal::Failed));
         self.answer = None;
-        tag
+        done.inspect(|computed| turn::begun(computed.begun))
     }
 }
 

@@ -353,7 +353,7 @@ impl Hasher {
             Input::Argon2(h0) if check.is_blind() && gate.has_workers() => h0.clone(),
             _ => return Ok(check.accepts(&self.tag(key, kind, input).await?)),
         };
-        let Computed { tag, by } = gate.admit_to(Reach::Anywhere, key, (kind, input))?.computed().await?;
+        let Computed { tag, by, .. } = gate.admit_to(Reach::Anywhere, key, (kind, input))?.computed().await?;
         let ok = check.accepts(&tag);
         let Some(worker) = by.filter(|_| !ok) else { return Ok(ok) };
         if key.is_throttled() {

@@ -1,5 +1,7 @@
 //! One password to hash: what goes in, what comes out, and what kind of work it is.
 
+use std::time::Instant;
+
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -99,10 +101,11 @@ pub(crate) enum Reach {
     Anywhere,
 }
 
-/// A tag, and which worker computed it, if one did.
+/// A tag, which worker computed it, if one did, and when its batch was begun.
 pub(crate) struct Computed {
     pub(crate) tag: Tag,
     pub(crate) by: Option<u64>,
+    pub(crate) begun: Instant,
 }
 
 /// Who waits for a tag.

@@ -85,6 +85,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 pub mod tune;
+pub mod turn;
 
 pub use argon2::{Algorithm, BadCost, Cost, Version};
 pub use calibrate::{BadCalibration, Calibration};

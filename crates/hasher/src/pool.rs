@@ -101,7 +101,7 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     drop(inputs);
     gate.finished(number, elapsed, kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
-        gate.deliver(reply, tag.map(|tag| Computed { tag, by: None }).map_err(|Fault| Refusal::Failed));
+        gate.deliver(reply, tag.map(|tag| Computed { tag, by: None, begun }).map_err(|Fault| Refusal::Failed));
     }
 }
 

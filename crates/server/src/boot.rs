@@ -6,8 +6,10 @@ use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
 use crate::journal::Folder;
+use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
+use crate::trace::Exporter;
 use crate::verifier::Workers;
 use app::clock::Clock;
 use app::jobs::Upkeep;
@@ -234,6 +236,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
     let terms = Terms::of(&config)?;
     let streams = auditing::streams(&config)?;
+    let desk = Desk::of(&config)?;
     let instance = Instance::open(&config, &url).await?;
     let try_it = match config.server.try_it {
         TryIt::On => true,
@@ -246,14 +249,19 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         http::try_it::remove_client(&instance.app).await?;
     }
     let announced = announce(&config, &url, &instance.app).await?;
-    let site = Site::new(&config, url, &instance, try_it, Arc::clone(&terms.caps));
+    let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
+    let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
     let control = crate::control::listen(&config.server.data, &instance)?;
     let workers = Workers::bind(&config, &instance.app)?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
+    let watched = site.clone();
     let stopped = tokio::select! {
         stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
         () = workers.run() => return Err(BootError::Other("the listener for hash workers ended".into())),
+        () = metrics::serve(desk, watched.clone()) => return Err(BootError::Other("the metrics are not served any more".into())),
+        () = watched.strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
+        () = export(&mut exporter) => return Err(BootError::Other("the background jobs ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
@@ -267,10 +275,21 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     if let Some(file) = announced {
         drop(fs::remove_file(file));
     }
+    if let Some(exporter) = &mut exporter {
+        exporter.finish().await;
+    }
     instance.app.retire().await;
     instance.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Sends traces, where there is a collector.
+async fn export(exporter: &mut Option<Exporter>) {
+    match exporter {
+        Some(exporter) => exporter.run().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// SIGTERM or SIGINT.

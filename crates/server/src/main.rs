@@ -13,9 +13,12 @@ mod house;
 mod http;
 mod journal;
 mod logs;
+mod metrics;
 mod net;
 mod pages;
 mod private;
+mod strain;
+mod trace;
 mod utc;
 mod verifier;
 

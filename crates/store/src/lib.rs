@@ -12,3 +12,5 @@ pub mod remote;
 pub mod schema;
 pub mod sqlite;
 pub mod tables;
+pub mod tally;
+pub mod turn;

@@ -77,6 +77,19 @@ pub enum Loss {
     Database,
 }
 
+/// How the connections to a server are used at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Connections that are there.
+    pub connected: usize,
+    /// The most that there may be.
+    pub places: usize,
+    /// Reads and batches that wait for a connection, or are under way on one.
+    pub waiting: usize,
+    /// When so many wait it is too many.
+    pub most_waiting: usize,
+}
+
 /// Why a server cannot be used, in a sentence that never has a password in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::engine::{CommitError, Engine, Write};
 use store::gate::Gate;
+use store::turn;
 use tokio::sync::RwLock;
 
 /// Watches over what this node acknowledged.
@@ -68,8 +69,11 @@ impl Ward {
     #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
     pub(crate) async fn commit(self: &Arc<Self>, writes: Vec<Write>, record: Record) -> Result<(), CommitError> {
         let ward = Arc::clone(self);
-        match tokio::spawn(async move { ward.commit_and_note(writes, &record).await }).await {
-            Ok(done) => done,
+        match tokio::spawn(async move { turn::waiting(ward.commit_and_note(writes, &record)).await }).await {
+            Ok((done, waited)) => {
+                turn::waited(waited);
+                done
+            }
             Err(error) => Err(CommitError::Unknown(error.to_string())),
         }
     }

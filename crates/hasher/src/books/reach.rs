@@ -91,17 +91,22 @@ impl Books {
     }
 
     /// What came of a worker's answer: the job and its tag, if somebody waits for it.
-    pub(crate) fn settled(&mut self, worker: u64, settled: Settled, now: Instant) -> Option<(Job, crate::job::Tag)> {
+    pub(crate) fn settled(
+        &mut self,
+        worker: u64,
+        settled: Settled,
+        now: Instant,
+    ) -> Option<(Job, crate::job::Tag, Instant)> {
         match settled {
             Settled::Nothing => None,
-            Settled::Done(job, tag) => Some((job, tag)),
-            Settled::Overtaken(key, id, tag) => {
+            Settled::Done(job, tag, sent) => Some((job, tag, sent)),
+            Settled::Overtaken((key, id), tag, sent) => {
                 let job = self.queue.remove(&key, id);
                 if let Some(remote) = self.desk.get(worker) {
                     let count = if job.is_some() { &mut remote.counts.answered } else { &mut remote.counts.late };
                     *count += 1;
                 }
-                job.map(|job| (job, tag))
+                job.map(|job| (job, tag, sent))
             }
             Settled::Failed(job) => {
                 self.place_again(job, Some(worker), now);

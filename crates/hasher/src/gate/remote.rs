@@ -74,8 +74,8 @@ impl Gate {
         books.hand_out(now);
         self.wake(&mut books);
         drop(books);
-        for (job, tag) in done {
-            self.deliver(job.reply, Ok(Computed { tag, by: Some(number) }));
+        for (job, tag, begun) in done {
+            self.deliver(job.reply, Ok(Computed { tag, by: Some(number), begun }));
         }
         self.part_with_liars();
     }

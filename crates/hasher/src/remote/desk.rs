@@ -94,10 +94,10 @@ const MOST_HELD: u32 = 2048;
 
 /// What becomes of an answer.
 pub(crate) enum Settled {
-    /// It is the tag of this job.
-    Done(Job, Tag),
+    /// It is the tag of this job, which was sent then.
+    Done(Job, Tag, Instant),
     /// The job waits here under this number: if it still does, this is its tag.
-    Overtaken(crate::FairKey, u64, Tag),
+    Overtaken((crate::FairKey, u64), Tag, Instant),
     /// The job is to be computed by somebody else.
     Failed(Job),
     /// Nobody waits for it.
@@ -267,11 +267,11 @@ impl Remote {
             (Cargo::Job(job), Some(tag)) => {
                 self.learn((flight.kind, flight.sent, flight.load), now);
                 self.counts.answered += 1;
-                Settled::Done(job, tag)
+                Settled::Done(job, tag, flight.sent)
             }
             (Cargo::Lent(place), Some(tag)) => {
                 let (key, id) = *place;
-                Settled::Overtaken(key, id, tag)
+                Settled::Overtaken((key, id), tag, flight.sent)
             }
         }
     }

@@ -6,6 +6,8 @@ macro_rules! codes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $($(#[$doc])* $variant),+ }
         impl Code {
+            /// All of them.
+            pub const ALL: &[Code] = &[$(Code::$variant),+];
             /// The code as it appears on the wire.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$variant => $name),+ }

@@ -12,6 +12,7 @@ use crate::net::{AddressKey, Cidr, Client};
 use app::Fault;
 use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
+use app::stopwatch::{Stage, timed};
 use std::sync::Arc;
 
 /// What kind of work a door does. Every route says which.
@@ -69,7 +70,7 @@ impl Admission {
         if let Some(realm) = &self.realm {
             realm.count(&()).map_err(Fault::Over)?;
         }
-        lane.enter().await.map(Some).map_err(|wait| Fault::Busy(span(wait)))
+        timed(Stage::Door, lane.enter()).await.map(Some).map_err(|wait| Fault::Busy(span(wait)))
     }
 
     /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back.

@@ -41,6 +41,11 @@ pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     if addresses.is_empty() {
         return Err("needs at least one address".to_owned());
     }
+    no_twins(addresses)
+}
+
+/// No address twice.
+pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
     match addresses.iter().enumerate().find(|(at, one)| one.port() != 0 && addresses[..*at].contains(one)) {
         Some((_, twice)) => Err(format!("names {twice} twice")),
         None => Ok(()),
@@ -97,7 +102,7 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
     let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
     let hash = &config.hash;
-    let rules: [(bool, &'static str, String); 13] = [
+    let rules: [(bool, &'static str, String); 14] = [
         (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
         (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
         (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
@@ -134,6 +139,11 @@ pub fn together(config: &Config) -> Vec<(&'static str, String)> {
             "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
              hash pepper NAME FILE, and: portiere hash binding NAME FILE"
                 .to_owned(),
+        ),
+        (
+            config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
+            "metrics.secret",
+            "is missing: metrics.listen names an address that other machines reach".to_owned(),
         ),
         both_or_none(&config.tls.certificate, &config.tls.key, ["tls.certificate", "tls.key"]),
         both_or_none(&config.store.certificate, &config.store.key, ["store.certificate", "store.key"]),

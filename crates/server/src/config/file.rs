@@ -74,7 +74,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
         }
         DeValue::Boolean(value) => Raw::Boolean(*value),
         DeValue::Array(items) => Raw::List(items.iter().map(|item| raw(item.get_ref())).collect()),
-        DeValue::Float(_) => Raw::Other("a fraction"),
+        DeValue::Float(number) => number.as_str().parse().map_or(Raw::Other("a strange number"), Raw::Float),
         DeValue::Datetime(_) => Raw::Other("a date"),
         DeValue::Table(_) => Raw::Other("a table"),
     }

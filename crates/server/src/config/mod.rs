@@ -5,6 +5,7 @@
 //! the values are handed on as plain types.
 
 mod checks;
+mod endpoint;
 mod file;
 mod options;
 mod public_url;
@@ -15,6 +16,7 @@ mod store_url;
 mod tests;
 mod value;
 
+pub use endpoint::Endpoint;
 pub use options::*;
 pub use public_url::PublicUrl;
 pub use reader::{Problem, Source, declared, variable};
@@ -22,7 +24,9 @@ pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
 pub use store_url::StoreUrl;
-pub use value::{Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Size, Statements, Synchronous, TryIt, Value};
+pub use value::{
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Share, Size, Statements, Synchronous, TryIt, Value,
+};
 
 use reader::{Given, Reader, find, suggestion};
 #[cfg(test)]

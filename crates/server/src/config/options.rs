@@ -1,12 +1,15 @@
 //! The table of options: one entry each, and everything else comes from it.
 
 use super::checks::{
-    at_least, between, http_url, if_set, listens, master_key, not_everybody, readable_name, syslog_url,
+    at_least, between, http_url, if_set, listens, master_key, no_twins, not_everybody, readable_name, syslog_url,
 };
+use super::endpoint::Endpoint;
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
-use super::value::{Journal, KeyFile, LogFormat, Loss, ProxyHeader, Size, Statements, Synchronous, TryIt, Value};
+use super::value::{
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Share, Size, Statements, Synchronous, TryIt, Value,
+};
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
@@ -372,8 +375,40 @@ options! {
         format: LogFormat = LogFormat::Text, Start;
         /// The least severe level that is written.
         level: LevelFilter = LevelFilter::INFO, Start;
-        /// A request that takes longer is logged as slow.
-        slow: Duration = Duration::from_secs(1), Start, at_least(Duration::from_millis(1));
+        /// A request that takes longer is logged, with where its time went. `0s`: none is.
+        slow: Duration = Duration::from_secs(1), Start;
+    }
+
+    /// Figures for Prometheus.
+    "metrics." metrics: Metrics {
+        /// Addresses on which `/metrics` is served, such as 127.0.0.1:9464, and nothing else. Empty: nowhere. It speaks HTTP
+        /// without TLS.
+        listen: Vec<SocketAddr> = Vec::new(), Start, |all| no_twins(all);
+        /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
+        /// address beyond this machine's loopback needs one.
+        secret: Option<PathBuf> = None => "none", Start;
+    }
+
+    /// Traces of requests (OpenTelemetry), for a collector.
+    "trace." trace: Trace {
+        /// Where they are sent to: OTLP over HTTP, in protobuf.
+        endpoint: Option<Endpoint> = None => "nowhere: no request is traced", Start;
+        /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
+        /// holds.
+        sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
+        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600.
+        headers: Option<PathBuf> = None => "none", Start;
+        /// PEM file of the authorities that may vouch for an https endpoint.
+        authorities: Option<PathBuf> = None => "those of the system", Start;
+    }
+
+    /// When `/readyz` says no although nothing is broken.
+    "ready." ready: Ready {
+        /// After so long a time in which the queue of passwords, or that of the database, was nearly full, the server is not
+        /// ready until it has shrunk to half: whoever asks sends people to another node. `0s`: never, for a server that is
+        /// alone.
+        strained_after: Duration = Duration::from_secs(5), Start,
+            between(Duration::ZERO, Duration::from_secs(600));
     }
 
     /// The record of who did what.

@@ -51,6 +51,20 @@ fn all_problems_come_at_once_each_with_its_line() {
 }
 
 #[test]
+fn metrics_are_open_to_nobody_beyond_this_machine() {
+    // red without the rule in checks.rs, together.
+    let with = |addresses: &str| problems(&format!("[metrics]\nlisten = [{addresses}]\n"));
+    assert_eq!(Config::load(Sources::default()).unwrap().metrics.listen, []);
+    assert_eq!(with("'127.0.0.1:9464', '[::1]:9464'"), [""; 0]);
+    for open in ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"] {
+        let found = with(&format!("'127.0.0.1:9464', '{open}'"));
+        assert_eq!(found, ["metrics.secret: is missing: metrics.listen names an address that other machines reach"]);
+    }
+    let open = "[metrics]\nlisten = ['0.0.0.0:9464']\nsecret = '/run/secret'\n";
+    assert_eq!(problems(open), [""; 0]);
+}
+
+#[test]
 fn unknown_keys_are_errors_wherever_they_stand() {
     assert_eq!(problems("store = 1"), ["p.toml:1: store: is a section, not an option"]);
     assert_eq!(

@@ -15,6 +15,8 @@ pub enum Raw {
     Text(String),
     /// A TOML integer.
     Integer(i64),
+    /// A TOML float.
+    Float(f64),
     /// A TOML boolean.
     Boolean(bool),
     /// A TOML array.
@@ -28,6 +30,7 @@ impl Raw {
         match self {
             Raw::Word(_) | Raw::Text(_) => "a string",
             Raw::Integer(_) => "an integer",
+            Raw::Float(_) => "a fraction",
             Raw::Boolean(_) => "a boolean",
             Raw::List(_) => "a list",
             Raw::Other(kind) => kind,
@@ -55,6 +58,18 @@ pub trait Value: Sized {
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
+
+/// A share of everything, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+impl Share {
+    /// Whether something with this luck, which is evenly spread, belongs to the share.
+    pub fn holds(self, luck: u64) -> bool {
+        // All of the numbers below the share of all numbers; of those that an f64 cannot tell apart, either.
+        self.0 >= 1.0 || (luck as f64) < self.0 * (u64::MAX as f64)
+    }
+}
 
 /// A TOML basic string.
 fn quoted(text: &str) -> String {
@@ -128,6 +143,23 @@ impl Value for Size {
     }
     fn show(&self) -> Option<String> {
         Some(in_units(self.0, &SIZE_UNITS, "0B"))
+    }
+}
+
+impl Value for Share {
+    fn takes() -> String {
+        "a number from 0 to 1, such as 0.1".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let share = match raw {
+            Raw::Float(share) => Some(*share),
+            Raw::Integer(share) => Some(*share as f64),
+            raw => text_of::<Self>(raw)?.parse().ok(),
+        };
+        share.filter(|share| share.is_finite()).map(Share).ok_or_else(|| format!("is not {}", Self::takes()))
+    }
+    fn show(&self) -> Option<String> {
+        Some(toml::Value::Float(self.0).to_string())
     }
 }
 

@@ -6,9 +6,11 @@ use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
 use crate::admission::{Debt, Pace, Permit};
+use crate::metrics::Refused;
 use crate::net::{BodyError, read_body};
 use app::Fault;
 use app::browser::Browser;
+use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::handler::Handler;
@@ -118,7 +120,7 @@ where
 {
     let body = match body.is_end_stream() {
         true => body,
-        false => read_body(body, site.body_size, site.body_timeout).await?.into(),
+        false => timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await?.into(),
     };
     match pace {
         Pace::Passwords => Ok((body, None)),
@@ -129,7 +131,7 @@ where
 /// What was counted before a request was worked on is given back, unless it failed.
 pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
-    let failed = response.status().is_client_error() || response.extensions().get::<reply::Refused>().is_some();
+    let failed = response.status().is_client_error() || response.extensions().get() == Some(&Refused::Busy);
     if let Some(standing) = site.admission.settle(debt, failed) {
         reply::rate_limit(&mut response, &standing);
     }

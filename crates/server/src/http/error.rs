@@ -3,6 +3,7 @@
 use super::Site;
 use super::reply;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
 use app::Fault;
@@ -80,6 +81,17 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
         | ErrorCode::SlowDown
         | ErrorCode::ExpiredToken
         | ErrorCode::UnsupportedTokenType => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// What a fault is counted as.
+pub fn refused_for(fault: &Fault) -> Refused {
+    match fault {
+        Fault::Busy(_) => Refused::Busy,
+        Fault::Over(_) => Refused::Rate,
+        Fault::Unavailable(_) => Refused::Database,
+        Fault::Contended(_) => Refused::Contended,
+        Fault::Broken(_) => Refused::Fault,
     }
 }
 
@@ -163,6 +175,31 @@ impl Refusal {
         }
     }
 
+    /// Why the server said no of itself; `None` where the protocol did.
+    fn refused(&self) -> Option<Refused> {
+        Some(match self {
+            Refusal::Protocol(_) | Refusal::NotFound => return None,
+            Refusal::Fault(fault) => refused_for(fault),
+            Refusal::Body(BodyError::TooLarge) => Refused::BodyTooLarge,
+            Refusal::Body(BodyError::TooSlow) => Refused::BodyTooSlow,
+            Refusal::Body(BodyError::Broken) => Refused::BodyBroken,
+            Refusal::MediaType => Refused::MediaType,
+            Refusal::Forgery => Refused::ForeignForm,
+            Refusal::Stale => Refused::StaleForm,
+            Refusal::Wait(_) => Refused::Throttled,
+        })
+    }
+
+    /// Says on the answer what is counted.
+    fn mark(&self, response: &mut Response) {
+        if let Refusal::Protocol(error) = self {
+            response.extensions_mut().insert(error.code);
+        }
+        if let Some(refused) = self.refused() {
+            response.extensions_mut().insert(refused);
+        }
+    }
+
     fn log(&self, visit: &Visit) {
         if let Refusal::Fault(fault) = self {
             log(fault, visit);
@@ -175,6 +212,7 @@ impl Refusal {
         let outside = self.outside();
         let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
         let mut response = reply::json(outside.status, body);
+        self.mark(&mut response);
         self.put_off(&mut response, outside.wait);
         if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
             reply::set(
@@ -229,6 +267,7 @@ impl Refusal {
             }
         };
         let mut response = reply::page(outside.status, visit, html, None);
+        self.mark(&mut response);
         self.put_off(&mut response, outside.wait);
         response
     }

@@ -3,16 +3,20 @@
 use super::Site;
 use super::reply;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
+use crate::trace::{Traced, Went};
+use app::stopwatch::{self, Sheet, Stage};
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{MatchedPath, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use store::tally::nanos;
 
 /// Paths that answer under any host: probes and scrapers do not know our name.
 const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
@@ -20,6 +24,7 @@ const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 /// The front of every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {
     let began = Instant::now();
+    let running = site.requests.begin(request.extensions().get::<MatchedPath>(), request.method());
     let Some(peer) = request.extensions().get::<Peer>().copied() else {
         return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no peer");
     };
@@ -30,21 +35,63 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
     let known = ANY_HOST.contains(&request.uri().path()) || host(&request).is_some_and(|host| site.serves(host));
-    let mut response = if known {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        request.extensions_mut().insert(visit.clone());
-        let response = app::asked::within(visit.request_id.to_string(), next.run(request)).await;
-        let took = began.elapsed();
-        if took > site.slow {
-            tracing::warn!(request = %visit.request_id, %method, path, ms = took.as_millis(), "slow");
+    let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
+    let (mut response, sheet) = match known {
+        true => {
+            request.extensions_mut().insert(visit.clone());
+            let asked = app::asked::within(visit.request_id.to_string(), next.run(request));
+            stopwatch::timing(began, asked).await
         }
-        tracing::debug!(request = %visit.request_id, %method, path, status = response.status().as_u16(), "answered");
-        response
-    } else {
-        misdirected(&site, &visit, &request)
+        false => (misdirected(&site, &visit, &request), Sheet::since(began)),
     };
     finish(&site, &visit, &mut response);
+    let (took, status) = (began.elapsed(), response.status().as_u16());
+    let (id, method, route) = (&*visit.request_id, running.method(), running.route());
+    if !site.slow.is_zero() && took > site.slow {
+        site.requests.slow.one();
+        let trace = traced.as_ref().map(Traced::id);
+        tell_slow((id, trace.as_deref()), (method, route, status), took, &sheet);
+    }
+    tracing::debug!(request = id, method, route, status, ms = nanos(took) / 1_000_000, "answered");
+    if let Some(traced) = traced {
+        let refused = response.extensions().get::<Refused>().copied();
+        site.tracer.end(traced, Went { method, route, request: id, status, refused, began, took }, &sheet);
+    }
+    running.end(&response, took, &sheet);
     response
+}
+
+/// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
+/// itself is in the line.
+fn tell_slow(
+    (request, trace): (&str, Option<&str>),
+    (method, route, status): (&str, &str, u16),
+    took: Duration,
+    sheet: &Sheet,
+) {
+    let in_stages: Duration = sheet.sums().map(|(_, sum)| sum).sum();
+    let ms = |time: Duration| Some(nanos(time) / 1_000_000).filter(|ms| *ms > 0);
+    let of = |wanted: Stage| sheet.sums().find(|(stage, _)| *stage == wanted).and_then(|(_, sum)| ms(sum));
+    tracing::warn!(
+        request,
+        trace,
+        method,
+        route,
+        status,
+        ms = nanos(took) / 1_000_000,
+        body_ms = of(Stage::Body),
+        door_ms = of(Stage::Door),
+        fetch_ms = of(Stage::Fetch),
+        turnstile_ms = of(Stage::Turnstile),
+        hash_queue_ms = of(Stage::HashQueue),
+        hash_ms = of(Stage::Hash),
+        evening_ms = of(Stage::Evening),
+        commit_queue_ms = of(Stage::CommitQueue),
+        commit_ms = of(Stage::Commit),
+        sign_ms = of(Stage::Sign),
+        other_ms = ms(took.saturating_sub(in_stages)),
+        "slow"
+    );
 }
 
 /// HTTP/2 names the host in the URI, HTTP/1.1 in a header that comes once.
@@ -70,7 +117,9 @@ fn misdirected(site: &Site, visit: &Visit, request: &Request<Body>) -> Response 
         back: None,
     };
     let html = page.render(&visit.chrome(site, request.headers(), None));
-    reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, None)
+    let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, None);
+    response.extensions_mut().insert(Refused::WrongHost);
+    response
 }
 
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {

@@ -15,5 +15,6 @@ mod site;
 pub mod try_it;
 mod visit;
 
+pub use reply::plain;
 pub use routes::router;
 pub use site::Site;

@@ -3,6 +3,7 @@
 use super::Site;
 use super::cookies::Name;
 use super::visit::Visit;
+use crate::metrics::Refused;
 use crate::pages::Setback;
 use app::rates::Standing;
 use axum::body::Body;
@@ -60,14 +61,17 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Opti
     let (status, wait) = match setback {
         None => (StatusCode::OK, None),
         Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
-        Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
-        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some(seconds)),
+        Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some((seconds, Refused::Throttled))),
+        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Busy))),
     };
     let mut response = page(status, visit, html, form_to);
-    match wait.map(Span::seconds) {
-        Some(wait) if status == StatusCode::SERVICE_UNAVAILABLE => busy(&mut response, wait),
-        Some(wait) => retry_after(&mut response, wait),
-        None => {}
+    if let Some((seconds, refused)) = wait {
+        let wait = Span::seconds(seconds);
+        match refused {
+            Refused::Busy => busy(&mut response, wait),
+            _ => retry_after(&mut response, wait),
+        }
+        response.extensions_mut().insert(refused);
     }
     response
 }
@@ -89,10 +93,6 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Marks a response that says no for want of room.
-#[derive(Clone, Copy)]
-pub struct Refused;
-
 /// How the caller stands under a rate (draft-ietf-httpapi-ratelimit-headers-06); what is left, or when it is whole again.
 pub fn rate_limit(response: &mut Response, standing: &Standing) {
     let headers = response.headers_mut();
@@ -109,7 +109,7 @@ pub fn rate_limit(response: &mut Response, standing: &Standing) {
 /// Says when to come back, and that it is for want of room.
 pub fn busy(response: &mut Response, wait: Span) {
     retry_after(response, wait);
-    response.extensions_mut().insert(Refused);
+    response.extensions_mut().insert(Refused::Busy);
 }
 
 /// Says when to come back.

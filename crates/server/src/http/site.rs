@@ -4,7 +4,10 @@ use crate::admission::Admission;
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
+use crate::metrics::Requests;
 use crate::net::{Caps, Proxies};
+use crate::strain::Strain;
+use crate::trace::Tracer;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -37,8 +40,14 @@ pub struct Inside {
     pub body_size: usize,
     /// The longest time for a body.
     pub body_timeout: Duration,
-    /// Requests slower than this are logged.
+    /// Requests slower than this are logged; none where it is zero.
     pub slow: Duration,
+    /// What was asked, counted.
+    pub requests: Requests,
+    /// How it stands with the queues.
+    pub strain: Strain,
+    /// Takes traces.
+    pub tracer: Tracer,
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
     /// The discovery document.
@@ -60,7 +69,13 @@ pub struct Jwks {
 
 impl Site {
     /// The doors of one realm.
-    pub fn new(config: &Config, url: PublicUrl, instance: &Instance, try_it: bool, caps: Arc<Caps>) -> Self {
+    pub fn new(
+        config: &Config,
+        (url, try_it): (PublicUrl, bool),
+        instance: &Instance,
+        caps: Arc<Caps>,
+        tracer: Tracer,
+    ) -> Self {
         let mut hosts = vec![url.authority()];
         if url.is_localhost() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
@@ -79,6 +94,9 @@ impl Site {
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,
+            requests: Requests::new(),
+            tracer,
+            strain: Strain::new(config.hash.max_wait, config.ready.strained_after),
             jwks: RwLock::new(None),
             discovery,
             forgotten_proxy: false.into(),

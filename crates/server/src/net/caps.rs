@@ -58,6 +58,11 @@ impl Caps {
         self.lock().total
     }
 
+    /// The most that there may be.
+    pub fn most(&self) -> usize {
+        self.total
+    }
+
     /// Connections that were closed at once since the start, because a cap was reached.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)

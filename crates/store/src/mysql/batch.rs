@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -17,6 +18,7 @@ use super::value;
 use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
 use crate::engine::{Broken, CommitError, Must, Value, Write};
 use crate::remote::REPLACED;
+use crate::turn;
 
 /// How often a batch is begun that loses against others.
 const ATTEMPTS: u32 = 12;
@@ -103,7 +105,9 @@ impl Batch {
         let deadline = Instant::now() + shared.timeout;
         let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
+            let asked = Instant::now();
             let lease = shared.pool.lease(deadline).await.map_err(CommitError::Unavailable)?;
+            turn::waited(asked.elapsed());
             // Whoever connected to another server has said so by now.
             if within.is_some_and(|generation| generation != shared.pool.generation()) {
                 lease.keep();
@@ -137,6 +141,7 @@ impl Batch {
                 }
             };
             again += 1;
+            shared.retried.fetch_add(1, Relaxed);
             if again == ATTEMPTS {
                 return Err(CommitError::Unavailable(format!("others were faster {again} times: {why}")));
             }

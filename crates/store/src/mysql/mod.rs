@@ -26,8 +26,10 @@ use tokio::time::Instant;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings};
+use crate::remote::{OpenError, Settings, Usage};
 use crate::schema::Migration;
+use crate::tally::{Histogram, Spread, TIMES};
+use crate::turn;
 use address::Address;
 use batch::Batch;
 use connect::Node;
@@ -49,6 +51,9 @@ struct Shared {
     timeout: Duration,
     commits: AtomicU64,
     commit_ms: AtomicU64,
+    commit_times: Histogram,
+    /// Attempts of batches after the first.
+    retried: AtomicU64,
 }
 
 /// The server that is used, of those that the URL names.
@@ -60,6 +65,17 @@ pub struct Server {
     pub moves: u64,
     /// The number of the configuration of its Galera cluster (`wsrep_cluster_conf_id`), if it belongs to one.
     pub galera: Option<String>,
+}
+
+/// What the engine has done since it was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Batches that were committed.
+    pub committed: u64,
+    /// Times that a batch was begun again, because a rival had won or the connection was lost before anything stood.
+    pub retried: u64,
+    /// How long each COMMIT took.
+    pub commit_times: Spread,
 }
 
 impl Mysql {
@@ -80,6 +96,8 @@ impl Mysql {
             timeout: settings.timeout,
             commits: AtomicU64::new(0),
             commit_ms: AtomicU64::new(0f64.to_bits()),
+            commit_times: Histogram::new(&TIMES),
+            retried: AtomicU64::new(0),
         };
         Ok(Mysql { shared: Arc::new(shared), migrations })
     }
@@ -88,6 +106,20 @@ impl Mysql {
     /// answered with unavailable.
     pub async fn close(&self) {
         self.shared.pool.close(self.shared.deadline()).await;
+    }
+
+    /// What was done since it was opened.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            committed: self.shared.commits.load(Relaxed),
+            retried: self.shared.retried.load(Relaxed),
+            commit_times: self.shared.commit_times.spread(),
+        }
+    }
+
+    /// How its connections are used at this moment.
+    pub fn usage(&self) -> Usage {
+        self.shared.pool.usage()
     }
 
     /// The server that is used at present.
@@ -116,8 +148,11 @@ impl Mysql {
         Box::pin(async move {
             let batch = Batch::new(&self.shared.book, self.shared.flavor, writes).map_err(CommitError::Unavailable)?;
             let shared = Arc::clone(&self.shared);
-            let running = Handle::current().spawn(async move { batch.run(&shared, within).await });
-            running.await.unwrap_or_else(|_| Err(CommitError::Unknown("a batch was stopped half-way".to_owned())))
+            let running = Handle::current().spawn(async move { turn::waiting(batch.run(&shared, within)).await });
+            let stopped = |_| (Err(CommitError::Unknown("a batch was stopped half-way".to_owned())), Duration::ZERO);
+            let (outcome, waited) = running.await.unwrap_or_else(stopped);
+            turn::waited(waited);
+            outcome
         })
     }
 }
@@ -133,6 +168,7 @@ impl Shared {
         let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
         // Of two at the same time one may be left out.
         self.commit_ms.store(average.to_bits(), Relaxed);
+        self.commit_times.took(took);
     }
 
     fn commit_ms(&self) -> f64 {

@@ -3,6 +3,7 @@
 //! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,9 +12,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
+use crate::remote::Usage;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// When so many wait for each connection it is too many: every one of them would wait for seconds.
+const MANY: usize = 256;
 
 const LATE: &str = "the database did not answer in time";
 const CLOSED: &str = "the database was closed";
@@ -27,6 +32,8 @@ pub(super) struct Pool {
     size: u32,
     /// One for each connection that may be in use.
     places: Arc<Semaphore>,
+    /// Who waits for one.
+    waiting: AtomicUsize,
     state: Mutex<State>,
     /// Held by whoever looks for another server.
     moving: tokio::sync::Mutex<()>,
@@ -73,6 +80,22 @@ impl Lease<'_> {
     }
 }
 
+/// One who waits, until dropped.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Relaxed);
+        Waiter(waiting)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 /// The server that is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Active {
@@ -92,7 +115,8 @@ impl Pool {
                         State { active, era: 0, idle: vec![link], fitness, moves: 0, generation: 0, refused: None };
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
-                    return Ok(Pool { nodes, size, places, state, moving });
+                    let waiting = AtomicUsize::new(0);
+                    return Ok(Pool { nodes, size, places, waiting, state, moving });
                 }
                 Err(refused) => refusals.push(refused),
             }
@@ -113,9 +137,20 @@ impl Pool {
 
     /// A connection, by `deadline`; otherwise why there is none.
     pub(super) async fn lease(&self, deadline: Instant) -> Result<Lease<'_>, String> {
+        let waiter = Waiter::new(&self.waiting);
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
+        drop(waiter);
         let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
         self.lease_at(place.map_err(|_| CLOSED.to_owned())?, deadline).await
+    }
+
+    /// Connections that are in use or idle, places for one, and who waits for a place.
+    pub(super) fn usage(&self) -> Usage {
+        let places = self.size as usize;
+        let taken = places.saturating_sub(self.places.available_permits());
+        let waiting = self.waiting.load(Relaxed);
+        let idle = self.state().idle.len();
+        Usage { connected: (taken + idle).min(places), places, waiting: taken + waiting, most_waiting: places * MANY }
     }
 
     /// A place that nobody waits for.

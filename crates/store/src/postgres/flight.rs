@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -23,6 +24,8 @@ pub(super) struct Done {
     pub(super) rows: Vec<Vec<Row>>,
     /// Of a batch: how many rows each statement touched or found.
     pub(super) counts: Vec<u64>,
+    /// How long it waited before it was put behind those under way, this time or the times before.
+    pub(super) waited: Duration,
 }
 
 /// A flight that did not.
@@ -85,7 +88,7 @@ pub(super) struct Flight {
 
 impl Flight {
     pub(super) fn new(job: Job, asked: VecDeque<usize>, ends: u64, began: Instant) -> Self {
-        let mut done = Done::default();
+        let mut done = Done { waited: began.duration_since(job.handed), ..Done::default() };
         match job.cargo.role {
             Role::Read => done.rows.resize_with(job.cargo.steps.len(), Vec::new),
             Role::Batch => done.counts.reserve(job.cargo.steps.len()),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::tally::{Histogram, Spread, TIMES};
+
 /// What an engine has done since it was opened.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
     /// Batches that were answered.
     pub batches: u64,
@@ -20,19 +22,32 @@ pub struct Stats {
     pub connections: u64,
     /// Milliseconds from a batch's turn on its connection to its commit, as a moving average.
     pub commit_ms: f64,
+    /// How long that took for each.
+    pub commit_times: Spread,
 }
 
 /// Counts what [`Stats`] says.
-#[derive(Debug, Default)]
 pub(super) struct Tally {
     batches: AtomicU64,
     committed: AtomicU64,
     retried: AtomicU64,
     pub(super) connections: AtomicU64,
     commit_ms: AtomicU64,
+    commit_times: Histogram,
 }
 
 impl Tally {
+    pub(super) fn new() -> Self {
+        Tally {
+            batches: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            commit_ms: AtomicU64::new(0f64.to_bits()),
+            commit_times: Histogram::new(&TIMES),
+        }
+    }
+
     /// A flight was answered; a batch that was committed took so long.
     pub(super) fn ended(&self, batch: bool, committed: Option<Duration>) {
         if !batch {
@@ -40,6 +55,7 @@ impl Tally {
         }
         self.batches.fetch_add(1, Relaxed);
         let Some(took) = committed else { return };
+        self.commit_times.took(took);
         // The last twenty or so make the average. Of two at the same moment, one may be left out.
         let (before, now) = (f64::from_bits(self.commit_ms.load(Relaxed)), took.as_secs_f64() * 1e3);
         let average = if self.committed.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
@@ -62,6 +78,7 @@ impl Tally {
             retried: self.retried.load(Relaxed),
             connections: self.connections.load(Relaxed),
             commit_ms: f64::from_bits(self.commit_ms.load(Relaxed)),
+            commit_times: self.commit_times.spread(),
         }
     }
 }

@@ -27,8 +27,9 @@ pub use server::Identity;
 
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings, Statements};
+use crate::remote::{OpenError, Settings, Statements, Usage};
 use crate::schema::Migration;
+use crate::turn;
 use cargo::Cargo;
 use flight::Fault;
 use link::Link;
@@ -66,6 +67,11 @@ impl Postgres {
         self.pool.tally.stats()
     }
 
+    /// How its connections are used at this moment.
+    pub fn usage(&self) -> Usage {
+        self.pool.usage()
+    }
+
     /// Sends a batch, to a server of one generation where that is said.
     fn write(&self, writes: Vec<Write>, within: Option<u64>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
@@ -78,7 +84,10 @@ impl Postgres {
             cargo.within = within;
             drop(writes);
             match self.pool.send(Arc::new(cargo)).await {
-                Ok(done) => Ok(done.counts),
+                Ok(done) => {
+                    turn::waited(done.waited);
+                    Ok(done.counts)
+                }
                 Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
                 Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),

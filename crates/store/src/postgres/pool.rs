@@ -18,7 +18,7 @@ use super::lane::Job;
 use super::link::{Link, Purpose};
 use super::server::{Facts, Identity};
 use crate::engine::{Durability, Read};
-use crate::remote::{Loss, OpenError, REPLACED, Settings, Statements};
+use crate::remote::{Loss, OpenError, REPLACED, Settings, Statements, Usage};
 
 /// All connections to one database, and what is known of it.
 pub(super) struct Pool {
@@ -98,7 +98,7 @@ impl Pool {
         Ok(Pool {
             door: Door::new(settings)?,
             book: Book::new(settings.statements),
-            tally: Arc::new(Tally::default()),
+            tally: Arc::new(Tally::new()),
             timeout: settings.timeout,
             mode: settings.statements,
             accepted: settings.accepted.clone(),
@@ -250,6 +250,16 @@ impl Pool {
             if self.closing.load(Relaxed) || !matches!(up, Ok(Ok(()))) {
                 return Err(Fault::Refused("there is no connection to the database".to_owned()));
             }
+        }
+    }
+
+    /// Connections that are there, all places for one, and flights that wait or are under way on them.
+    pub(super) fn usage(&self) -> Usage {
+        Usage {
+            connected: self.slots.iter().filter(|slot| slot.is_up(None)).count(),
+            places: self.slots.len(),
+            waiting: self.slots.iter().map(|slot| slot.gauge.load()).sum(),
+            most_waiting: self.slots.len() * QUEUE,
         }
     }
 

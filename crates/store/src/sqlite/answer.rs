@@ -1,5 +1,7 @@
 //! How a group's answers reach those who wait.
 
+use std::time::Instant;
+
 use tokio::sync::oneshot;
 
 use super::group::{Batch, Outcome};
@@ -17,13 +19,24 @@ pub(super) struct Answered {
     outcome: Outcome,
     /// What was written: freed by whoever made it.
     _batch: Batch,
+    /// When its group was begun.
+    begun: Option<Instant>,
     /// The answers of others, to be passed on.
     others: Others,
 }
 
 impl Answered {
     pub(super) fn new(outcome: Outcome, batch: Batch) -> Self {
-        Answered { outcome, _batch: batch, others: Others(Vec::new()) }
+        Answered { outcome, _batch: batch, begun: None, others: Others(Vec::new()) }
+    }
+
+    /// Of a group that was begun then.
+    pub(super) fn of_group(self, begun: Instant) -> Self {
+        Answered { begun: Some(begun), ..self }
+    }
+
+    pub(super) fn begun(&self) -> Option<Instant> {
+        self.begun
     }
 
     /// Passes on the answers of others, and takes the own one.

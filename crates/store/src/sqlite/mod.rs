@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -31,6 +32,7 @@ pub use state::{Check, Stats};
 use crate::dialect::Dialect;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 use crate::schema::Migration;
+use crate::turn;
 use check::Checker;
 use group::Batch;
 use readers::{Pace, Pool, Stopped};
@@ -101,6 +103,7 @@ const LONG_READERS: u32 = 2;
 pub struct Sqlite {
     path: PathBuf,
     synchronous: Synchronous,
+    queue_limit: usize,
     jobs: SyncSender<Job>,
     points: Arc<Pool>,
     scans: Arc<Pool>,
@@ -147,7 +150,7 @@ impl Sqlite {
             migrations,
             group_limit: options.group_limit,
             last_group: 0,
-            began: std::time::Instant::now(),
+            began: Instant::now(),
             on_fatal: options.on_fatal,
         };
         let failed = |error| OpenError::Io(path.clone(), error);
@@ -155,7 +158,8 @@ impl Sqlite {
         let thread = thread::Builder::new().name("sqlite-writer".to_owned());
         let writer = thread.spawn(move || writer.run(&conn)).map_err(failed)?;
         let running = Mutex::new(Some(Running { writer, checker, _lock: lock }));
-        Ok(Sqlite { path, synchronous: options.synchronous, jobs, points, scans, state, running })
+        let Options { synchronous, queue_limit, .. } = options;
+        Ok(Sqlite { path, synchronous, queue_limit, jobs, points, scans, state, running })
     }
 
     /// Commits what waits, copies the log into the database, and lets go of the file. New calls are answered with
@@ -182,6 +186,21 @@ impl Sqlite {
     /// What was done since it was opened.
     pub fn stats(&self) -> Stats {
         self.state.stats()
+    }
+
+    /// Batches that wait for the writer, or are being written.
+    pub fn waiting(&self) -> usize {
+        self.state.waiting.load(Relaxed)
+    }
+
+    /// How many batches may wait before more are turned away.
+    pub fn queue_limit(&self) -> usize {
+        self.queue_limit
+    }
+
+    /// Connections for short reads: those that are in use, and all.
+    pub fn readers(&self) -> (usize, usize) {
+        self.points.usage()
     }
 
     /// Reads on a thread that may take its time.
@@ -225,9 +244,17 @@ impl Engine for Sqlite {
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             let (answer, outcome) = oneshot::channel();
-            self.hand_over(Job::Batch(Batch::new(writes), answer)).map_err(CommitError::Unavailable)?;
+            let handed = Instant::now();
+            self.state.waiting.fetch_add(1, Relaxed);
+            self.hand_over(Job::Batch(Batch::new(writes), answer)).map_err(|why| {
+                self.state.waiting.fetch_sub(1, Relaxed);
+                CommitError::Unavailable(why)
+            })?;
             match outcome.await {
-                Ok(answered) => answered.take(),
+                Ok(answered) => {
+                    turn::waited(answered.begun().map_or(Duration::ZERO, |begun| begun.duration_since(handed)));
+                    answered.take()
+                }
                 Err(_) => Err(CommitError::Unknown("the writer ended while it held this batch".to_owned())),
             }
         })

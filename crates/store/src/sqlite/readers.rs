@@ -103,6 +103,12 @@ impl Pool {
         Ok(Arc::new(Pool { permits: Semaphore::new(size as usize), free: Mutex::new(free), size }))
     }
 
+    /// How many are in use, and how many there are.
+    pub(super) fn usage(&self) -> (usize, usize) {
+        let size = self.size as usize;
+        (size.saturating_sub(self.permits.available_permits()), size)
+    }
+
     /// Waits for a reader.
     pub(super) async fn take(self: &Arc<Self>) -> Result<Lease, Unavailable> {
         let closed = || Unavailable("the database is closed".to_owned());

@@ -1,8 +1,10 @@
 //! What the engine's threads know about each other: whether batches are accepted, and how it went so far.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::tally::{Histogram, SIZES, Spread, TIMES};
 
 /// What a check of the whole file found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,12 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Fetches that were too long for the caller's thread and went to one of their own.
     pub long_fetches: u64,
+    /// Batches that wait for the writer, or are being written.
+    pub waiting: usize,
+    /// How long each COMMIT took.
+    pub commit_times: Spread,
+    /// How many batches each transaction had.
+    pub group_sizes: Spread,
 }
 
 /// Whether batches are accepted.
@@ -52,7 +60,6 @@ enum Standing {
     Ended(String),
 }
 
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) commits: AtomicU64,
     pub(super) batches: AtomicU64,
@@ -62,6 +69,10 @@ pub(super) struct State {
     pub(super) wal_pages: AtomicU32,
     pub(super) checkpoints: AtomicU64,
     pub(super) long_fetches: AtomicU64,
+    /// Handed over and not answered yet.
+    pub(super) waiting: AtomicUsize,
+    pub(super) group_sizes: Histogram,
+    commit_times: Histogram,
     commit_ms: AtomicU64,
     standing: Mutex<Standing>,
     check: Mutex<Check>,
@@ -78,6 +89,9 @@ impl State {
             wal_pages: AtomicU32::new(0),
             checkpoints: AtomicU64::new(0),
             long_fetches: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            group_sizes: Histogram::new(&SIZES),
+            commit_times: Histogram::new(&TIMES),
             commit_ms: AtomicU64::new(0f64.to_bits()),
             standing: Mutex::new(Standing::Well),
             check: Mutex::new(Check::Spared),
@@ -141,6 +155,7 @@ impl State {
         let (before, now) = (self.commit_ms(), took.as_secs_f64() * 1e3);
         let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
         self.commit_ms.store(average.to_bits(), Relaxed);
+        self.commit_times.took(took);
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -154,6 +169,9 @@ impl State {
             wal_pages: self.wal_pages.load(Relaxed),
             checkpoints: self.checkpoints.load(Relaxed),
             long_fetches: self.long_fetches.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+            commit_times: self.commit_times.spread(),
+            group_sizes: self.group_sizes.spread(),
         }
     }
 }

@@ -83,6 +83,7 @@ impl Writer {
             let why = "the database is closed".to_owned();
             match job {
                 Job::Batch(batch, to) => {
+                    self.state.waiting.fetch_sub(1, Relaxed);
                     drop(to.send(Answered::new(Err(CommitError::Unavailable(why)), batch)));
                 }
                 Job::Migrate(answer) | Job::Alter(_, answer) => drop(answer.send(Err(Unavailable(why)))),
@@ -176,8 +177,11 @@ impl Writer {
         self.last_group = group.batches.len();
         let size = self.last_group as u64;
         self.state.batches.fetch_add(size, Relaxed);
+        self.state.group_sizes.observe(size);
         self.state.largest_group.fetch_max(size, Relaxed);
-        match group::run(ready, &mut group.batches) {
+        let done = group::run(ready, &mut group.batches);
+        self.state.waiting.fetch_sub(self.last_group, Relaxed);
+        match done {
             Ok(committed) => {
                 if let Some(took) = committed.took {
                     self.state.committed(took);
@@ -186,11 +190,11 @@ impl Writer {
                 let conflict = |outcome: &&Outcome| matches!(outcome, Err(CommitError::Conflict { .. }));
                 let conflicts = committed.outcomes.iter().filter(conflict).count();
                 self.state.conflicts.fetch_add(conflicts as u64, Relaxed);
-                group.answer(committed.outcomes);
+                group.answer(committed.outcomes, self.began);
             }
             Err(Fault::Fatal(why)) => {
                 let lost = CommitError::Unknown(why.clone());
-                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()));
+                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()), self.began);
                 return Err(Fatal(why));
             }
             Err(fault) => {
@@ -198,7 +202,7 @@ impl Writer {
                 tracing::error!(batches = size, error = why, "a group was rolled back");
                 self.state.troubled(&why);
                 let lost = CommitError::Unavailable(why);
-                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()));
+                group.answer(std::iter::repeat_n(Err(lost), group.batches.len()), self.began);
             }
         }
         fatal_only(self.keeper.after_group(ready.conn())).map(drop)
@@ -212,9 +216,9 @@ impl Group {
     }
 
     /// Answers everybody, and leaves the group empty.
-    fn answer(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
-        let answered =
-            outcomes.into_iter().zip(self.batches.drain(..)).map(|(outcome, batch)| Answered::new(outcome, batch));
+    fn answer(&mut self, outcomes: impl IntoIterator<Item = Outcome>, begun: Instant) {
+        let outcomes = outcomes.into_iter().zip(self.batches.drain(..));
+        let answered = outcomes.map(|(outcome, batch)| Answered::new(outcome, batch).of_group(begun));
         answer::all(self.answers.drain(..).zip(answered));
     }
 }

@@ -1,10 +1,11 @@
 //! Errors of the account API (RFC 9457): one kind, one status, one title.
 
 use super::BASE;
-use crate::http::error::log;
+use crate::http::error::{log, refused_for};
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
+use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
 use app::fault::span;
@@ -116,6 +117,19 @@ impl Problem {
         Problem { fields, ..Problem::of(Kind::InvalidFields) }
     }
 
+    /// Why the server said no of itself; `None` where the caller is to blame.
+    fn refused(&self) -> Option<Refused> {
+        match (&self.fault, self.kind) {
+            (Some(fault), _) => Some(refused_for(fault)),
+            (None, Kind::TooManyAttempts) => Some(Refused::Throttled),
+            (None, Kind::BodyTooLarge) => Some(Refused::BodyTooLarge),
+            (None, Kind::BodyTooSlow) => Some(Refused::BodyTooSlow),
+            (None, Kind::UnsupportedMediaType) => Some(Refused::MediaType),
+            (None, Kind::CsrfRefused) => Some(Refused::ForeignForm),
+            _ => None,
+        }
+    }
+
     /// RFC 9457 §3, with `code` and, where members are to blame, `fields`. Faults of ours go to the log, once, here.
     pub fn to_response(&self, site: &Site, visit: &Visit) -> Response {
         if let Some(fault) = &self.fault {
@@ -145,6 +159,9 @@ impl Problem {
         }
         if let Some(Fault::Over(over)) = &self.fault {
             reply::rate_limit(&mut response, &over.standing);
+        }
+        if let Some(refused) = self.refused() {
+            response.extensions_mut().insert(refused);
         }
         let challenge = match kind {
             Kind::ClientRefused => Some("Basic realm=\"account API\", charset=\"UTF-8\""),

@@ -5,6 +5,7 @@ use crate::boot::Instance;
 use crate::config::{Config, PublicUrl, Sources};
 use crate::http::{Site, router};
 use crate::net::{Caps, Peer};
+use crate::trace::Exporter;
 use app::admin::clients::ClientSecret;
 use app::sign_up::NewPerson;
 use axum::Router;
@@ -147,7 +148,8 @@ impl Server {
         }
         let ada = NewPerson::new("ada", "ada@example.test", PASSWORD.as_bytes());
         app.add_user(&ada, Role::Member).await.unwrap().unwrap();
-        let site = Site::new(&config, url, &instance, false, Caps::of(&config));
+        let (tracer, _) = Exporter::of(&config, "node", &instance.app.clock).unwrap();
+        let site = Site::new(&config, (url, false), &instance, Caps::of(&config), tracer);
         Server { doors: router(site), instance, _folder: folder }
     }
 

@@ -108,6 +108,11 @@ impl Server {
 
     /// What the server wrote to standard error so far.
     pub fn log(&self) -> String {
+        self.logs().concat()
+    }
+
+    /// What each node wrote to standard error so far.
+    pub fn logs(&self) -> Vec<String> {
         self.all().map(Node::log).collect()
     }
 

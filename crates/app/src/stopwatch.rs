@@ -1,0 +1,205 @@
+//! Where the time of a request goes: one measurement for the histograms, the log of slow requests and the traces.
+//!
+//! A sheet goes with the task that answers a request, and nobody has to hand it on. What is done outside of a request is
+//! not timed.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+tokio::task_local! {
+    static SHEET: RefCell<Sheet>;
+}
+
+/// Laps that a sheet has room for. Of more, only the sums are known.
+const ROOM: usize = 24;
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The body has to come.
+    Body,
+    /// Other requests of the kind go first.
+    Door,
+    /// The database has to answer.
+    Fetch,
+    /// Other attempts on the same account go first.
+    Turnstile,
+    /// Other passwords go first.
+    HashQueue,
+    /// A password is hashed.
+    Hash,
+    /// The answer is kept back, so that its time does not tell what is stored.
+    Evening,
+    /// Other batches go first, or hold the connections.
+    CommitQueue,
+    /// A batch is run and committed, and where there is a journal it is in it.
+    Commit,
+    /// A token is signed.
+    Sign,
+}
+
+impl Stage {
+    /// All of them, in the order of a sign-in.
+    pub const ALL: [Stage; 10] = [
+        Stage::Body,
+        Stage::Door,
+        Stage::Fetch,
+        Stage::Turnstile,
+        Stage::HashQueue,
+        Stage::Hash,
+        Stage::Evening,
+        Stage::CommitQueue,
+        Stage::Commit,
+        Stage::Sign,
+    ];
+
+    /// Its name in metrics, logs and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Body => "body",
+            Stage::Door => "door",
+            Stage::Fetch => "fetch",
+            Stage::Turnstile => "turnstile",
+            Stage::HashQueue => "hash_queue",
+            Stage::Hash => "hash",
+            Stage::Evening => "evening",
+            Stage::CommitQueue => "commit_queue",
+            Stage::Commit => "commit",
+            Stage::Sign => "sign",
+        }
+    }
+}
+
+/// One stage, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lap {
+    /// Which.
+    pub stage: Stage,
+    /// How long after the request came.
+    pub after: Duration,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The laps of one request.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    began: Instant,
+    laps: [Lap; ROOM],
+    count: usize,
+    sums: [Duration; Stage::ALL.len()],
+}
+
+impl Sheet {
+    /// Of a request that came at that moment.
+    pub fn since(began: Instant) -> Self {
+        let none = Lap { stage: Stage::Body, after: Duration::ZERO, took: Duration::ZERO };
+        Sheet { began, laps: [none; ROOM], count: 0, sums: [Duration::ZERO; Stage::ALL.len()] }
+    }
+
+    /// In the order in which they ended; those that found no room are missing.
+    pub fn laps(&self) -> &[Lap] {
+        &self.laps[..self.count]
+    }
+
+    /// How long all laps of each stage took together.
+    pub fn sums(&self) -> impl Iterator<Item = (Stage, Duration)> {
+        Stage::ALL.into_iter().zip(self.sums)
+    }
+
+    fn note(&mut self, lap: Lap) {
+        self.sums[lap.stage as usize] += lap.took;
+        if let Some(place) = self.laps.get_mut(self.count) {
+            *place = lap;
+            self.count += 1;
+        }
+    }
+}
+
+/// Does the work of a request that came at that moment, and gives the laps with what comes of it.
+pub async fn timing<W: Future>(began: Instant, work: W) -> (W::Output, Sheet) {
+    SHEET
+        .scope(RefCell::new(Sheet::since(began)), async {
+            let done = work.await;
+            (done, SHEET.with(|sheet| sheet.borrow().clone()))
+        })
+        .await
+}
+
+/// Work that goes on in a task of its own: what it took comes with what it gives, for [`heard`].
+pub(crate) fn apart<W: Future>(work: W) -> impl Future<Output = (W::Output, Sheet)> {
+    let began = SHEET.try_with(|sheet| sheet.borrow().began).unwrap_or_else(|_| Instant::now());
+    timing(began, work)
+}
+
+/// A task of its own has ended that did a part of this request.
+pub(crate) fn heard(part: &Sheet) {
+    let _ = SHEET.try_with(|sheet| {
+        let mut sheet = sheet.borrow_mut();
+        let (sums, room) = (sheet.sums, ROOM - sheet.count);
+        part.laps().iter().take(room).for_each(|lap| sheet.note(*lap));
+        sheet.sums = sums;
+        sheet.sums.iter_mut().zip(part.sums).for_each(|(sum, more)| *sum += more);
+    });
+}
+
+/// Times work that is waited for.
+pub async fn timed<W: Future>(stage: Stage, work: W) -> W::Output {
+    let began = Instant::now();
+    let done = work.await;
+    lap(stage, began, Instant::now());
+    done
+}
+
+/// Notes a stage that was timed, unless it took no time at all.
+pub fn lap(stage: Stage, from: Instant, to: Instant) {
+    let took = to.saturating_duration_since(from);
+    if took > Duration::ZERO {
+        let _ = SHEET.try_with(|sheet| {
+            let mut sheet = sheet.borrow_mut();
+            let after = from.saturating_duration_since(sheet.began);
+            sheet.note(Lap { stage, after, took });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::task::JoinSet;
+
+    fn sum(sheet: &Sheet, wanted: Stage) -> Duration {
+        sheet.sums().find(|(stage, _)| *stage == wanted).unwrap().1
+    }
+
+    #[tokio::test]
+    async fn laps_of_a_task_of_its_own_come_back() {
+        let began = Instant::now();
+        let ms = Duration::from_millis;
+        let work = async {
+            lap(Stage::Fetch, began + ms(1), began + ms(3));
+            let mut tasks = JoinSet::new();
+            tasks.spawn(apart(async move { lap(Stage::Hash, began + ms(5), began + ms(9)) }));
+            heard(&tasks.join_next().await.unwrap().unwrap().1);
+        };
+        let ((), sheet) = timing(began, work).await;
+        let laps: Vec<_> = sheet.laps().iter().map(|lap| (lap.stage, lap.after, lap.took)).collect();
+        assert_eq!(laps, [(Stage::Fetch, ms(1), ms(2)), (Stage::Hash, ms(5), ms(4))]);
+    }
+
+    #[tokio::test]
+    async fn sums_are_whole_where_laps_find_no_room() {
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        let many = || (0..ROOM).for_each(|_| lap(Stage::Commit, began, began + second));
+        let work = async {
+            many();
+            heard(&timing(began, async { many() }).await.1);
+        };
+        let ((), sheet) = timing(began, work).await;
+        assert_eq!((sheet.laps().len(), sum(&sheet, Stage::Commit)), (ROOM, second * 2 * ROOM as u32));
+        // Nobody asked: nothing happens.
+        many();
+    }
+}

@@ -1,0 +1,37 @@
+//! What the server tells Prometheus: one table of metrics ([`table`]), from which the page that is scraped and the guide
+//! are made.
+//!
+//! What happens often is counted where it happens, in [`Requests`] and in the tallies of the other rooms; everything else
+//! is looked at when somebody asks. Labels are few and known beforehand: nothing of a request becomes one.
+
+mod declare;
+#[cfg(test)]
+mod guide;
+mod moment;
+mod process;
+mod refused;
+mod requests;
+mod serve;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use refused::Refused;
+pub use requests::Requests;
+pub use serve::{Desk, serve};
+
+use crate::http::Site;
+use declare::Samples;
+use moment::Moment;
+
+/// The whole page (text format 0.0.4).
+async fn page(site: &Site) -> String {
+    let moment = Moment::of(site).await;
+    let mut page = String::with_capacity(64 << 10);
+    for group in table::GROUPS {
+        // Not of the format: a line for people.
+        page.extend(["# ", group.about, "\n"]);
+        group.metrics.iter().for_each(|metric| Samples::write(metric, &moment, &mut page));
+    }
+    page
+}

@@ -1,0 +1,121 @@
+//! What is looked at once for a page, however many metrics tell of it.
+
+use super::process::Process;
+use crate::admission::LaneState;
+use crate::database::Database;
+use crate::http::Site;
+use app::ward::Status;
+use hasher::State;
+use rules::Span;
+use store::engine::Durability;
+use store::remote::Usage;
+use store::tally::Spread;
+use store::{mysql, postgres, sqlite};
+
+/// The server at one moment.
+pub struct Moment<'a> {
+    /// Where everything else is looked up.
+    pub from: &'a Site,
+    /// Places at the door.
+    pub lanes: [(&'static str, LaneState); 3],
+    /// The threads that hash.
+    pub hashing: State,
+    /// The database.
+    pub store: Store,
+    /// What an acknowledged write is worth.
+    pub durability: Option<Durability>,
+    /// Whether this node's journal works; nothing where there is none.
+    pub journal: Option<bool>,
+    /// Where the fences stood.
+    pub fence: Option<Status>,
+    /// The age of the key that signs with each algorithm.
+    pub keys: Vec<(&'static str, Span)>,
+    /// The process; nothing where the system does not tell.
+    pub process: Option<Process>,
+}
+
+/// What an engine says of itself.
+pub enum Store {
+    /// A file of ours.
+    File {
+        /// What was done.
+        stats: sqlite::Stats,
+        /// The most batches that may wait.
+        most_waiting: usize,
+        /// Connections that read: in use, and all.
+        readers: (usize, usize),
+    },
+    /// A PostgreSQL server.
+    Postgres(postgres::Stats, Usage),
+    /// A MySQL or MariaDB server.
+    Mysql(mysql::Stats, Usage, mysql::Server),
+}
+
+impl Store {
+    /// Of this database, now.
+    pub fn of(database: &Database) -> Self {
+        match database {
+            Database::Sqlite(file) => {
+                Store::File { stats: file.stats(), most_waiting: file.queue_limit(), readers: file.readers() }
+            }
+            Database::Postgres(server) => Store::Postgres(server.stats(), server.usage()),
+            Database::Mysql(server) => Store::Mysql(server.stats(), server.usage(), server.server()),
+        }
+    }
+
+    /// What it is.
+    pub fn engine(&self) -> &'static str {
+        match self {
+            Store::File { .. } => "sqlite",
+            Store::Postgres(..) => "postgres",
+            Store::Mysql(..) => "mysql",
+        }
+    }
+
+    /// How the connections to a server are used.
+    pub fn usage(&self) -> Option<Usage> {
+        match self {
+            Store::File { .. } => None,
+            Store::Postgres(_, usage) | Store::Mysql(_, usage, _) => Some(*usage),
+        }
+    }
+
+    /// How many wait, and how many are too many.
+    pub fn waiting(&self) -> (usize, usize) {
+        match self {
+            Store::File { stats, most_waiting, .. } => (stats.waiting, *most_waiting),
+            Store::Postgres(_, usage) | Store::Mysql(_, usage, _) => (usage.waiting, usage.most_waiting),
+        }
+    }
+
+    /// How long commits took.
+    pub fn commit_times(&self) -> &Spread {
+        match self {
+            Store::File { stats, .. } => &stats.commit_times,
+            Store::Postgres(stats, _) => &stats.commit_times,
+            Store::Mysql(stats, ..) => &stats.commit_times,
+        }
+    }
+}
+
+impl<'a> Moment<'a> {
+    /// Now.
+    pub async fn of(from: &'a Site) -> Self {
+        // A server is not asked: whoever scrapes must be answered while it is away.
+        let durability = match from.app.engine.answering() {
+            Some(answering) => Some(answering.durability),
+            None => from.app.engine.health().await.ok().map(|health| health.durability),
+        };
+        Moment {
+            from,
+            lanes: from.admission.lanes(),
+            hashing: from.app.hasher.state(),
+            store: Store::of(&from.database),
+            durability,
+            journal: from.app.guarded().map(|works| works.is_ok()),
+            fence: from.app.last_seen(),
+            keys: from.app.key_ages(),
+            process: Process::now(),
+        }
+    }
+}

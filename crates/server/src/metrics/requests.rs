@@ -1,0 +1,197 @@
+//! Requests as they are counted: by route, method and status, and how long they took.
+//!
+//! A route is known by its template, of which there are as many as the program has. It gets its place when it is first
+//! asked for; from then on counting it is a look at that place and a few additions, without a lock.
+
+use super::Refused;
+use app::stopwatch::{Sheet, Stage};
+use app::tally::By;
+use axum::extract::MatchedPath;
+use axum::response::Response;
+use hyper::Method;
+use rules::oauth::ErrorCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use store::tally::{Buckets, Count, Histogram, Shards, Spread, TIMES, nanos};
+
+/// Places for routes: a power of two, and more than there are routes.
+const PLACES: usize = 128;
+
+/// What requests are counted under that have no route, or whose route found no place.
+const NO_ROUTE: &str = "none";
+
+/// Methods that are told apart.
+const METHODS: [&str; 7] = ["GET", "POST", "HEAD", "OPTIONS", "PATCH", "DELETE", "other"];
+
+/// Statuses that are told apart, all that the server answers with; the last place is of any other.
+const STATUSES: [u16; 23] =
+    [200, 201, 202, 204, 206, 301, 302, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 503];
+
+/// What was asked, and how it was answered.
+pub struct Requests {
+    places: Box<[Place]>,
+    nowhere: Place,
+    begun: Count,
+    ended: Count,
+    /// Whoever asked went away before the answer.
+    pub abandoned: Count,
+    /// Took longer than `log.slow`.
+    pub slow: Count,
+    /// Answers that said no.
+    pub refusals: By<Refused>,
+    /// Errors of the protocols.
+    pub errors: By<ErrorCode>,
+    stages: Box<[Histogram]>,
+}
+
+/// A route.
+#[derive(Default)]
+struct Place {
+    route: OnceLock<Box<str>>,
+    shards: Shards<Answers>,
+}
+
+/// What one thread answered at a route.
+#[derive(Default)]
+struct Answers {
+    statuses: [[AtomicU64; STATUSES.len() + 1]; METHODS.len()],
+    times: Buckets,
+}
+
+impl Requests {
+    /// Nothing asked yet.
+    pub fn new() -> Self {
+        Requests {
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+            nowhere: Place::default(),
+            begun: Count::default(),
+            ended: Count::default(),
+            abandoned: Count::default(),
+            slow: Count::default(),
+            refusals: By::default(),
+            errors: By::default(),
+            stages: Stage::ALL.iter().map(|_| Histogram::new(&TIMES)).collect(),
+        }
+    }
+
+    /// A request that is answered from now on.
+    pub fn begin(&self, route: Option<&MatchedPath>, method: &Method) -> Running<'_> {
+        self.begun.one();
+        let place = route.map_or(&self.nowhere, |route| self.place(route.as_str()));
+        let method = METHODS.iter().position(|known| *known == method.as_str()).unwrap_or(METHODS.len() - 1);
+        Running { requests: self, place, method, ended: false }
+    }
+
+    /// Where a route is counted: the first place behind the one that its letters name that is its own or nobody's.
+    fn place(&self, route: &str) -> &Place {
+        // FNV-1a: all that it has to do is to spread a few dozen names.
+        let hash = route
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        for step in 0..PLACES {
+            let place = &self.places[(hash as usize).wrapping_add(step) % PLACES];
+            if **place.route.get_or_init(|| route.into()) == *route {
+                return place;
+            }
+        }
+        &self.nowhere
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| place.route.get().is_some()).chain([&self.nowhere])
+    }
+
+    /// Requests that are being answered.
+    pub fn in_flight(&self) -> u64 {
+        // In this order: one that ends between the two is counted as ended only where it was begun.
+        let ended = self.ended.sum();
+        self.begun.sum().saturating_sub(ended)
+    }
+
+    /// Calls `with` route, method, status and how often.
+    pub fn answers(&self, mut with: impl FnMut(&str, &str, &str, u64)) {
+        for place in self.known() {
+            for (method, name) in METHODS.iter().enumerate() {
+                for status in 0..=STATUSES.len() {
+                    let count = place.shards.all().map(|shard| shard.statuses[method][status].load(Relaxed)).sum();
+                    if count > 0 {
+                        let status = STATUSES.get(status).map_or_else(|| "other".to_owned(), u16::to_string);
+                        with(place.name(), name, &status, count);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `with` each route and how long its requests took.
+    pub fn times(&self, mut with: impl FnMut(&str, &Spread)) {
+        for place in self.known() {
+            let spread = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
+            if spread.count > 0 {
+                with(place.name(), &spread);
+            }
+        }
+    }
+
+    /// How long requests spent in each stage, as far as they were in it.
+    pub fn stages(&self) -> impl Iterator<Item = (&'static str, Spread)> {
+        Stage::ALL.iter().zip(&self.stages).map(|(stage, times)| (stage.name(), times.spread()))
+    }
+}
+
+impl Place {
+    fn name(&self) -> &str {
+        self.route.get().map_or(NO_ROUTE, |route| route)
+    }
+}
+
+/// A request that is being answered. Dropped before [`Running::end`], it was abandoned.
+pub struct Running<'a> {
+    requests: &'a Requests,
+    place: &'a Place,
+    method: usize,
+    ended: bool,
+}
+
+impl Running<'_> {
+    /// Its route, as metrics, logs and traces name it.
+    pub fn route(&self) -> &str {
+        self.place.name()
+    }
+
+    /// Its method, likewise: one that is not among those that are told apart is named by whoever sent it.
+    pub fn method(&self) -> &'static str {
+        METHODS[self.method]
+    }
+
+    /// It was answered.
+    pub fn end(mut self, response: &Response, took: Duration, sheet: &Sheet) {
+        self.ended = true;
+        let answers = self.place.shards.own();
+        let number = response.status().as_u16();
+        let status = STATUSES.iter().position(|known| *known == number).unwrap_or(STATUSES.len());
+        answers.statuses[self.method][status].fetch_add(1, Relaxed);
+        answers.times.observe(&TIMES, nanos(took));
+        for (times, (_, sum)) in self.requests.stages.iter().zip(sheet.sums()) {
+            if sum > Duration::ZERO {
+                times.took(sum);
+            }
+        }
+        if let Some(refused) = response.extensions().get::<Refused>() {
+            self.requests.refusals.one(*refused);
+        }
+        if let Some(code) = response.extensions().get::<ErrorCode>() {
+            self.requests.errors.one(*code);
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.requests.ended.one();
+        if !self.ended {
+            self.requests.abandoned.one();
+        }
+    }
+}

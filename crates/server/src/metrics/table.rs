@@ -1,0 +1,20 @@
+//! The table of metrics.
+
+mod hashing;
+mod http;
+mod people;
+mod process;
+mod store;
+
+use super::declare::Group;
+#[cfg(test)]
+use super::declare::Metric;
+
+/// All of them, in the order of the page and of the guide.
+pub static GROUPS: [&Group; 5] = [&http::GROUP, &hashing::GROUP, &store::GROUP, &people::GROUP, &process::GROUP];
+
+/// Every metric.
+#[cfg(test)]
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    GROUPS.iter().flat_map(|group| group.metrics)
+}

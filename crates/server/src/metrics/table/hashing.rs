@@ -1,0 +1,79 @@
+//! Password hashing.
+
+use crate::metrics::declare::{Group, counter, gauge};
+
+/// Password hashing.
+pub static GROUP: Group = Group {
+    about: "Password hashing",
+    metrics: &[
+        gauge("portiere_hashing_waiting", &[], "Passwords that wait for their turn.", |now, out| {
+            out.one(now.hashing.waiting);
+        }),
+        gauge("portiere_hashing_running", &[], "Passwords that are being hashed.", |now, out| {
+            out.one(now.hashing.running);
+        }),
+        gauge(
+            "portiere_hashing_expected_wait_seconds",
+            &[],
+            "After how long the turn of a password that came now would come.",
+            |now, out| out.one(now.hashing.expected_wait.as_secs_f64()),
+        ),
+        gauge(
+            "portiere_hashing_max_wait_seconds",
+            &[],
+            "The budget of waiting (hash.max_wait): what would wait longer is refused.",
+            |now, out| out.one(now.from.strain.max_wait().as_secs_f64()),
+        ),
+        counter(
+            "portiere_hashing_refused_total",
+            &[],
+            "Passwords that were refused because too many wait.",
+            |now, out| {
+                out.one(now.hashing.refused_total);
+            },
+        ),
+        counter("portiere_hashing_done_total", &[], "Passwords that were hashed.", |now, out| {
+            out.one(now.hashing.done_total);
+        }),
+        counter(
+            "portiere_hashing_batches_total",
+            &[],
+            "Batches in which they were hashed: passwords by batches is how many ran side by side on a thread.",
+            |now, out| out.one(now.hashing.batches_total),
+        ),
+        counter(
+            "portiere_hashing_withdrawn_total",
+            &[],
+            "Passwords whose client went away while they waited.",
+            |now, out| {
+                out.one(now.hashing.withdrawn_total);
+            },
+        ),
+        counter(
+            "portiere_hashing_faults_total",
+            &[],
+            "Threads that died and were put back to work. Anything but 0 is a fault of the program or of the machine.",
+            |now, out| out.one(now.hashing.faults_total),
+        ),
+        gauge("portiere_hashing_threads", &[], "Threads that hash: as many batches run at a time.", |now, out| {
+            out.one(now.hashing.threads);
+        }),
+        gauge(
+            "portiere_hashing_lanes",
+            &["kind"],
+            "How many passwords of a kind (algorithm and parameters) a thread runs side by side under load.",
+            |now, out| {
+                now.from.app.hasher.kinds().iter().for_each(|kind| out.of(&[&kind.name], kind.lanes));
+            },
+        ),
+        gauge(
+            "portiere_hashing_mean_cost_seconds",
+            &[],
+            "Expected time of one hash of today's policy that has a thread to itself.",
+            |now, out| out.one(now.hashing.mean_cost.as_secs_f64()),
+        ),
+        gauge("portiere_hashing_memory_bytes", &[], "Memory that the threads hold.", |now, out| {
+            out.one(now.hashing.memory);
+        }),
+    ],
+};

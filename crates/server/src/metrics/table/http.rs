@@ -1,0 +1,114 @@
+//! Requests and connections.
+
+use crate::metrics::declare::{Group, counter, gauge, histogram};
+
+/// Requests and connections.
+pub static GROUP: Group = Group {
+    about: "Requests and connections",
+    metrics: &[
+        counter(
+            "portiere_http_requests_total",
+            &["route", "method", "status"],
+            "Requests that were answered. The route is a template of the server's own, never what was asked for; none where \
+             no route fits.",
+            |now, out| {
+                now.from.requests.answers(|route, method, status, count| out.of(&[route, method, status], count));
+            },
+        ),
+        histogram(
+            "portiere_http_request_duration_seconds",
+            &["route"],
+            "Time from the headers of a request to its answer, without the time that the client takes to read it.",
+            |now, out| now.from.requests.times(|route, times| out.spread(&[route], times)),
+        ),
+        histogram(
+            "portiere_http_stage_duration_seconds",
+            &["stage"],
+            "Time that a request spent in a stage, of those requests that were in it: body, door (other requests of the kind), fetch (reads of the database), \
+             turnstile (other attempts on the same account), hash_queue, hash, evening (answers kept back so that their time \
+             tells nothing), commit_queue, commit, sign.",
+            |now, out| now.from.requests.stages().for_each(|(stage, times)| out.spread(&[stage], &times)),
+        ),
+        gauge("portiere_http_requests_in_flight", &[], "Requests that are being answered.", |now, out| {
+            out.one(now.from.requests.in_flight());
+        }),
+        counter(
+            "portiere_http_requests_abandoned_total",
+            &[],
+            "Requests whose client went away before the answer.",
+            |now, out| out.one(now.from.requests.abandoned.sum()),
+        ),
+        counter("portiere_http_requests_slow_total", &[], "Requests that took longer than log.slow.", |now, out| {
+            out.one(now.from.requests.slow.sum());
+        }),
+        counter(
+            "portiere_refusals_total",
+            &["reason"],
+            "Requests that were refused for a reason that no protocol gives: busy (too many wait for a hash or for a place) and database are answered 503, \
+             throttled and rate 429.",
+            |now, out| out.each(now.from.requests.refusals.sums()),
+        ),
+        counter(
+            "portiere_oauth_errors_total",
+            &["error"],
+            "Errors of OAuth and OpenID Connect that were answered to a client or shown on a page, by their code. Those that \
+             are sent to a redirect URI are not in it.",
+            |now, out| out.each(now.from.requests.errors.sums()),
+        ),
+        gauge("portiere_connections", &[], "Connections that are open, without those to the metrics.", |now, out| {
+            out.one(now.from.caps.open());
+        }),
+        gauge(
+            "portiere_connections_max",
+            &[],
+            "The most connections that there may be (limits.connections).",
+            |now, out| {
+                out.one(now.from.caps.most());
+            },
+        ),
+        counter(
+            "portiere_connections_refused_total",
+            &[],
+            "Connections that were closed at once, because there were too many in all or from one address.",
+            |now, out| out.one(now.from.caps.refused()),
+        ),
+        gauge(
+            "portiere_admission_places",
+            &["lane"],
+            "Places for requests of a kind: tokens, pages, passwords.",
+            |now, out| {
+                now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.places));
+            },
+        ),
+        gauge("portiere_admission_running", &["lane"], "Of these, the ones that are taken.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.running));
+        }),
+        gauge("portiere_admission_waiting", &["lane"], "Requests that wait for a place.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.waiting));
+        }),
+        gauge(
+            "portiere_admission_expected_wait_seconds",
+            &["lane"],
+            "After how long a request that came now would have a place.",
+            |now, out| {
+                now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.expected_wait.as_secs_f64()));
+            },
+        ),
+        counter("portiere_admission_admitted_total", &["lane"], "Requests that had a place.", |now, out| {
+            now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.admitted_total));
+        }),
+        counter(
+            "portiere_admission_refused_total",
+            &["lane"],
+            "Requests that would have waited longer than limits.max_wait for a place.",
+            |now, out| now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.refused_total)),
+        ),
+        gauge(
+            "portiere_strained",
+            &["queue"],
+            "1 while a queue was nearly full for so long that the server is not ready (ready.strained_after): hashing, \
+             database.",
+            |now, out| out.each(now.from.strain.all().map(|(queue, strained)| (queue, u8::from(strained)))),
+        ),
+    ],
+};

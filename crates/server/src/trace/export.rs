@@ -1,0 +1,229 @@
+//! Brings traces to a collector: OTLP over HTTP, a batch at a time.
+
+use super::otlp::{self, Resource};
+use super::{Spans, Trace, Tracer};
+use crate::boot::BootError;
+use crate::config::{Config, Endpoint};
+use crate::private;
+use app::clock::Clock;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{sleep, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+/// The most traces that are sent together.
+const TOGETHER: usize = 256;
+/// How long others are waited for.
+const GATHER: Duration = Duration::from_secs(1);
+/// The longest that a batch may be on its way.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pauses before a batch is sent once more.
+const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// How long the last batch may take when the server stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Sends what waits.
+pub struct Exporter {
+    endpoint: Endpoint,
+    headers: HeaderMap,
+    tls: TlsConnector,
+    resource: Resource,
+    waiting: Receiver<Trace>,
+    batch: Vec<Trace>,
+    spans: Arc<Spans>,
+    clock: Clock,
+    /// Whether it was said that the collector cannot be reached.
+    complained: bool,
+}
+
+/// Why a batch did not arrive.
+enum Lost {
+    /// It may the next time.
+    Now(String),
+    /// The collector does not want it.
+    Refused(String),
+}
+
+impl Exporter {
+    /// A tracer as configured, and where there is a collector what brings its traces there.
+    pub fn of(config: &Config, node: &str, clock: &Clock) -> Result<(Tracer, Option<Self>), BootError> {
+        let (tracer, waiting) = Tracer::of(config);
+        let (Some(endpoint), Some(waiting)) = (config.trace.endpoint.clone(), waiting) else {
+            return Ok((tracer, None));
+        };
+        let exporter = Exporter {
+            headers: config.trace.headers.as_deref().map(headers).transpose()?.unwrap_or_default(),
+            tls: connector(config.trace.authorities.as_deref())?,
+            resource: Resource { node: node.to_owned() },
+            waiting,
+            batch: Vec::with_capacity(TOGETHER),
+            spans: Arc::clone(&tracer.spans),
+            clock: clock.clone(),
+            complained: false,
+            endpoint,
+        };
+        Ok((tracer, Some(exporter)))
+    }
+
+    /// Sends traces until it is dropped.
+    pub async fn run(&mut self) {
+        while self.waiting.recv_many(&mut self.batch, TOGETHER).await > 0 {
+            let until = tokio::time::Instant::now() + GATHER;
+            while self.batch.len() < TOGETHER {
+                let room = TOGETHER - self.batch.len();
+                match timeout_at(until, self.waiting.recv_many(&mut self.batch, room)).await {
+                    Ok(more) if more > 0 => {}
+                    _ => break,
+                }
+            }
+            let mut pauses = AGAIN.iter();
+            loop {
+                match (self.deliver().await, pauses.next()) {
+                    (Err(Lost::Now(_)), Some(pause)) => sleep(*pause).await,
+                    (outcome, _) => {
+                        self.settle(outcome);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what still waits, once.
+    pub async fn finish(&mut self) {
+        self.waiting.close();
+        while let Ok(trace) = self.waiting.try_recv() {
+            self.batch.push(trace);
+        }
+        if !self.batch.is_empty() {
+            let late = Err(Lost::Now("the collector took too long at the end".to_owned()));
+            let outcome = timeout(FAREWELL, self.deliver()).await.unwrap_or(late);
+            self.settle(outcome);
+        }
+    }
+
+    /// Counts a batch, and says when the collector is lost and found.
+    fn settle(&mut self, outcome: Result<(), Lost>) {
+        let spans = self.batch.drain(..).map(|trace| trace.spans()).sum();
+        match outcome {
+            Ok(()) => {
+                self.spans.sent.add(spans);
+                if std::mem::take(&mut self.complained) {
+                    tracing::info!("traces reach the collector again");
+                }
+            }
+            Err(Lost::Now(why) | Lost::Refused(why)) => {
+                self.spans.undelivered.add(spans);
+                if !std::mem::replace(&mut self.complained, true) {
+                    tracing::warn!(why, "traces do not reach the collector");
+                }
+            }
+        }
+    }
+
+    async fn deliver(&self) -> Result<(), Lost> {
+        let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
+        let late = |_| Lost::Now("the collector took too long".to_owned());
+        let status = timeout(PATIENCE, self.post(body.into())).await.map_err(late)?.map_err(Lost::Now)?;
+        match status {
+            status if status.is_success() => Ok(()),
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Err(Lost::Now(format!("the collector answers {status}"))),
+            status => Err(Lost::Refused(format!("the collector answers {status}"))),
+        }
+    }
+
+    async fn post(&self, body: Bytes) -> Result<StatusCode, String> {
+        let Endpoint { tls, host, port, authority, target } = &self.endpoint;
+        let failed = |error: &dyn std::fmt::Display| format!("{authority}: {error}");
+        let mut request = Request::post(target).body(Full::new(body)).map_err(|error| failed(&error))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_str(authority).map_err(|error| failed(&error))?);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        headers.extend(self.headers.clone());
+        let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| failed(&error))?;
+        if !tls {
+            return exchange(stream, request).await.map_err(|error| failed(&error));
+        }
+        let name = ServerName::try_from(host.clone()).map_err(|error| failed(&error))?;
+        let stream = self.tls.connect(name, stream).await.map_err(|error| failed(&error))?;
+        exchange(stream, request).await.map_err(|error| failed(&error))
+    }
+}
+
+/// One request on a connection of its own.
+async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<StatusCode, hyper::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let answer = async move { sender.send_request(request).await.map(|answer| answer.status()) };
+    // The answer comes through the connection, which has to be driven meanwhile.
+    let mut answer = std::pin::pin!(answer);
+    tokio::select! {
+        status = &mut answer => status,
+        ended = connection => {
+            ended?;
+            answer.await
+        }
+    }
+}
+
+/// Certificates of the collector are always checked, with the name.
+fn connector(authorities: Option<&Path>) -> Result<TlsConnector, BootError> {
+    let failed = |why: String| BootError::Other(format!("trace.authorities: {why}"));
+    let mut roots = RootCertStore::empty();
+    match authorities {
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        Some(file) => {
+            let unreadable = |error: &dyn std::fmt::Display| failed(format!("{}: {error}", file.display()));
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
+                let certificate = certificate.map_err(|error| unreadable(&error))?;
+                roots.add(certificate).map_err(|error| unreadable(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(failed(format!("{}: no certificate is in it", file.display())));
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Header fields for the collector, a line each, as secrets are kept.
+fn headers(file: &Path) -> Result<HeaderMap, BootError> {
+    let failed = |why: &dyn std::fmt::Display| BootError::Other(format!("trace.headers: {}: {why}", file.display()));
+    let text = private::read_text(file).map_err(|why| failed(&why))?;
+    let text = std::str::from_utf8(&text).map_err(|error| failed(&error))?;
+    let mut headers = HeaderMap::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let read = || {
+            let (name, value) = line.split_once(':')?;
+            let mut value = HeaderValue::from_str(value.trim()).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.trim().as_bytes()).ok()?, value))
+        };
+        let (name, value) = read().ok_or_else(|| failed(&format!("line {} is not `Name: value`", number + 1)))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}

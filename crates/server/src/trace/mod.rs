@@ -1,0 +1,138 @@
+//! Traces of requests, in the form of OpenTelemetry: one span for the request, and one for each stage that it waited for.
+//!
+//! They are made of what was timed anyway. Nothing waits for a collector: what finds no room in the queue is dropped, and
+//! counted.
+
+mod export;
+mod otlp;
+mod parent;
+
+pub use export::Exporter;
+
+use crate::config::{Config, Share};
+use crate::metrics::Refused;
+use app::stopwatch::{Lap, Sheet};
+use hyper::HeaderMap;
+use parent::Parent;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::tally::Count;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Traces that may wait for the exporter.
+const WAITING: usize = 1024;
+
+/// What became of spans.
+#[derive(Default)]
+pub struct Spans {
+    /// The collector took them.
+    pub sent: Count,
+    /// They found no room.
+    pub unqueued: Count,
+    /// The collector could not be reached, or did not want them.
+    pub undelivered: Count,
+}
+
+/// Decides which requests are traced, and takes their traces.
+pub struct Tracer {
+    sample: Share,
+    queue: Option<Sender<Trace>>,
+    /// What became of spans.
+    pub spans: Arc<Spans>,
+}
+
+/// A request that is traced.
+pub struct Traced {
+    trace: [u8; 16],
+    span: [u8; 8],
+    parent: Option<[u8; 8]>,
+}
+
+/// How a request that was traced went.
+pub struct Went<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// The template of its route.
+    pub route: &'a str,
+    /// Its name in the log.
+    pub request: &'a str,
+    /// The status of the answer.
+    pub status: u16,
+    /// Why the server said no.
+    pub refused: Option<Refused>,
+    /// When it came.
+    pub began: Instant,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A trace that is to be sent.
+struct Trace {
+    of: Traced,
+    method: Box<str>,
+    route: Box<str>,
+    request: Box<str>,
+    status: u16,
+    refused: Option<Refused>,
+    began: Instant,
+    took: Duration,
+    laps: Box<[Lap]>,
+}
+
+impl Trace {
+    /// Spans in it.
+    fn spans(&self) -> u64 {
+        1 + self.laps.len() as u64
+    }
+}
+
+impl Tracer {
+    /// As configured; where there is a collector, with what waits for it.
+    fn of(config: &Config) -> (Self, Option<Receiver<Trace>>) {
+        let (queue, waiting) = match config.trace.endpoint {
+            Some(_) => {
+                let (queue, waiting) = channel(WAITING);
+                (Some(queue), Some(waiting))
+            }
+            None => (None, None),
+        };
+        (Tracer { sample: config.trace.sample, queue, spans: Arc::default() }, waiting)
+    }
+
+    /// Whether a request is traced, and as what: as its caller says, where that is `trusted`, or else by chance.
+    pub fn begin(&self, headers: &HeaderMap, trusted: bool) -> Option<Traced> {
+        self.queue.as_ref()?;
+        let chance = app::entropy::bytes().ok()?;
+        let [trace @ .., _, _, _, _, _, _, _, _] = *chance.first_chunk::<24>()?;
+        let (span, luck) = (*chance[16..24].first_chunk::<8>()?, *chance[24..].first_chunk::<8>()?);
+        match trusted.then(|| Parent::of(headers)).flatten() {
+            Some(Parent { trace, span: parent, sampled }) => {
+                sampled.then_some(Traced { trace, span, parent: Some(parent) })
+            }
+            None => self.sample.holds(u64::from_le_bytes(luck)).then_some(Traced { trace, span, parent: None }),
+        }
+    }
+
+    /// Takes the trace of a request that was answered.
+    pub fn end(&self, of: Traced, went: Went<'_>, sheet: &Sheet) {
+        let Went { method, route, request, status, refused, began, took } = went;
+        let (method, route, request) = (method.into(), route.into(), request.into());
+        let trace = Trace { of, method, route, request, status, refused, began, took, laps: sheet.laps().into() };
+        let spans = trace.spans();
+        if self.queue.as_ref().is_none_or(|queue| queue.try_send(trace).is_err()) {
+            self.spans.unqueued.add(spans);
+        }
+    }
+}
+
+impl Traced {
+    /// The trace's id, as it is searched for.
+    pub fn id(&self) -> String {
+        self.trace.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The id of the span of a stage: different for each, and as hard to guess as the request's own.
+    fn stage(&self, number: usize) -> [u8; 8] {
+        u64::from_le_bytes(self.span).wrapping_add(number as u64 + 1).max(1).to_le_bytes()
+    }
+}

@@ -1,0 +1,129 @@
+//! Traces in the encoding of OTLP: the protobuf message `ExportTraceServiceRequest`, of which we need a dozen fields.
+//! Numbers of fields are those of opentelemetry-proto 1.x.
+
+use super::Trace;
+use app::tally::Label;
+use rules::Time;
+use std::time::Instant;
+
+/// The kinds of spans that there are here.
+const INTERNAL: u64 = 1;
+const SERVER: u64 = 2;
+/// Status of a span whose request failed by our fault.
+const ERROR: u64 = 2;
+
+/// Who sends.
+pub struct Resource {
+    /// The name of the node, another at each start.
+    pub node: String,
+}
+
+/// A message being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn fixed(&mut self, field: u64, value: u64) {
+        self.varint(field << 3 | 1);
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, field: u64, value: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(value.len() as u64);
+        self.0.extend(value);
+    }
+
+    fn nested(&mut self, field: u64, write: impl FnOnce(&mut Message)) {
+        let mut inner = Message::default();
+        write(&mut inner);
+        self.bytes(field, &inner.0);
+    }
+
+    /// A `KeyValue` with a text.
+    fn text(&mut self, field: u64, key: &str, value: &str) {
+        self.nested(field, |pair| {
+            pair.bytes(1, key.as_bytes());
+            pair.nested(2, |any| any.bytes(1, value.as_bytes()));
+        });
+    }
+
+    /// A `KeyValue` with a whole number.
+    fn count(&mut self, field: u64, key: &str, value: u64) {
+        self.nested(field, |pair| {
+            pair.bytes(1, key.as_bytes());
+            pair.nested(2, |any| any.number(3, value));
+        });
+    }
+}
+
+/// The request that brings these traces to a collector. `now` says what time it was at an instant.
+pub fn request(resource: &Resource, traces: &[Trace], now: (Instant, Time)) -> Vec<u8> {
+    let mut request = Message::default();
+    request.nested(1, |of_resource| {
+        of_resource.nested(1, |message| {
+            message.text(1, "service.name", "portiere");
+            message.text(1, "service.version", env!("CARGO_PKG_VERSION"));
+            message.text(1, "service.instance.id", &resource.node);
+        });
+        of_resource.nested(2, |scope| {
+            scope.nested(1, |message| message.bytes(1, b"portiere"));
+            traces.iter().for_each(|trace| spans(scope, trace, now));
+        });
+    });
+    request.0
+}
+
+/// The span of a request, and those of its stages.
+fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
+    let ago = instant.saturating_duration_since(trace.began).as_nanos();
+    let began = (i128::from(time.0) * 1_000_000).saturating_sub_unsigned(ago);
+    let at = |after: std::time::Duration| u64::try_from(began.saturating_add_unsigned(after.as_nanos())).unwrap_or(0);
+    let of = &trace.of;
+    scope.nested(2, |span| {
+        span.bytes(1, &of.trace);
+        span.bytes(2, &of.span);
+        if let Some(parent) = &of.parent {
+            span.bytes(4, parent);
+        }
+        span.bytes(5, format!("{} {}", trace.method, trace.route).as_bytes());
+        span.number(6, SERVER);
+        span.fixed(7, at(std::time::Duration::ZERO));
+        span.fixed(8, at(trace.took));
+        span.text(9, "http.request.method", &trace.method);
+        span.text(9, "http.route", &trace.route);
+        span.count(9, "http.response.status_code", trace.status.into());
+        span.text(9, "portiere.request_id", &trace.request);
+        if let Some(refused) = trace.refused {
+            span.text(9, "portiere.refused", refused.name());
+        }
+        if trace.status >= 500 {
+            span.text(9, "error.type", &trace.status.to_string());
+            span.nested(15, |status| status.number(3, ERROR));
+        }
+    });
+    for (number, lap) in trace.laps.iter().enumerate() {
+        scope.nested(2, |span| {
+            span.bytes(1, &of.trace);
+            span.bytes(2, &of.stage(number));
+            span.bytes(4, &of.span);
+            span.bytes(5, lap.stage.name().as_bytes());
+            span.number(6, INTERNAL);
+            span.fixed(7, at(lap.after));
+            span.fixed(8, at(lap.after + lap.took));
+        });
+    }
+}

@@ -1,0 +1,74 @@
+//! Readiness while more comes than can be done.
+
+use super::figures::{SERVED, samples};
+use crate::support::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Signs in with wrong passwords on so many threads at once, until told to stop.
+fn flood(server: &'static Server, threads: usize, stop: &AtomicBool) {
+    at_once(threads, |at| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        while !stop.load(Relaxed) {
+            browser.log_in_on(&page, &format!("nobody{at}"), "not the password 1");
+        }
+    });
+}
+
+/// Asks the first node until it answers so; what it says then.
+fn until(server: &Server, status: u16) -> Option<Answer> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        let answer = Call::get("/readyz").try_send_here(server.port).expect("an answer");
+        if answer.status == status {
+            return Some(answer);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    None
+}
+
+#[test]
+fn a_flood_of_passwords_makes_a_node_unready_for_as_long_as_it_lasts() {
+    // red without the line in http/pages/health.rs, ready, or without strain.watch in boot.rs.
+    let server = Server::leaked(&[
+        SERVED,
+        ("PORTIERE_HASH_THREADS", "1"),
+        ("PORTIERE_HASH_MAX_WAIT", "300ms"),
+        ("PORTIERE_HASH_ARGON2_PASSES", "8"),
+        ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "1000000"),
+        ("PORTIERE_READY_STRAINED_AFTER", "500ms"),
+    ]);
+    let stop = AtomicBool::new(false);
+    let (said, strained) = std::thread::scope(|scope| {
+        scope.spawn(|| flood(server, 48 * nodes(), &stop));
+        let said = until(server, 503);
+        let strained = samples(server)["portiere_strained{queue=\"hashing\"}"];
+        stop.store(true, Relaxed);
+        (said, strained)
+    });
+    let said = said.expect("not ready");
+    assert!(said.text().contains("too much waits for hashing"), "{}", said.text());
+    assert!(strained >= 1.0 || nodes() > 1);
+    assert!(until(server, 200).is_some(), "ready again");
+}
+
+#[test]
+fn a_node_that_is_alone_can_be_told_to_stay_ready() {
+    let server = Server::leaked(&[
+        ("PORTIERE_HASH_THREADS", "1"),
+        ("PORTIERE_HASH_MAX_WAIT", "300ms"),
+        ("PORTIERE_HASH_ARGON2_PASSES", "8"),
+        ("PORTIERE_READY_STRAINED_AFTER", "0s"),
+    ]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(server, 48 * nodes(), &stop));
+        for _ in 0..60 {
+            Call::get("/readyz").try_send_here(server.port).expect("an answer").must_be(200);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Relaxed);
+    });
+}
