@@ -137,6 +137,7 @@ impl Drop for Waits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::task::JoinSet;
 
     #[tokio::test]
     async fn who_finds_a_place_waits_for_nobody_and_who_would_wait_too_long_is_told_at_once() {
@@ -156,25 +157,20 @@ mod tests {
     async fn who_waits_gets_the_next_place_and_who_goes_away_leaves_the_queue() {
         let lane = Lane::new(1, Duration::from_secs(60));
         let first = lane.enter().await.unwrap();
-        let next = tokio::task::spawn({
-            let lane = Arc::clone(&lane);
-            async move { lane.enter().await.is_ok() }
-        });
+        let (mut next, mut gone) = (JoinSet::new(), JoinSet::new());
+        let waits = |lane: Arc<Lane>| async move { lane.enter().await.is_ok() };
+        next.spawn(waits(Arc::clone(&lane)));
         while lane.state().waiting == 0 {
             tokio::task::yield_now().await;
         }
-        let gone = tokio::task::spawn({
-            let lane = Arc::clone(&lane);
-            async move { lane.enter().await.is_ok() }
-        });
+        gone.spawn(waits(Arc::clone(&lane)));
         while lane.state().waiting == 1 {
             tokio::task::yield_now().await;
         }
-        gone.abort();
-        assert!(gone.await.is_err());
+        gone.shutdown().await;
         assert_eq!(lane.state().waiting, 1);
         drop(first);
-        assert!(next.await.unwrap());
+        assert_eq!(next.join_all().await, [true]);
         assert_eq!(lane.state().waiting, 0);
     }
 

@@ -29,7 +29,7 @@ pub enum Request {
     Keys(keys::Command),
     /// Read the audit log, follow it, and prove that it is what was written
     #[command(subcommand, visible_alias = "events")]
-    Audit(audit::Command),
+    Audit(Box<audit::Command>),
     /// Look after failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),

@@ -83,12 +83,12 @@ pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
 }
 
 /// Where a syslog server is.
-pub fn syslog_url(url: &String) -> Result<(), String> {
+pub fn syslog_url(url: &str) -> Result<(), String> {
     Syslog::target(url).map(drop)
 }
 
 /// Where an HTTP server is.
-pub fn http_url(url: &String) -> Result<(), String> {
+pub fn http_url(url: &str) -> Result<(), String> {
     Http::target(url).map(drop)
 }
 

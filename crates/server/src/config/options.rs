@@ -432,7 +432,7 @@ options! {
     /// Delivery of the audit log to a syslog server (RFC 5424).
     "audit.syslog." audit_syslog: AuditSyslog {
         /// Where it is: `tls://HOST:PORT` (RFC 5425) or `tcp://HOST:PORT` (RFC 6587, octet counting).
-        url: Option<String> = None => "no syslog", Start, if_set(syslog_url);
+        url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
     }
@@ -440,7 +440,7 @@ options! {
     /// Delivery of the audit log to an HTTP server, as lines of JSON.
     "audit.http." audit_http: AuditHttp {
         /// Where they are posted to: `https://HOST/PATH`. Redirects are not followed.
-        url: Option<String> = None => "no HTTP", Start, if_set(http_url);
+        url: Option<String> = None => "no HTTP", Start, if_set(|url: &String| http_url(url));
         /// File of the token that is sent as `Authorization: Bearer`.
         token_file: Option<PathBuf> = None => "no token", Start;
         /// File of the secret with which each request is signed, in `Portiere-Signature`.

@@ -27,18 +27,8 @@ fn fenced(status: &Status) -> String {
     )
 }
 
-/// `GET /readyz`: can serve; otherwise says why not. Warnings do not make it unready.
-pub async fn ready(State(site): State<Site>) -> Response {
-    let mut problems = Vec::new();
-    let mut warnings: Vec<String> = Vec::new();
-    let mut durability = "unknown";
-    match site.app.engine.health().await {
-        Err(error) => problems.push(error.0),
-        Ok(health) => {
-            durability = site.database.promise(health.durability);
-            problems.extend(health.writable.err());
-        }
-    }
+/// Whether the database is being moved.
+async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<String>) {
     match Marks::known(&*site.app.engine).await {
         Err(error) => problems.push(error.0),
         Ok(Marks { out: Some(out), .. }) => match out.state {
@@ -49,6 +39,22 @@ pub async fn ready(State(site): State<Site>) -> Response {
         },
         Ok(_) => {}
     }
+}
+
+/// `GET /readyz`: can serve; otherwise says why not. Warnings do not make it unready.
+pub async fn ready(State(site): State<Site>) -> Response {
+    let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let durability = match site.app.engine.health().await {
+        Err(error) => {
+            problems.push(error.0);
+            "unknown"
+        }
+        Ok(health) => {
+            problems.extend(health.writable.err());
+            site.database.promise(health.durability)
+        }
+    };
+    moving(&site, &mut problems, &mut warnings).await;
     if let Err(fault) = site.app.jwks().await {
         problems.push(fault.to_string());
     }

@@ -167,6 +167,9 @@ fn column(table: &str, name: &str) -> String {
         let keyed = Keyed::of(migration.steps);
         let steps = migration.steps.iter().map(|sql| step(sql, &keyed, Flavor::MySql).unwrap());
         for sql in steps {
+            if let Some(added) = sql.strip_prefix(&format!("ALTER TABLE {table} ADD COLUMN {name} ")) {
+                return added.to_owned();
+            }
             let made = Created::of(&sql).filter(|created| created.table == table);
             if let Some(item) = made.and_then(|made| made.items().find(|item| item.starts_with(&format!("{name} ")))) {
                 return item[name.len() + 1..].to_owned();
