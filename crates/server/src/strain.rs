@@ -9,8 +9,9 @@ use hasher::Hasher;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// From this share of what may wait on, a queue is nearly full.
-const FULL: f64 = 0.8;
+/// From this share of what may wait on, a queue is nearly full. Below the one at which newcomers are asked to come back, or
+/// a flood of them would be turned away here for ever while other nodes have nothing to do.
+const FULL: f64 = 0.7;
 /// Below this share it has shrunk.
 const EASED: f64 = 0.5;
 /// How long it has to stay shrunk.
@@ -118,9 +119,9 @@ mod tests {
 
     #[test]
     fn a_moment_strains_nothing_and_a_moment_eases_nothing() {
-        assert_eq!(changes(&[0.9, 1.0, 0.9, 0.7, 0.9, 0.9, 0.9]), [], "it was interrupted");
-        assert_eq!(changes(&[0.9, 1.0, 0.8, 0.9]), [(3, true)]);
-        let back = [1.0, 1.0, 1.0, 1.0, 0.4, 0.6, 0.7, 0.4, 0.4, 0.3, 0.9];
+        assert_eq!(changes(&[0.9, 1.0, 0.9, 0.6, 0.9, 0.9, 0.9]), [], "it was interrupted");
+        assert_eq!(changes(&[0.9, 1.0, 0.7, 0.9]), [(3, true)]);
+        let back = [1.0, 1.0, 1.0, 1.0, 0.4, 0.6, 0.6, 0.4, 0.4, 0.3, 0.9];
         assert_eq!(changes(&back), [(3, true), (9, false)], "between half and full nothing changes");
     }
 }

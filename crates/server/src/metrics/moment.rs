@@ -4,13 +4,19 @@ use super::process::Process;
 use crate::admission::LaneState;
 use crate::database::Database;
 use crate::http::Site;
+use app::audit::Lag;
 use app::ward::Status;
 use hasher::State;
+use hasher::remote::WorkerState;
 use rules::Span;
+use std::time::Duration;
 use store::engine::Durability;
 use store::remote::Usage;
 use store::tally::Spread;
 use store::{mysql, postgres, sqlite};
+
+/// How long a scrape waits for a database.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The server at one moment.
 pub struct Moment<'a> {
@@ -20,6 +26,10 @@ pub struct Moment<'a> {
     pub lanes: [(&'static str, LaneState); 3],
     /// The threads that hash.
     pub hashing: State,
+    /// Machines that hash for us.
+    pub workers: Vec<WorkerState>,
+    /// How far the audit log is behind; nothing while the database does not answer.
+    pub audit: Option<Lag>,
     /// The database.
     pub store: Store,
     /// What an acknowledged write is worth.
@@ -110,6 +120,8 @@ impl<'a> Moment<'a> {
             from,
             lanes: from.admission.lanes(),
             hashing: from.app.hasher.state(),
+            workers: from.app.hasher.workers(),
+            audit: tokio::time::timeout(PATIENCE, from.app.audit_lag()).await.ok().and_then(Result::ok),
             store: Store::of(&from.database),
             durability,
             journal: from.app.guarded().map(|works| works.is_ok()),

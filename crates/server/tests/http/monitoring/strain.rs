@@ -2,16 +2,23 @@
 
 use super::figures::{SERVED, samples};
 use crate::support::*;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Signs in with wrong passwords on so many threads at once, until told to stop.
 fn flood(server: &'static Server, threads: usize, stop: &AtomicBool) {
-    at_once(threads, |at| {
+    // Newcomers are told to come back before the queue is full: these have the form already.
+    let guests = (0..threads).map(|_| {
         let mut browser = Browser::new(server);
         let page = browser.get("/login");
+        (browser, page)
+    });
+    let guests: Vec<_> = guests.map(Mutex::new).collect();
+    at_once(threads, |at| {
+        let (browser, page) = &mut *guests[at].lock().unwrap();
         while !stop.load(Relaxed) {
-            browser.log_in_on(&page, &format!("nobody{at}"), "not the password 1");
+            browser.log_in_on(page, &format!("nobody{at}"), "not the password 1");
         }
     });
 }

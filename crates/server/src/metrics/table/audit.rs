@@ -1,0 +1,46 @@
+//! How far the audit log is behind.
+
+use crate::metrics::declare::{Group, gauge};
+use crate::metrics::moment::Moment;
+use app::audit::Lagging;
+
+fn streams<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = (&'a str, &'a Lagging)> {
+    now.audit.iter().flat_map(|lag| &lag.streams).map(|stream| (stream.name.as_str(), stream))
+}
+
+/// How far the audit log is behind.
+pub static GROUP: Group = Group {
+    about: "The audit log: the same at every node",
+    metrics: &[
+        gauge("portiere_audit_unsealed_lines", &[], "Lines that are not sealed yet.", |now, out| {
+            now.audit.iter().for_each(|lag| out.one(lag.unsealed));
+        }),
+        gauge(
+            "portiere_audit_unsealed_seconds",
+            &[],
+            "How long the oldest line has waited that is not sealed yet.",
+            |now, out| now.audit.iter().for_each(|lag| out.one(lag.unsealed_for.whole_seconds())),
+        ),
+        gauge("portiere_audit_kept_lines", &[], "Lines that are sealed and kept.", |now, out| {
+            now.audit.iter().for_each(|lag| out.one(lag.kept));
+        }),
+        gauge(
+            "portiere_audit_undelivered_lines",
+            &["stream"],
+            "A stream: sealed lines that it has not delivered.",
+            |now, out| out.each(streams(now).map(|(name, stream)| (name, stream.lines))),
+        ),
+        gauge(
+            "portiere_audit_undelivered_seconds",
+            &["stream"],
+            "A stream: how long the oldest of them has waited, since it was written.",
+            |now, out| out.each(streams(now).map(|(name, stream)| (name, stream.waits.whole_seconds()))),
+        ),
+        gauge(
+            "portiere_audit_stream_failing",
+            &["stream"],
+            "A stream: whether the last attempt to deliver failed; portiere audit head says why.",
+            |now, out| out.each(streams(now).map(|(name, stream)| (name, u8::from(!stream.trouble.is_empty())))),
+        ),
+    ],
+};
