@@ -4,8 +4,11 @@ use crate::metrics::declare::{Group, counter, gauge};
 use crate::metrics::moment::Moment;
 use hasher::remote::{Counts, WorkerState};
 
+/// One of the things that are counted.
+type Count = fn(&Counts) -> u64;
+
 /// What a worker has done, by name. What was counted goes with its connection.
-const COUNTS: [(&str, fn(&Counts) -> u64); 10] = [
+const COUNTS: [(&str, Count); 10] = [
     ("asked", |counts| counts.asked),
     ("answered", |counts| counts.answered),
     ("refusal", |counts| counts.refusals),
