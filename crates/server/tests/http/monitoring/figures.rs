@@ -109,7 +109,9 @@ fn nothing_of_a_request_becomes_a_label() {
     let before: BTreeSet<String> = samples(server).into_keys().collect();
     (100..160).for_each(ask);
     let after: BTreeSet<String> = samples(server).into_keys().collect();
-    let new: Vec<_> = after.difference(&before).collect();
+    // Kinds of hashes show as they are measured, which nobody's request does.
+    let measured = |name: &&String| name.starts_with("portiere_hashing_lanes{");
+    let new: Vec<_> = after.difference(&before).filter(|name| !measured(name)).collect();
     assert!(new.is_empty(), "{new:?}");
     assert!(after.contains("portiere_http_requests_total{route=\"/assets/{name}\",method=\"GET\",status=\"404\"}"));
     assert!(after.contains("portiere_http_requests_total{route=\"none\",method=\"GET\",status=\"404\"}"));
