@@ -6,7 +6,7 @@ use crate::account::{NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::jobs::to_the_end;
-use crate::sign_in::{SignedIn, Stage, Typed};
+use crate::sign_in::{SignedIn, Typed};
 use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
 use crate::token::Handed;
@@ -106,7 +106,6 @@ impl App {
         typed: Typed,
         browser: &Browser,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        self.has_time_for(browser, Stage::Typed)?;
         let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
         to_the_end(|pledge| async move {
             match app.try_in(&pledge, app.own_flow(), &typed, &browser).await? {

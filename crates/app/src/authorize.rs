@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::flow::{Flow, Question, Sealed, To};
 use crate::settle::Ahead;
-use crate::sign_in::Stage;
+use crate::sign_in::Guest;
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::UserId;
@@ -109,7 +109,7 @@ impl App {
         }
         // Who may be shown nothing is told so, however busy we are.
         if !authorize::is_silent(&params) {
-            self.has_time_for(browser, Stage::Comes)?;
+            self.has_time_for(browser, Guest::Comes)?;
         }
         let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
         let client = match authorize::client_id(&params) {

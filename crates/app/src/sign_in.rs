@@ -36,7 +36,7 @@ const NEWCOMERS: f64 = 0.75;
 
 /// How far somebody is who is not signed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum Guest {
     /// Asks for the form.
     Comes,
     /// Has typed a password.
@@ -99,21 +99,20 @@ impl App {
         typed: Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
-        self.has_time_for(browser, Stage::Typed)?;
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move { app.try_in(&pledge, flow, &typed, &browser).await }).await
     }
 
     /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
-    /// it. Whoever is signed in has no password to type.
+    /// it: every door that takes a password asks. Whoever is signed in has none to type.
     ///
     /// # Errors
     /// [`Fault::Busy`].
-    pub fn has_time_for(&self, browser: &Browser, stage: Stage) -> Result<(), Fault> {
-        let share = match stage {
-            Stage::Comes if browser.session.is_some() => return Ok(()),
-            Stage::Comes => NEWCOMERS,
-            Stage::Typed => 1.0,
+    pub fn has_time_for(&self, browser: &Browser, guest: Guest) -> Result<(), Fault> {
+        let share = match guest {
+            Guest::Comes if browser.session.is_some() => return Ok(()),
+            Guest::Comes => NEWCOMERS,
+            Guest::Typed => 1.0,
         };
         match self.hasher.crowded(&self.fair_key(browser), share) {
             None => Ok(()),

@@ -10,6 +10,7 @@ use crate::metrics::Refused;
 use crate::net::{BodyError, read_body};
 use app::Fault;
 use app::browser::Browser;
+use app::sign_in::Guest;
 use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use axum::extract::Request;
@@ -53,7 +54,7 @@ impl Door {
 
     /// A place for a form with a password, which its handler asks for itself: the page that says no keeps what was typed.
     pub async fn place_for_password(&self) -> Result<Option<Permit>, Fault> {
-        self.site.admission.enter(Pace::Passwords).await
+        place_for_password(&self.site, &self.browser()).await
     }
 
     fn page(&self, refusal: Refusal) -> Response {
@@ -111,6 +112,12 @@ where
             settled(&door.site, debt, response)
         })
     }
+}
+
+/// A place for a form with a password, if its hash would be computed in time: nothing was asked of the database before.
+pub async fn place_for_password(site: &Site, browser: &Browser) -> Result<Option<Permit>, Fault> {
+    site.app.has_time_for(browser, Guest::Typed)?;
+    site.admission.enter(Pace::Passwords).await
 }
 
 /// A place for a request, once all of it is there: who sends slowly holds none. See [`Door::place_for_password`], too.

@@ -13,7 +13,7 @@ mod table;
 mod tests;
 
 use crate::admission::Pace;
-use crate::http::door::{let_in, settled};
+use crate::http::door::{let_in, place_for_password, settled};
 use crate::http::site::Site;
 use crate::http::visit::Visit;
 use axum::body::Body;
@@ -75,8 +75,10 @@ async fn in_turn(
     let (parts, body) = request.into_parts();
     let came_in = async {
         let (body, place) = let_in::<Problem>(&site, pace, body).await?;
-        let password = if pace == Pace::Passwords { site.admission.enter(pace).await? } else { None };
-        Ok::<_, Problem>((body, place.or(password)))
+        Ok::<_, Problem>(match pace {
+            Pace::Passwords => (body, place_for_password(&site, &visit.browser(&site, &parts.headers)).await?),
+            _ => (body, place),
+        })
     };
     let response = match came_in.await {
         Ok((body, _place)) => next.run(Request::from_parts(parts, body)).await,

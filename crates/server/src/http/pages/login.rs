@@ -9,7 +9,7 @@ use app::Fault;
 use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, Question, To};
-use app::sign_in::{Next, SignedIn, Stage, Typed};
+use app::sign_in::{Guest, Next, SignedIn, Typed};
 use axum::body::Body;
 use axum::response::Response;
 use rules::login::attempt::Refusal as Refused;
@@ -18,7 +18,7 @@ use rules::oauth::redirect::escape;
 /// `GET /login[?flow=…]`: without a flow, on the way to the account home.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
-    door.site.app.has_time_for(&browser, Stage::Comes)?;
+    door.site.app.has_time_for(&browser, Guest::Comes)?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
         Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,

@@ -5,6 +5,7 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::reply;
 use crate::pages::{Notice, Problem, Setback, SetupClosed, SetupClosedPage, SetupPage};
+use app::Fault;
 use app::setup::{Refused, SetUp};
 use app::sign_up::NewPerson;
 use axum::body::Body;
@@ -28,8 +29,18 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let Posted { params, browser } = door.posted(body).await?;
     let text = |name| params.get(name).unwrap_or("");
     let typed = NewPerson::new(text("username"), text("email"), text("password").as_bytes());
-    let _place = door.place_for_password().await?;
-    match door.site.app.set_up(text("token").trim(), &typed, &browser).await? {
+    let attempt = async {
+        let _place = door.place_for_password().await?;
+        door.site.app.set_up(text("token").trim(), &typed, &browser).await
+    };
+    let made = match attempt.await {
+        Ok(made) => made,
+        Err(Fault::Busy(wait)) => {
+            return Ok(door.setup(&params, &[Problem::Busy { seconds: wait.whole_seconds() }]));
+        }
+        Err(fault) => return Err(fault.into()),
+    };
+    match made {
         Ok(SetUp { started, device }) => {
             let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());
             let mut response = reply::see_other(&place);

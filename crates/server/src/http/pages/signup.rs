@@ -8,7 +8,7 @@ use crate::http::oauth::authorize::Before;
 use crate::pages::Problem;
 use app::Fault;
 use app::flow::{Flow, Place, To};
-use app::sign_in::Stage;
+use app::sign_in::Guest;
 use app::sign_up::{NewPerson, NotMade};
 use axum::body::Body;
 use axum::response::Response;
@@ -20,7 +20,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         return Err(Refusal::NotFound);
     }
     let browser = door.browser();
-    app.has_time_for(&browser, Stage::Comes)?;
+    app.has_time_for(&browser, Guest::Comes)?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), app.clock.now()),
         // Who is expected has an account.

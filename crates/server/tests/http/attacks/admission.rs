@@ -122,7 +122,7 @@ fn who_sends_slowly_holds_no_place() {
 
 #[test]
 fn a_full_house_keeps_what_was_typed_and_lets_those_inside_go_on() {
-    // red without `has_time_for` in app/authorize.rs (newcomers), or the early answer in app/sign_in.rs.
+    // red without `has_time_for` in app/authorize.rs (newcomers), or the early answer in http/door.rs, place_for_password.
     let server = Server::leaked(&[
         ("PORTIERE_HASH_THREADS", "1"),
         ("PORTIERE_HASH_ARGON2_MEMORY_KIB", "65536"),
