@@ -200,9 +200,8 @@ fn consent(page: &str) -> Result<Filled, Setback> {
             Step::Login.wrong(format!("the sign-in page came back ({}): wrong login or password", titled(page)))
         );
     }
-    // A page may have a search or a language form of its own: the question is posted.
-    let posted = forms.iter().map(form::Form::approve).find(|filled| !filled.get);
-    posted.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", titled(page))))
+    let question = form::question(&forms).map(form::Form::approve);
+    question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", titled(page))))
 }
 
 fn titled(page: &str) -> String {

@@ -85,6 +85,12 @@ pub fn title(page: &str) -> Option<String> {
     }
 }
 
+/// The form of a page that asks for a yes: of those that are posted (a page may have a search or a language form of its own)
+/// the one that looks most like it, the first of several.
+pub fn question(forms: &[Form]) -> Option<&Form> {
+    forms.iter().rev().filter(|form| !form.get).max_by_key(|form| form.consent())
+}
+
 impl Form {
     /// True for a form that signs somebody in.
     pub fn asks_password(&self) -> bool {
@@ -114,9 +120,17 @@ impl Form {
         for field in &self.fields {
             body.append_pair(&field.name, &field.value);
         }
-        let best =
-            self.buttons.iter().enumerate().max_by_key(|(at, button)| (button.consent(), std::cmp::Reverse(*at)));
-        self.send(body, best.map(|(_, button)| button))
+        self.send(body, self.approving())
+    }
+
+    /// How much sending it looks like a yes: 2 a yes, 1 unclear, 0 a no.
+    fn consent(&self) -> u8 {
+        self.approving().map_or(1, Button::consent)
+    }
+
+    /// The button that looks most like a yes, the first of several.
+    fn approving(&self) -> Option<&Button> {
+        self.buttons.iter().rev().max_by_key(|button| button.consent())
     }
 
     fn send(&self, mut body: form_urlencoded::Serializer<'_, String>, button: Option<&Button>) -> Filled {
@@ -245,6 +259,19 @@ mod tests {
         ] {
             assert_eq!(pressed(buttons), "d=1", "{buttons}");
         }
+    }
+
+    #[test]
+    fn the_question_of_a_page_is_the_form_that_says_yes_to_it() {
+        let page = "<form action=/search><input name=q><button>Continue</button></form>\
+                    <form method=post action=/other><button name=choice value=other>Not you?</button></form>\
+                    <form method=post action=/yes><button name=d value=deny>Deny</button><button>Allow</button></form>\
+                    <form method=post action=/language><button>Deutsch</button></form>";
+        assert_eq!(question(&forms(page)).map(|form| form.action.as_str()), Some("/yes"));
+        let unclear = "<form method=post action=/first><button>Weiter</button></form>\
+                       <form method=post action=/second><button>Altro</button></form>";
+        assert_eq!(question(&forms(unclear)).map(|form| form.action.as_str()), Some("/first"));
+        assert!(question(&forms("<form action=/search><input name=q></form>")).is_none());
     }
 
     #[test]
