@@ -25,6 +25,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
@@ -256,8 +257,13 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
     let watched = site.clone();
+    let stop = async {
+        told_to_stop().await;
+        watched.leaving.store(true, Ordering::Relaxed);
+        tracing::info!("stopping");
+    };
     let stopped = tokio::select! {
-        stopped = serve(listeners, terms, http::router(site), told_to_stop()) => stopped,
+        stopped = serve(listeners, terms, http::router(site), stop) => stopped,
         () = workers.run() => return Err(BootError::Other("the listener for hash workers ended".into())),
         () = metrics::serve(desk, watched.clone()) => return Err(BootError::Other("the metrics are not served any more".into())),
         () = watched.strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),

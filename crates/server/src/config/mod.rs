@@ -32,9 +32,13 @@ use reader::{Given, Reader, find, suggestion};
 #[cfg(test)]
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The variable that names the configuration file when no flag does.
 const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";
+
+/// Longer than a proxy takes to see that a node is not ready any more: two looks, a second apart, as in deploy/haproxy.cfg.
+const STOP_DELAY: Duration = Duration::from_secs(3);
 
 /// What the configuration is made from.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +107,13 @@ impl Config {
     pub fn public_url(&self, port: u16) -> PublicUrl {
         let default = || PublicUrl::localhost(self.tls.certificate.is_some(), port);
         self.server.public_url.clone().unwrap_or_else(default)
+    }
+
+    /// How long a server that was told to stop still answers. Where no other node can take over, that would only make
+    /// everybody wait longer for its return.
+    pub fn stop_delay(&self) -> Duration {
+        let alone = matches!(self.store.url, StoreUrl::Sqlite(_));
+        self.limits.stop_delay.unwrap_or(if alone { Duration::ZERO } else { STOP_DELAY })
     }
 
     /// True when `listen` was left at its default, so that a machine without IPv6 may do with the first address.

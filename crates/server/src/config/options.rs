@@ -320,6 +320,10 @@ options! {
         /// Time after which a connection without a request is closed.
         idle_timeout: Duration = Duration::from_secs(60), Start,
             between(Duration::from_secs(1), Duration::from_secs(3600));
+        /// Time in which a server that was told to stop still answers everybody while `/readyz` is 503 and each answer
+        /// closes its connection, so that a proxy loses none.
+        stop_delay: Option<Duration> = None => "3s where the database can serve several nodes, 0s on SQLite", Start,
+            if_set(between(Duration::ZERO, Duration::from_secs(600)));
         /// Time that running requests are given when the server stops.
         drain_timeout: Duration = Duration::from_secs(25), Start,
             between(Duration::from_millis(100), Duration::from_secs(600));

@@ -54,6 +54,8 @@ pub struct Inside {
     pub discovery: String,
     /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that was forgotten.
     pub forgotten_proxy: std::sync::atomic::AtomicBool,
+    /// The server was told to stop, and answers only those who do not know it yet.
+    pub leaving: std::sync::atomic::AtomicBool,
 }
 
 /// A key set, ready to be sent.
@@ -100,6 +102,7 @@ impl Site {
             jwks: RwLock::new(None),
             discovery,
             forgotten_proxy: false.into(),
+            leaving: false.into(),
             url,
         }))
     }

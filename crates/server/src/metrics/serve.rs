@@ -58,6 +58,7 @@ impl Desk {
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
             // Who scrapes asks again.
+            stop_delay: std::time::Duration::ZERO,
             drain_timeout: std::time::Duration::ZERO,
             caps: Caps::new(CONNECTIONS, CONNECTIONS, Vec::new()),
             tls: None,

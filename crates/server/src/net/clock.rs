@@ -51,6 +51,11 @@ impl Clock {
         Running(Arc::clone(self))
     }
 
+    /// Whether requests came by HTTP/2.
+    pub fn multiplexed(&self) -> bool {
+        self.lock().multiplexed
+    }
+
     fn bytes_came(&self) {
         let mut state = self.lock();
         if let (Waiting::Nothing { .. }, false) = (state.waiting, state.multiplexed) {

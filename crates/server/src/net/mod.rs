@@ -43,6 +43,8 @@ pub struct Terms {
     pub header_timeout: Duration,
     /// Time for the next request to begin, and for the client to take its last answer.
     pub idle_timeout: Duration,
+    /// Time in which a server that was told to stop still answers whoever comes, and says that it is leaving.
+    pub stop_delay: Duration,
     /// Time for running requests when the server stops.
     pub drain_timeout: Duration,
     /// How many connections there may be.
@@ -62,6 +64,7 @@ impl Terms {
         Ok(Terms {
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
+            stop_delay: config.stop_delay(),
             drain_timeout: limits.drain_timeout,
             caps: Caps::of(config),
             tls,

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -56,16 +57,32 @@ pub struct Stopped {
     pub cut: usize,
 }
 
-/// Serves `service` on `listeners` until `stop` is ready; then accepts nothing more, finishes the requests that run
-/// (for at most the drain time) and returns. Each request carries a [`Peer`] among its extensions.
+/// How far serving is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Far.
+    Serving,
+    /// Everybody who asks is answered, and told not to ask here again.
+    Leaving,
+    /// Nobody new is let in; what runs is finished.
+    Closing,
+}
+
+/// Serves `service` on `listeners` until `stop` is ready, and for the stop delay after that, in which each connection ends
+/// with its answer. Then accepts nothing more, finishes the requests that run (for at most the drain time) and returns.
+/// Each request carries a [`Peer`] among its extensions.
+///
+/// The delay is for proxies that keep connections: one that is closed while it is idle may be closed just as a request
+/// comes, and nobody may send that a second time (RFC 9112, 9.3.1). One that is closed after an answer that said so
+/// (9.6) loses nothing.
 pub async fn serve<S: Answers>(
     listeners: Listeners,
     terms: Terms,
     service: S,
     stop: impl Future<Output = ()>,
 ) -> Stopped {
-    let (stopping, stopped) = watch::channel(false);
-    let room = Arc::new(Room { builder: builder(), terms, service, stopped });
+    let (stages, stage) = watch::channel(Stage::Serving);
+    let room = Arc::new(Room { builder: builder(), terms, service, stage });
     let mut background = JoinSet::new();
     if let Some(tls) = &room.terms.tls {
         background.spawn(Arc::clone(tls).watch());
@@ -75,7 +92,9 @@ pub async fn serve<S: Answers>(
         doors.spawn(Arc::clone(&room).accept(listener));
     }
     stop.await;
-    stopping.send_replace(true);
+    stages.send_replace(Stage::Leaving);
+    tokio::time::sleep(room.terms.stop_delay).await;
+    stages.send_replace(Stage::Closing);
     let mut cut = 0;
     while let Some(door) = doors.join_next().await {
         cut += door.unwrap_or_default();
@@ -108,14 +127,14 @@ struct Room<S> {
     builder: Builder<TokioExecutor>,
     terms: Terms,
     service: S,
-    stopped: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
 }
 
 impl<S: Answers> Room<S> {
     /// Accepts until told to stop, then waits for its connections. Answers how many it had to cut.
     async fn accept(self: Arc<Self>, listener: TcpListener) -> usize {
         let mut connections = JoinSet::new();
-        let mut stop = pin!(told_to_stop(self.stopped.clone()));
+        let mut stop = pin!(comes(self.stage.clone(), Stage::Closing));
         let mut pause = Pause::default();
         loop {
             tokio::select! {
@@ -160,7 +179,7 @@ impl<S: Answers> Room<S> {
         let handshake = tokio::time::timeout(self.terms.header_timeout, TlsReload::acceptor(tls).accept(stream));
         let stream = tokio::select! {
             done = handshake => done,
-            () = told_to_stop(self.stopped.clone()) => return,
+            () = comes(self.stage.clone(), Stage::Closing) => return,
         };
         match stream {
             Ok(Ok(stream)) => Box::pin(self.converse(stream, Peer { address, tls: true })).await,
@@ -178,20 +197,28 @@ impl<S: Answers> Room<S> {
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&clock)));
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
-            let running = clock.request(request.version() == hyper::Version::HTTP_2);
+            let multiplexed = request.version() == hyper::Version::HTTP_2;
+            let running = clock.request(multiplexed);
             request.extensions_mut().insert(peer);
             let answer = self.service.clone().oneshot(request.map(Body::new));
+            let stage = self.stage.clone();
             async move {
-                let answer = answer.await;
+                let mut answer = answer.await;
+                if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 drop(running);
                 answer
             }
         });
         let mut connection = pin!(self.builder.serve_connection(io, answer));
-        let mut stop = pin!(told_to_stop(self.stopped.clone()));
-        let mut stopping = false;
+        let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
+        let mut stop = pin!(comes(self.stage.clone(), Stage::Closing));
+        let (mut leaving, mut stopping) = (false, false);
         let ended = std::future::poll_fn(|context| {
-            if !stopping && stop.as_mut().poll(context).is_ready() {
+            leaving = leaving || leave.as_mut().poll(context).is_ready();
+            // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
+            if leaving && !stopping && (clock.multiplexed() || stop.as_mut().poll(context).is_ready()) {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -208,10 +235,10 @@ impl<S: Answers> Room<S> {
     }
 }
 
-/// Ready once the server stops.
-async fn told_to_stop(mut stopped: watch::Receiver<bool>) {
+/// Ready once that stage has come.
+async fn comes(mut stage: watch::Receiver<Stage>, awaited: Stage) {
     // An error means that `serve` itself was dropped: the same.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+    let _ = stage.wait_for(|stage| *stage >= awaited).await;
 }
 
 /// How long to wait after `accept` failed.

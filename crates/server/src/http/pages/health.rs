@@ -65,6 +65,9 @@ pub async fn ready(State(site): State<Site>) -> Response {
         let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
         warnings.push(ignored.to_owned());
     }
+    if site.leaving.load(Ordering::Relaxed) {
+        problems.push("this node stops".to_owned());
+    }
     problems.extend(site.strain.problems());
     if let Some(Err(why)) = site.app.guarded() {
         problems.push(why);

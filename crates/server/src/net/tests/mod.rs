@@ -23,7 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Terms that never bite; a test shortens the one it is about.
 fn generous() -> Terms {
     let caps = Caps::new(1000, 1000, Vec::new());
-    Terms { header_timeout: PATIENCE, idle_timeout: PATIENCE, drain_timeout: PATIENCE, caps, tls: None }
+    Terms {
+        header_timeout: PATIENCE,
+        idle_timeout: PATIENCE,
+        stop_delay: Duration::ZERO,
+        drain_timeout: PATIENCE,
+        caps,
+        tls: None,
+    }
 }
 
 async fn whole_body(body: Body) -> (StatusCode, String) {

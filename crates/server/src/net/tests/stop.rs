@@ -31,3 +31,28 @@ async fn what_never_ends_is_cut_after_the_drain_time() {
     assert_eq!(until_closed(&mut stream).await, "");
     assert_eq!(server.done.await.unwrap(), Stopped { cut: 1 });
 }
+
+#[tokio::test]
+async fn rfc_9112_9_6_until_the_stop_delay_is_over_each_connection_ends_with_its_answer() {
+    let server = Server::start(Terms { stop_delay: Duration::from_secs(2), ..generous() });
+    let mut kept = server.connect().await;
+    kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    assert!(!until(&mut kept, "127.0.0.1 false").await.contains("connection: close"));
+    let mut running = server.connect().await;
+    running.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut silent = server.connect().await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.stop.send(()).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut late = TcpStream::connect(server.address).await.expect("the door is closed already");
+    late.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    for (stream, end) in
+        [(&mut kept, "127.0.0.1 false"), (&mut late, "127.0.0.1 false"), (&mut running, "slow but whole")]
+    {
+        let answer = until_closed(stream).await;
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with(end), "{answer}");
+    }
+    assert_eq!(until_closed(&mut silent).await, "", "what never asked is closed at the end");
+    assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
+}

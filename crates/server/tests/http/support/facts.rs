@@ -27,10 +27,13 @@ pub fn fresh() -> Settings {
     let made = Command::new(script).args(["database", folder, &name]).output().expect("scripts/databases runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let url = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-    // Many servers at a time share one that has a limit.
-    [("PORTIERE_STORE_URL", url.as_str()), ("PORTIERE_STORE_CONNECTIONS", "4")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+    // Many servers at a time share one that has a limit. Nothing stands before them that would have to see them leave.
+    let settings = [
+        ("PORTIERE_STORE_URL", url.as_str()),
+        ("PORTIERE_STORE_CONNECTIONS", "4"),
+        ("PORTIERE_LIMITS_STOP_DELAY", "0s"),
+    ];
+    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 /// How many nodes each server under test has: more than one only where a database server is between them.
