@@ -239,16 +239,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let streams = auditing::streams(&config)?;
     let desk = Desk::of(&config)?;
     let instance = Instance::open(&config, &url).await?;
-    let try_it = match config.server.try_it {
-        TryIt::On => true,
-        TryIt::Off => false,
-        TryIt::Auto => url.is_localhost(),
-    };
-    if try_it {
-        http::try_it::ensure_client(&instance.app, &url).await?;
-    } else {
-        http::try_it::remove_client(&instance.app).await?;
-    }
+    let try_it = offers_try_it(&config, &url, &instance.app).await?;
     let announced = announce(&config, &url, &instance.app).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
     let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
@@ -288,6 +279,21 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     instance.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Whether "Try it" is offered; its client is there if so, and only then.
+async fn offers_try_it(config: &Config, url: &PublicUrl, app: &App) -> Result<bool, BootError> {
+    let offered = match config.server.try_it {
+        TryIt::On => true,
+        TryIt::Off => false,
+        TryIt::Auto => url.is_localhost(),
+    };
+    if offered {
+        http::try_it::ensure_client(app, url).await?;
+    } else {
+        http::try_it::remove_client(app).await?;
+    }
+    Ok(offered)
 }
 
 /// Sends traces, where there is a collector.
