@@ -187,7 +187,8 @@ impl App {
         }
     }
 
-    /// OpenID Connect Core §3.1.2.1: an ID token of ours; it may have expired.
+    /// OpenID Connect Core §3.1.2.1: an ID token of ours; it may have expired, and so may the key that signed it, as long as
+    /// that was not thrown out. Sessions outlive both.
     pub(crate) async fn hint(&self, token: &str, epoch: i64) -> Result<Option<Hint>, Fault> {
         let now = self.clock.now();
         let keys = self.keys(epoch).await?;
@@ -198,7 +199,7 @@ impl App {
             ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::Jwt], now)
         };
         // Only ID tokens have auth_time here: an access token of a client that wants `typ: JWT` is no hint (JW-16).
-        let claims = rules::jose::verify(token, keys.verifiers(now), &expect).ok();
+        let claims = rules::jose::verify(token, keys.ever(), &expect).ok();
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
@@ -210,7 +211,10 @@ impl App {
                 self.issue(&scene, progress, turn.browser, Ahead::of((turn.session, consent))).await
             }
             Ok(step) => self.show(&scene, step, turn),
-            Err(error) => Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error))),
+            Err(error) => {
+                let at_once = turn.session.is_some() || scene.request.prompt.none;
+                Ok(self.tell(error, &scene.request.back, Some(&scene.client), at_once))
+            }
         }
     }
 
@@ -232,10 +236,10 @@ impl App {
             }
             (step, session) => {
                 // Somebody who only has to prove again who they are cannot become somebody else on the way; whoever is
-                // to make an account is nobody yet.
+                // to make an account is nobody yet, and where somebody else was asked for they have to.
                 let again = scene.request.prompt.login || scene.request.max_age.is_some();
                 let expected = again && step != Step::SignUp && !scene.request.prompt.select_account;
-                let known = session.filter(|_| expected);
+                let known = session.filter(|(_, user)| expected && !scene.asks_for_somebody_else_than(user));
                 flow.asks = None;
                 flow.expects = known.as_ref().map(|(_, user)| user.id.clone());
                 let login = known.as_ref().map(|(_, user)| user.username.clone());
@@ -343,5 +347,9 @@ impl App {
 impl Scene {
     pub(crate) fn facts<'a>(&'a self, session: Option<&'a (Session, User)>, consent: Option<&'a Consent>) -> Facts<'a> {
         Facts { client: &self.client, session, consent, hint: self.hint.as_ref() }
+    }
+
+    fn asks_for_somebody_else_than(&self, user: &User) -> bool {
+        step::is_somebody_else(&self.request, self.hint.as_ref(), user)
     }
 }

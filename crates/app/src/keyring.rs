@@ -123,6 +123,11 @@ impl Keys {
         let published = move |ready: &&Ready| self.rows.iter().any(|key| key.kid == ready.kid && key.is_published(now));
         self.ready.iter().filter(published).map(|ready| &ready.verifier)
     }
+    /// The keys that ever signed for us and were not thrown out, for what outlives a key's publication: who is believed to
+    /// have been signed in once, and nothing that lets anybody in.
+    pub fn ever(&self) -> impl Iterator<Item = &VerifyingKey> {
+        self.ready.iter().map(|ready| &ready.verifier)
+    }
     /// The public key set (RFC 7517 §5).
     pub fn public(&self, now: Time) -> JwkSet {
         let published =
@@ -163,5 +168,23 @@ impl App {
     /// The longest life of a token that a key signs.
     pub(crate) fn longest_token(&self) -> Span {
         self.realm.settings.access_ttl.max(self.realm.settings.id_ttl)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oidc_7_what_outlives_a_key_is_believed_until_that_key_is_thrown_out() {
+        let (keyring, now) = (Keyring::new(&[7; 32]).unwrap(), Time(1_800_000_000_000));
+        let made = |round: u8| keyring.make(Alg::ES256, now, &Fresh::new([round; 32])).unwrap();
+        let active = made(1);
+        let retired = Key { publish_until: Some(now), ..made(2) };
+        let thrown_out = Key { revoked_at: Some(now), ..made(3) };
+        let kids = [&active, &retired].map(|key| key.kid.clone());
+        let keys = keyring.open(vec![active, retired, thrown_out]).unwrap();
+        assert_eq!(keys.verifiers(now).filter_map(VerifyingKey::kid).collect::<Vec<_>>(), [&kids[0]]);
+        assert_eq!(keys.ever().filter_map(VerifyingKey::kid).collect::<Vec<_>>(), [&kids[0], &kids[1]]);
     }
 }

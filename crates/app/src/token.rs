@@ -172,6 +172,7 @@ impl App {
             code: &code,
             redirect_uri: params.get("redirect_uri"),
             verifier: params.get("code_verifier"),
+            resources: named(params),
         };
         let (ask, family, ahead) = (&ask, family.as_ref(), &ahead);
         self.settle(|now, fresh| async move {
@@ -201,8 +202,7 @@ impl App {
         let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
             return Ok(Err(Error::grant("the refresh token is not valid")));
         };
-        let resources = params.all("resource").map(str::to_owned).collect();
-        let ask = Renewal { client, token: &token, scope: params.get("scope"), resources };
+        let ask = Renewal { client, token: &token, scope: params.get("scope"), resources: named(params) };
         let (ask, family, ahead) = (&ask, Some(&token.family), &ahead);
         self.settle(|now, fresh| async move {
             let asked = || async {
@@ -243,10 +243,11 @@ impl App {
             Ok(code) => Secret::new(code).handle(),
             Err(error) => return Ok(Err(error)),
         };
+        let resources = &named(params);
         self.settle(|now, fresh| async move {
             let (found, names) = self.ask((devices::InContext(handle), groups::OfDevice(handle))).await?;
             let found = found.map(|found| device::Found { groups: names, ..found });
-            Ok(device::poll(client, found.as_ref(), &self.context(), (now, &fresh)))
+            Ok(device::poll((client, resources), found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
     }
@@ -280,6 +281,11 @@ impl App {
             refresh_token: tokens.refresh,
         })
     }
+}
+
+/// RFC 8707 §2.2: the resources that a request names.
+fn named(params: &Params) -> Vec<String> {
+    params.all("resource").map(str::to_owned).collect()
 }
 
 fn signed<C: serde::Serialize + ?Sized>(key: &SigningKey, typ: Typ, claims: &C) -> Result<String, Fault> {

@@ -5,12 +5,13 @@ use crate::{App, Fault, entropy};
 use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
-use rules::id::ClientId;
+use rules::id::{ClientId, UserId};
 use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
 use store::tables::clients::{ById, Page};
 use store::tables::realms::Epoch;
+use store::tables::users;
 
 /// How many applications a page of a list has.
 pub const PAGE: i64 = 200;
@@ -57,7 +58,13 @@ impl App {
         let new = &client;
         let reply = self
             .settle(|now, _| async move {
-                if self.ask(ById(&new.id)).await?.is_some() {
+                let person = UserId(new.id.0.clone());
+                let (client, person) = self.ask((ById(&new.id), users::ById(&person))).await?;
+                // RFC 9700 §4.15.1: who reads a token could take the one for the other.
+                if person.is_some() {
+                    return Ok(Decision::refuse(Refused(format!("{} is the id of a person", new.id))));
+                }
+                if client.is_some() {
                     return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
                 }
                 let event = Event::new(Kind::ClientAdded, now).client(&new.id);

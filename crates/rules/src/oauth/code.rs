@@ -40,6 +40,16 @@ pub struct Granted {
     pub claims: ClaimsRequest,
 }
 
+impl Granted {
+    /// RFC 8707 §2.2: of the audiences that were granted, those that a request names; all of them where it names none.
+    pub fn audiences(&self, asked: &[String]) -> Result<Vec<String>, Error> {
+        if asked.iter().any(|uri| !self.resources.contains(uri)) {
+            return Err(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"));
+        }
+        Ok(if asked.is_empty() { self.resources.clone() } else { asked.to_vec() })
+    }
+}
+
 /// A code as the facts tell.
 #[derive(Clone, Debug)]
 pub struct Code {
@@ -113,6 +123,8 @@ pub struct Redemption<'a> {
     pub redirect_uri: Option<&'a str>,
     /// RFC 7636 §4.5.
     pub verifier: Option<&'a str>,
+    /// Narrower audiences for the first access token, if wanted.
+    pub resources: Vec<String>,
 }
 
 /// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it; a second use ends what the first
@@ -167,7 +179,10 @@ pub fn redeem(
         line: Line::Begins,
     };
     let scope = code.granted.scope.clone();
-    let resources = code.granted.resources.clone();
+    let resources = match code.granted.audiences(&ask.resources) {
+        Ok(resources) => resources,
+        Err(error) => return Decision::refuse(error).and(burn),
+    };
     let ask = Ask { client: ask.client, way: Grant::AuthorizationCode.into(), scope, resources, person: Some(person) };
     let mut decision = issue(&ask, context, (now, fresh));
     if let Some(granted) = code.by_consent {

@@ -247,9 +247,9 @@ fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
     }
 }
 
-/// RFC 8628 §3.4: the device polls.
+/// RFC 8628 §3.4: the device polls, for narrower audiences than were granted if it names some.
 pub fn poll(
-    client: &Client,
+    (client, resources): (&Client, &[String]),
     found: Option<&Found>,
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
@@ -269,7 +269,7 @@ pub fn poll(
         Stage::Redeemed => Decision::refuse(Error::grant("the device code was used before")),
         Stage::Denied => Decision::refuse(Error::new(ErrorCode::AccessDenied, "the request was denied")),
         Stage::Pending => wait(device, now),
-        Stage::Approved(approval) => redeem(client, found, approval, context, (now, fresh)),
+        Stage::Approved(approval) => redeem((client, resources), found, approval, context, (now, fresh)),
     }
 }
 
@@ -285,7 +285,7 @@ fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
 }
 
 fn redeem(
-    client: &Client,
+    (client, resources): (&Client, &[String]),
     found: &Found,
     approval: &Approval,
     context: &Context<'_>,
@@ -306,7 +306,11 @@ fn redeem(
         family: &approval.family,
         line: Line::Begins,
     };
-    let (scope, resources) = (approval.granted.scope.clone(), approval.granted.resources.clone());
+    let scope = approval.granted.scope.clone();
+    let resources = match approval.granted.audiences(resources) {
+        Ok(resources) => resources,
+        Err(error) => return Decision::refuse(error),
+    };
     let ask = Ask { client, way: Grant::DeviceCode.into(), scope, resources, person: Some(person) };
     let mut decision = issue(&ask, context, at);
     if decision.reply.is_ok() {

@@ -103,11 +103,7 @@ fn narrowed(ask: &Renewal<'_>, found: &Found) -> Result<(Scope, Vec<String>), Er
         Some(Some(scope)) if scope.is_within(&granted.scope) && !scope.is_empty() => scope,
         Some(_) => return Err(wider),
     };
-    if ask.resources.iter().any(|uri| !granted.resources.contains(uri)) {
-        return Err(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"));
-    }
-    let resources = if ask.resources.is_empty() { granted.resources.clone() } else { ask.resources.clone() };
-    Ok((scope, resources))
+    Ok((scope, granted.audiences(&ask.resources)?))
 }
 
 /// The token that takes over, and the change that makes it so (none when it has taken over already).

@@ -6,8 +6,20 @@ use super::redirect::origin;
 use crate::realm::Realm;
 
 /// Parameters of authorization responses: a redirect URI that already carries one would let two answers be read.
-const RESERVED_QUERY: [&str; 8] =
-    ["code", "state", "iss", "error", "error_description", "id_token", "response", "access_token"];
+const RESERVED_QUERY: [&str; 12] = [
+    "code",
+    "state",
+    "iss",
+    "error",
+    "error_description",
+    "error_uri",
+    "id_token",
+    "response",
+    "access_token",
+    "token_type",
+    "expires_in",
+    "session_state",
+];
 
 /// All that is wrong with a registration, one sentence each; empty when nothing is.
 pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
@@ -75,7 +87,10 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
         return Some("its scheme must be written in lower case");
     }
     let query = uri.split_once('?').map_or("", |(_, query)| query);
-    let reserved = |pair: &str| RESERVED_QUERY.contains(&pair.split('=').next().unwrap_or(""));
+    let reserved = |pair: &str| {
+        let name = unescaped(pair.split('=').next().unwrap_or(""));
+        RESERVED_QUERY.iter().any(|reserved| name == reserved.as_bytes())
+    };
     if query.split('&').any(reserved) {
         return Some("its query holds a parameter of the response");
     }
@@ -85,6 +100,25 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
         _ if !scheme.contains('.') => Some("a private scheme must be a reversed domain name with a dot"),
         _ => None,
     }
+}
+
+/// With `%XX` as the bytes that they stand for (RFC 3986 §2.1): browsers and libraries read a name in either form.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let digit = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
 }
 
 fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
@@ -111,7 +145,7 @@ fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
         return Some("its host is not an address");
     }
     let path = &rest[authority.len()..rest.find('?').unwrap_or(rest.len())];
-    if path.split('/').any(|part| matches!(part, "." | "..")) {
+    if path.split('/').any(|part| matches!(&*unescaped(part), b"." | b"..")) {
         return Some("must not have dot segments");
     }
     (scheme == "http" && !matches!(host, "localhost" | "127.0.0.1" | "[::1]"))
@@ -151,6 +185,11 @@ mod tests {
             "https://app.test%40evil.test/cb",
             "https://app.test/cb?code=1",
             "https://app.test/cb?a=1&state=2",
+            "https://app.test/cb?%63ode=1",
+            "https://app.test/cb?a=1&st%61te=2",
+            "https://app.test/%2e%2e/cb",
+            "https://app.test/a/.%2E/cb",
+            "https://app.test/a/%2e",
             "HTTPS://app.test/cb",
             "https://APP.test/cb",
             "//app.test/cb",
@@ -178,6 +217,7 @@ mod tests {
             "https://app.test/cb",
             "https://app.test",
             "https://app.test:8443/cb?tenant=1",
+            "https://app.test/a%2eb/cb?a=%63ode",
             "http://localhost:3000/cb",
             "http://[::1]/cb",
         ] {

@@ -93,7 +93,7 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
     if request.prompt.select_account && !progress.chosen && !signed_in_since {
         return Ok(Step::Choose);
     }
-    if is_somebody_else(request, facts, user) {
+    if is_somebody_else(request, facts.hint, user) {
         // OpenID Connect Core §3.1.2.1: never silently for somebody else than the application expects.
         return match signed_in_since {
             true => Err(Error::new(ErrorCode::LoginRequired, "somebody else signed in than was asked for")),
@@ -110,8 +110,9 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
     })
 }
 
-fn is_somebody_else(request: &Request, facts: &Facts<'_>, user: &User) -> bool {
-    facts.hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
+/// Whether the application expects another person than this one.
+pub fn is_somebody_else(request: &Request, hint: Option<&UserId>, user: &User) -> bool {
+    hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
 }
 
 /// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else

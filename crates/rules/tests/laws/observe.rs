@@ -127,7 +127,7 @@ impl World {
         let issued = &self.ledger.codes[at];
         let Some(client) = self.tables.client(&self.ledger.lines[&issued.family].client) else { return false };
         let (redirect_uri, verifier) = (Some(issued.redirect.as_str()), Some(issued.verifier.as_str()));
-        let ask = Redemption { client, code: &issued.text, redirect_uri, verifier };
+        let ask = Redemption { client, code: &issued.text, redirect_uri, verifier, resources: Vec::new() };
         let fresh = Fresh::new([0xFE; 32]);
         let found = self.tables.code(&issued.family);
         let decision = code::redeem(&ask, found.as_ref(), &self.context(), (self.now, &fresh));

@@ -140,6 +140,7 @@ fn a_code_burns_in_any_clients_hands() {
         code: &issued.text,
         redirect_uri: Some(&issued.redirect),
         verifier: Some(&issued.verifier),
+        resources: Vec::new(),
     };
     let found = world.tables.code(&issued.family);
     let refused = code::redeem(&ask, found.as_ref(), &world.context(), (world.now, &Fresh::new([9; 32])));

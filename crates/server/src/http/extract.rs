@@ -25,11 +25,15 @@ pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
     Params::parse(pairs(uri.query().unwrap_or("").as_bytes()))
 }
 
+/// Whether the body is said to be a form.
+pub fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
+}
+
 /// The parameters of a form.
 pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params, Refusal> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    let kind = kind.split(';').next().unwrap_or("").trim();
-    if !kind.eq_ignore_ascii_case(FORM) {
+    if !is_form(headers) {
         return Err(Refusal::MediaType);
     }
     let bytes = read_body(body, site.body_size, site.body_timeout).await?;

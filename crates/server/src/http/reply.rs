@@ -40,7 +40,7 @@ pub fn private(headers: &mut HeaderMap) {
 pub fn page(status: StatusCode, visit: &Visit, html: String, form_to: Option<&str>) -> Response {
     let mut response = plain(status, "text/html; charset=utf-8", html);
     let nonce = &visit.nonce;
-    let form_to = form_to.unwrap_or("");
+    let form_to = form_to.map_or("", source);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; \
          form-action 'self' {form_to}; frame-ancestors 'none'; base-uri 'none'; \
@@ -53,6 +53,16 @@ pub fn page(status: StatusCode, visit: &Visit, html: String, form_to: Option<&st
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Language, Cookie"));
     response
+}
+
+/// An origin as a source of a Content Security Policy (CSP 3 §2.3.1), whose grammar has no IPv6 addresses: a browser would
+/// leave such a source out. Only native clients have them, on the person's own machine.
+fn source(origin: &str) -> &str {
+    match origin.split_once("://[") {
+        Some(("http", _)) => "http:",
+        Some(("https", _)) => "https:",
+        _ => origin,
+    }
 }
 
 /// A page with a form, or the same page once more: what kept the form from being accepted decides the status and when to
@@ -139,4 +149,22 @@ pub fn device_cookie(response: &mut Response, site: &Site, new: Option<&Secret>)
 /// Sets the cookie of a session that was started or raised.
 pub fn session_cookie(response: &mut Response, site: &Site, started: &Started) {
     cookie(response, site, Name::Session, Some(&started.cookie.write()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::source;
+
+    #[test]
+    fn rfc8252_7_3_what_a_policy_cannot_name_is_named_by_its_scheme() {
+        for (origin, named) in [
+            ("http://[::1]:51004", "http:"),
+            ("https://[::1]", "https:"),
+            ("http://127.0.0.1:51004", "http://127.0.0.1:51004"),
+            ("https://app.test", "https://app.test"),
+            ("com.example.app:", "com.example.app:"),
+        ] {
+            assert_eq!(source(origin), named);
+        }
+    }
 }

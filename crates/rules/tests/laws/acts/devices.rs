@@ -92,7 +92,7 @@ pub fn device_poll(world: &World, fresh: &Fresh, which: usize, other: bool) -> P
     let early = asked.polled.is_some_and(|polled| polled + Span::seconds(interval_s) > world.now);
     let found = world.tables.device(&handle.0);
     let pending = found.as_ref().is_some_and(|found| matches!(found.device.stage, Stage::Pending));
-    let decision = poll(client, found.as_ref(), &world.context(), (world.now, fresh));
+    let decision = poll((client, &[]), found.as_ref(), &world.context(), (world.now, fresh));
     Plan::of(decision.changes, move |world| {
         let code = decision.reply.as_ref().err().map(|error| error.code);
         if pending && known && !other {

@@ -60,7 +60,7 @@ pub fn redeem(world: &World, fresh: &Fresh, which: usize, twist: Twist) -> Plan 
     };
     let redirect = if twist == Twist::Third { "https://web.test/other" } else { &issued.redirect };
     let found = code::family_of(text.reveal()).and_then(|family| world.tables.code(&family));
-    let ask = Redemption { client, code: &text, redirect_uri: Some(redirect), verifier };
+    let ask = Redemption { client, code: &text, redirect_uri: Some(redirect), verifier, resources: Vec::new() };
     // Whoever proved nothing and is not meant cannot even use the code up.
     let counts = twist != Twist::Garbled && (client.id == *owner || !client.is_public());
     let decision = code::redeem(&ask, found.as_ref(), &world.context(), (world.now, fresh));

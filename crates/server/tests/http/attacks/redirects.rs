@@ -275,12 +275,21 @@ fn or_01_02_nothing_that_a_request_says_leads_a_sign_in_elsewhere() {
     }
 }
 
+/// A class of sign-in that nobody reaches here.
+const UNREACHABLE: &str = r#"{"id_token":{"acr":{"essential":true,"value":"99"}}}"#;
+
 #[test]
 fn or_04_an_error_does_not_send_a_stranger_away() {
-    // red without `at_once` in app/authorize.rs, tell.
+    // red without `at_once` in app/authorize.rs, tell and go_on.
     let server = default_server();
     let app = App::web(server);
-    for (name, value) in [("scope", "bogus"), ("response_type", "token"), ("code_challenge", ""), ("claims", "[]")] {
+    for (name, value) in [
+        ("scope", "bogus"),
+        ("response_type", "token"),
+        ("code_challenge", ""),
+        ("claims", "[]"),
+        ("claims", UNREACHABLE),
+    ] {
         let answer = server.get(&app.ask().with(name, value).target());
         assert_eq!(answer.location(), None, "{name}={value}");
         assert_eq!(answer.status, 400);

@@ -240,6 +240,21 @@ fn oidc_core_3_1_2_1_id_token_hint_of_somebody_else_is_never_silent() {
 }
 
 #[test]
+fn oidc_core_3_1_2_1_whoever_the_hint_names_can_sign_in_where_somebody_else_is() {
+    // red without asks_for_somebody_else_than in app/authorize.rs, show: the page would be for the one who is signed in.
+    let server = default_server();
+    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let hint = app.tokens(&mut Browser::new(server), &one).id;
+    for (name, value) in [("max_age", "86400"), ("prompt", "login")] {
+        let mut browser = Browser::of(server, &two);
+        let page = browser.get(&app.ask().with("id_token_hint", &hint).with(name, value).target()).must_be(200);
+        assert!(!page.text().contains(&two.name), "{name}: {}", page.text());
+        let landed = browser.go_through(page, &one).landed();
+        assert!(landed.contains_key("code"), "{name}: {landed:?}");
+    }
+}
+
+#[test]
 fn oidc_core_5_5_1_claims_sub_of_somebody_else_is_login_required() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));

@@ -28,6 +28,9 @@ fn rfc6750_2_header_or_form_but_not_both_and_never_the_query() {
     let form = [("access_token", tokens.access.as_str())];
     server.send(&Call::new("POST", "/oauth2/userinfo").bearer(&tokens.access)).must_be(200);
     server.send(&Call::post("/oauth2/userinfo", &form)).must_be(200);
+    let json = Call::new("POST", "/oauth2/userinfo").body("application/json", "{}");
+    server.send(&json.clone().bearer(&tokens.access)).must_be(200);
+    server.send(&json).must_be(415);
     let both = Call::post("/oauth2/userinfo", &form).bearer(&tokens.access);
     server.send(&both).must_fail(400, "invalid_request");
     let query = format!("/oauth2/userinfo?access_token={}", tokens.access);

@@ -206,6 +206,27 @@ fn rfc8707_2_the_resource_is_the_audience() {
 }
 
 #[test]
+fn rfc8707_2_2_a_code_is_exchanged_for_a_narrower_audience_and_for_no_other() {
+    // red without `audiences` in rules/oauth/code.rs, redeem.
+    let server = default_server();
+    let person = Person::add(server);
+    let options = ["--trusted", "--resource", "https://one.test/api", "--resource", "https://two.test/api"];
+    let app = App::add(server, Grants::Usual, &options);
+    let mut browser = Browser::of(server, &person);
+    let mut exchange = |resource: &str| {
+        let code = browser.get(&app.ask().target()).landed()["code"].clone();
+        server.send(&app.redemption_with(&code, &[("resource", resource)]))
+    };
+    let one = Tokens::of(&exchange("https://one.test/api"));
+    assert_eq!(jwt(&one.access).claims["aud"], "https://one.test/api");
+    let other =
+        [("grant_type", "refresh_token"), ("refresh_token", &one.refresh), ("resource", "https://two.test/api")];
+    let other = Tokens::of(&app.post("/oauth2/token", &other));
+    assert_eq!(jwt(&other.access).claims["aud"], "https://two.test/api", "the grant itself is as wide as before");
+    exchange("https://evil.test/api").must_fail(400, "invalid_target");
+}
+
+#[test]
 fn oidc_core_11_offline_access_outlives_the_session_and_the_rest_does_not() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));

@@ -105,13 +105,18 @@ impl App {
 
     /// What redeeming a code sends.
     pub fn redemption(&self, code: &str) -> Call {
+        self.redemption_with(code, &[])
+    }
+
+    /// What redeeming a code sends, and more fields.
+    pub fn redemption_with(&self, code: &str, more: &[(&str, &str)]) -> Call {
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", &self.redirect),
             ("code_verifier", VERIFIER),
         ];
-        self.call("/oauth2/token", &fields)
+        self.call("/oauth2/token", &[&fields, more].concat())
     }
 
     #[track_caller]
