@@ -53,7 +53,9 @@ impl From<CommitError> for Fault {
 impl From<hasher::Refusal> for Fault {
     fn from(refusal: hasher::Refusal) -> Self {
         match refusal {
-            hasher::Refusal::Busy { retry_after } => Fault::Busy(span(retry_after)),
+            hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
+                Fault::Busy(span(retry_after))
+            }
             other => Fault::Unavailable(format!("hashing: {other}")),
         }
     }

@@ -12,10 +12,10 @@ use crate::turnstile::Pass;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
 use rules::decision::Change;
-use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge};
+use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::Started;
-use rules::login::throttle::account_key;
+use rules::login::throttle::{Counted, account_key};
 use rules::oauth::authorize;
 use rules::oauth::redirect::Response;
 use rules::people::User;
@@ -250,15 +250,28 @@ impl App {
                 Ok(Ok((verified, pass)))
             }
             Err(refusal) => {
-                // Nothing was tried, so nothing failed.
-                self.settle(
-                    |_, _| async move { Ok(Decision::<(), ()>::accept(()).and(Change::GiveBack(counted.clone()))) },
-                )
-                .await?
-                .ok();
+                self.not_hashed(attempt, counted, matches!(refusal, hasher::Refusal::Unconfirmed { .. })).await?;
                 Err(refusal.into())
             }
         }
+    }
+
+    /// An attempt without an outcome: it counts if it was made, and is given back if nothing was tried.
+    async fn not_hashed(&self, attempt: &Attempt<'_>, counted: &Counted, made: bool) -> Result<(), Fault> {
+        let settled = self.settle(|now, _| async move {
+            let after = After {
+                user: attempt.user.as_ref(),
+                matches: false,
+                counters: attempt.counters,
+                before: None,
+                origin: &attempt.browser.origin,
+            };
+            Ok(match made {
+                true => leave_open(&after, &self.realm.settings, now),
+                false => Decision::accept(()).and(Change::GiveBack(counted.clone())),
+            })
+        });
+        settled.await.map(|_| ())
     }
 
     /// Continues a successful attempt to a code, in the same batch, where nothing more is to be asked.

@@ -24,7 +24,7 @@ use crate::{
     policy::{Policy, SALT_BYTES},
     pool,
     remote::{
-        Introduction, Link, WorkerState,
+        Introduction, Lie, Link, WorkerState,
         frame::{Ask, Ready},
     },
     settings::{Settings, StartError},
@@ -226,6 +226,12 @@ impl Hasher {
         self.0.gate.look_after_workers();
     }
 
+    /// Workers that were found to be wrong since this was asked last, and in what; one that hangs up after a lie is
+    /// among them. To be asked as often as [`Hasher::look_after_workers`].
+    pub fn liars(&self) -> Vec<(Introduction, Lie)> {
+        self.0.gate.liars()
+    }
+
     /// Asks nothing more of the workers that `which` names. Gives how many there are.
     pub fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
         self.0.gate.dismiss(which)
@@ -360,7 +366,13 @@ impl Hasher {
             gate.refused(worker, false);
             return Ok(false);
         }
-        let own = self.tag(key, kind, Input::Argon2(copy)).await?;
+        let own = self.tag(key, kind, Input::Argon2(copy)).await.map_err(|refusal| {
+            gate.refused(worker, false);
+            match refusal {
+                Refusal::Busy { retry_after } => Refusal::Unconfirmed { retry_after },
+                other => other,
+            }
+        })?;
         gate.refused(worker, !bool::from(own.ct_eq(&tag)));
         Ok(check.accepts(&own))
     }

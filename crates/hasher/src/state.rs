@@ -4,11 +4,17 @@ use std::{fmt, time::Duration};
 
 use crate::formats::Limit;
 
-/// Why a password was not hashed. Nothing is known about it: a refusal is never "wrong password".
+/// Why there is no answer about a password. A refusal is never "wrong password".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Too much waits already. What waits now will have been answered after `retry_after`.
     Busy {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// A worker says that the password is wrong, and there is no time to compute it again here. It was tried, and most
+    /// likely it is wrong: whoever counts failures has to count this one, and may say no more than for [`Refusal::Busy`].
+    Unconfirmed {
         /// When to come back.
         retry_after: Duration,
     },
@@ -26,6 +32,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Busy { retry_after } => write!(f, "too many passwords wait; come back in {retry_after:?}"),
+            Refusal::Unconfirmed { retry_after } => {
+                write!(f, "a worker's no could not be confirmed; come back in {retry_after:?}")
+            }
             Refusal::Stopped => f.write_str("password hashing was stopped"),
             Refusal::Unsupported(why) => write!(f, "password cannot be hashed: {why}"),
             Refusal::Limit(limit) => write!(f, "password cannot be hashed: {limit}"),

@@ -46,8 +46,14 @@ impl Gate {
             for job in remote.abandon() {
                 books.place_again(job, None, now);
             }
+            books.desk.leave(number, remote, now);
             true
         });
+    }
+
+    /// Workers that were found to be wrong since this was asked last, whether they are here or not.
+    pub(crate) fn liars(&self) -> Vec<(Introduction, Lie)> {
+        self.books().desk.liars((self.clock)())
     }
 
     /// What is to be sent to a worker.
@@ -92,7 +98,7 @@ impl Gate {
 
     /// The tag of a canary is known here.
     pub(super) fn canary(&self, number: u64, (id, tag): (u64, Option<Tag>)) {
-        if let Some(remote) = self.books().desk.get(number) {
+        if let Some(remote) = self.books().desk.heard(number) {
             remote.known(id, tag);
         }
         self.part_with_liars();
@@ -100,7 +106,7 @@ impl Gate {
 
     /// A worker's tag did not match what is stored; a wrong one, as is known where it was computed again, is a lie.
     pub(crate) fn refused(&self, number: u64, wrong: bool) {
-        if let Some(remote) = self.books().desk.get(number) {
+        if let Some(remote) = self.books().desk.heard(number) {
             remote.counts.refusals += 1;
             if wrong {
                 remote.lied(Lie::Refusal);

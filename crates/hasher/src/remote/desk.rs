@@ -72,6 +72,8 @@ pub(crate) struct Remote {
     late: usize,
     rests: Option<Instant>,
     pub(crate) parted: Option<Parted>,
+    /// What it was found to be wrong with, until somebody was told.
+    lie: Option<Lie>,
     pub(crate) counts: Counts,
 }
 
@@ -137,6 +139,7 @@ impl Remote {
             late: 0,
             rests: None,
             parted: None,
+            lie: None,
             counts: Counts::default(),
         }
     }
@@ -310,6 +313,7 @@ impl Remote {
     /// It was wrong, and is asked nothing more.
     pub(crate) fn lied(&mut self, lie: Lie) {
         self.counts.lies += 1;
+        self.lie.get_or_insert(lie);
         self.part(Parted::Lied(lie));
     }
 
@@ -396,10 +400,17 @@ impl Remote {
     }
 }
 
+/// For how long one that has left can still be found to have been wrong: longer than anything waits here.
+const REMEMBERED_FOR: Duration = Duration::from_secs(120);
+/// Of how many that have left that is so.
+const MOST_REMEMBERED: usize = 64;
+
 /// All workers that are here, by number.
 #[derive(Default)]
 pub(crate) struct Desk {
     pub(crate) remotes: BTreeMap<u64, Remote>,
+    /// Those that have left: what they said last may still turn out to be wrong.
+    left: VecDeque<(u64, Remote, Instant)>,
     last: u64,
 }
 
@@ -412,6 +423,29 @@ impl Desk {
 
     pub(crate) fn get(&mut self, number: u64) -> Option<&mut Remote> {
         self.remotes.get_mut(&number)
+    }
+
+    /// One that is here or was, to be judged by what it said.
+    pub(crate) fn heard(&mut self, number: u64) -> Option<&mut Remote> {
+        let left = self.left.iter_mut().find(|(left, ..)| *left == number).map(|(_, remote, _)| remote);
+        self.remotes.get_mut(&number).or(left)
+    }
+
+    /// It has left, with nothing in its hands any more.
+    pub(crate) fn leave(&mut self, number: u64, remote: Remote, now: Instant) {
+        if self.left.len() == MOST_REMEMBERED {
+            self.left.pop_front();
+        }
+        self.left.push_back((number, remote, now));
+    }
+
+    /// Those that were found to be wrong since this was asked last, whether they are here or not.
+    pub(crate) fn liars(&mut self, now: Instant) -> Vec<(Introduction, Lie)> {
+        let left = self.left.iter_mut().map(|(_, remote, _)| remote);
+        let all = self.remotes.values_mut().chain(left);
+        let liars = all.filter_map(|remote| Some((remote.who.clone(), remote.lie.take()?))).collect();
+        self.left.retain(|(.., then)| now.saturating_duration_since(*then) < REMEMBERED_FOR);
+        liars
     }
 
     /// Who would have answered one more of this kind first, but for one, and after how many nanoseconds.

@@ -292,6 +292,44 @@ async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
 }
 
 #[tokio::test]
+async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made() {
+    const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
+    let policy = crate::Policy::new(1024, 1, 1).unwrap();
+    let real = Hasher::start(Settings { policy, ..bound() }).unwrap();
+    let stored = real.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { policy, ..bound() });
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let mut jobs: Vec<_> = (0..200).map(|_| ask(&hasher, key("main", 1), usual(), "here")).collect();
+    let refused = jobs.iter_mut().filter_map(now).count();
+    assert!((1..200).contains(&refused), "the queue here is full");
+    let link = attach(&hasher, "worker", fast(8000, 16));
+    let asked = hasher.clone();
+    let guess = begin(async move { asked.verify_of(&key("main", 1), ADA, &stored, b"wrong").await });
+    let asks = sent(&link).await;
+    link.answers(asks.iter().map(right).collect());
+    let told = tokio::time::timeout(Duration::from_secs(10), guess).await.unwrap();
+    assert!(matches!(told, Err(Refusal::Unconfirmed { .. })), "{told:?}");
+    assert_eq!(hasher.workers()[0].counts.refusals, 1);
+}
+
+#[tokio::test]
+async fn who_hangs_up_after_a_lie_is_found_out_all_the_same() {
+    let stage = Stage::open();
+    let hasher = stage.hasher(bound());
+    let links = ["refusal", "canary", "honest"].map(|name| attach(&hasher, name, fast(8000, 16)));
+    let [first, second, third] = [1, 2, 3];
+    drop(links);
+    hasher.gate().refused(first, true);
+    hasher.gate().refused(third, false);
+    hasher.gate().refused(second, true);
+    let liars: Vec<_> = hasher.liars().into_iter().map(|(who, _)| who.name).collect();
+    assert_eq!(liars, ["refusal", "canary"]);
+    assert!(hasher.liars().is_empty(), "each is told once");
+}
+
+#[tokio::test]
 async fn there_are_no_workers_without_a_binding_key() {
     let stage = Stage::open();
     let hasher = stage.hasher(narrow());

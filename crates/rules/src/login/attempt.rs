@@ -94,6 +94,13 @@ pub fn confirm(after: &After<'_>, settings: &Settings, now: Time) -> Decision<()
     failed(after, settings, now).with(event.map(Change::Record))
 }
 
+/// Counts an attempt that was made although nobody can say how it ended: the answer is not known here, and whoever made
+/// it is told to come back. Otherwise guesses that cannot be confirmed in time would be free.
+pub fn leave_open(after: &After<'_>, settings: &Settings, now: Time) -> Decision<(), Refusal> {
+    let event = after.user.map(|user| failure(user, after, now).detail("why", "not confirmed"));
+    failed(after, settings, now).with(event.map(Change::Record))
+}
+
 /// The account's counter stands where [`begin`] put it; the address's follows here.
 fn failed<T>(after: &After<'_>, settings: &Settings, now: Time) -> Decision<T, Refusal> {
     let leak = settings.throttle.leak;
@@ -128,8 +135,9 @@ mod tests {
             let after = after(&ada, false, address, &origin);
             let (signed_in, confirmed) =
                 (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, &settings, NOW));
-            assert!(signed_in.reply.is_err() && confirmed.reply.is_err());
-            for changes in [signed_in.changes, confirmed.changes] {
+            let open = leave_open(&after, &settings, NOW);
+            assert!(signed_in.reply.is_err() && confirmed.reply.is_err() && open.reply.is_err());
+            for changes in [signed_in.changes, confirmed.changes, open.changes] {
                 assert_eq!(counts(&changes), address.is_some());
                 assert!(changes.iter().any(|change| matches!(change, Change::Record(_))));
                 assert!(!changes.iter().any(|change| matches!(change, Change::ForgetAttempts { .. })));

@@ -12,6 +12,8 @@ pub struct Caps {
     total: usize,
     per_address: usize,
     exempt: Vec<Cidr>,
+    /// What the two caps are called.
+    names: [&'static str; 2],
     open: Mutex<Open>,
     refused: AtomicU64,
 }
@@ -25,14 +27,19 @@ struct Open {
 impl Caps {
     /// At most `total` connections, `per_address` of them from one address outside `exempt`.
     pub fn new(total: usize, per_address: usize, exempt: Vec<Cidr>) -> Arc<Self> {
-        Arc::new(Caps { total, per_address, exempt, open: Mutex::default(), refused: AtomicU64::new(0) })
+        Arc::new(Caps::called(["connections", "connections of one address"], (total, per_address), exempt))
+    }
+
+    fn called(names: [&'static str; 2], (total, per_address): (usize, usize), exempt: Vec<Cidr>) -> Self {
+        Caps { total, per_address, exempt, names, open: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
     /// As configured. Listed proxies are exempt: their address stands for everybody behind them.
     pub fn of(config: &Config) -> Arc<Self> {
         let limits = &config.limits;
         let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().collect();
-        Caps::new(limits.connections, limits.connections_per_address, exempt)
+        let names = ["limits.connections", "limits.connections_per_address"];
+        Arc::new(Caps::called(names, (limits.connections, limits.connections_per_address), exempt))
     }
 
     /// A place for a connection from `address`, given back when it is dropped; `None` when there is none left.
@@ -72,7 +79,7 @@ impl Caps {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         // A flood must not become a flood of log lines: the 1st, 2nd, 4th, 8th … refusal is logged.
         if count.is_power_of_two() {
-            let cap = if its_own { "limits.connections_per_address" } else { "limits.connections" };
+            let cap = self.names[usize::from(its_own)];
             tracing::warn!(%address, cap, count, "connection refused");
         }
     }

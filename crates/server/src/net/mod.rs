@@ -16,7 +16,7 @@ mod tls;
 
 pub use address::{AddressKey, Cidr, CidrError};
 pub use body::{BodyError, read_body};
-pub use caps::Caps;
+pub use caps::{Caps, Place};
 pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
 pub use serve::serve;

@@ -4,10 +4,10 @@ use super::identity::{Identity, pin};
 use super::wire::{receive, send};
 use crate::boot::BootError;
 use crate::config::Config;
-use crate::net::Listeners;
+use crate::net::{Caps, Listeners, Place};
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
-use hasher::remote::{Introduction, Link, Parted};
+use hasher::remote::{Introduction, Lie, Link, Parted};
 use rules::Secret;
 use rules::secret::{Handle, base64url};
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -36,8 +36,10 @@ const SILENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(25);
 /// How often it is looked who was revoked, on whichever node.
 const ASK: Duration = Duration::from_secs(5);
-/// Connections at a time.
+/// Workers at a time.
 const CONNECTIONS: usize = 256;
+/// Those who have not shown yet that they are workers, in all and from one address: strangers keep no worker out.
+const KNOCKING: (usize, usize) = (64, 8);
 
 /// The listener for workers.
 pub struct Workers {
@@ -45,6 +47,7 @@ pub struct Workers {
     acceptor: TlsAcceptor,
     app: App,
     places: Arc<Semaphore>,
+    knocking: Arc<Caps>,
 }
 
 /// Why a conversation is over.
@@ -91,6 +94,7 @@ impl Workers {
             acceptor,
             app: app.clone(),
             places: Arc::new(Semaphore::new(CONNECTIONS)),
+            knocking: Caps::new(KNOCKING.0, KNOCKING.1, Vec::new()),
         })
     }
 
@@ -107,14 +111,11 @@ impl Workers {
         let mut guests = JoinSet::new();
         loop {
             while guests.try_join_next().is_some() {}
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let (acceptor, app) = (self.acceptor.clone(), self.app.clone());
-                    guests.spawn(async move {
-                        guest(stream, from, acceptor, app).await;
-                        drop(place);
-                    });
+                    let Some(knock) = self.knocking.admit(from.ip().to_canonical()) else { continue };
+                    let threshold = Threshold { knock, places: Arc::clone(&self.places) };
+                    guests.spawn(guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a hash worker's connection cannot be accepted");
@@ -136,10 +137,34 @@ async fn futures(all: impl Iterator<Item = impl Future<Output = ()>>) {
 }
 
 async fn look_after(app: &App) {
+    let mut liars = Vec::new();
     loop {
         sleep(LOOK).await;
         if app.hasher.has_workers() {
             app.hasher.look_after_workers();
+        }
+        liars.extend(app.hasher.liars());
+        if !liars.is_empty() {
+            quarantine(app, &mut liars).await;
+        }
+    }
+}
+
+/// Writes down who was wrong, and sends away whoever came back meanwhile; those for whom that fails stay on the list.
+async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
+    for (who, lie) in std::mem::take(liars) {
+        let why = lie.sentence();
+        tracing::error!(
+            worker = who.name,
+            from = who.address,
+            why,
+            "a hash worker was wrong: it is asked nothing any more"
+        );
+        app.hasher.dismiss(|other| other.key == who.key);
+        if let Err(fault) = app.quarantine_worker(Handle(who.key), why).await {
+            tracing::error!(%fault, "it could not be written down that a hash worker was wrong");
+            sleep(Duration::from_secs(1)).await;
+            liars.push((who, lie));
         }
     }
 }
@@ -162,7 +187,21 @@ async fn follow(app: &App) {
     }
 }
 
-async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, app: App) {
+/// Where somebody stands who has not shown yet to be a worker.
+struct Threshold {
+    knock: Place,
+    places: Arc<Semaphore>,
+}
+
+impl Threshold {
+    /// In, where there is room.
+    fn cross(self) -> Option<OwnedSemaphorePermit> {
+        drop(self.knock);
+        self.places.try_acquire_owned().ok()
+    }
+}
+
+async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app, threshold): (App, Threshold)) {
     drop(stream.set_nodelay(true));
     let stream = match timeout(PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -173,16 +212,10 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, app: 
         Some([public, ..]) => pin(public),
         _ => return,
     };
-    let Err(ended) = talk(stream, (key, from), &app).await else { return };
+    let Err(ended) = talk(stream, (key, from), &app, threshold).await else { return };
     match ended {
         Ended::Refused(why) => tracing::warn!(%from, why, "a hash worker was turned away"),
         Ended::Failed(error) => tracing::info!(%from, %error, "a hash worker has gone"),
-        Ended::Parted(Parted::Lied(lie)) => {
-            tracing::error!(%from, why = lie.sentence(), "a hash worker was wrong: it is asked nothing any more");
-            if let Err(fault) = app.quarantine_worker(key, lie.sentence()).await {
-                tracing::error!(%fault, "it could not be written down that a hash worker was wrong");
-            }
-        }
         Ended::Parted(parted) => tracing::info!(%from, ?parted, "a hash worker was sent away"),
         Ended::Enrolled => {}
         Ended::Fault(fault) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
@@ -190,7 +223,12 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, app: 
 }
 
 /// One conversation, from the first frame to the last.
-async fn talk(mut stream: Stream, (key, from): (Handle, SocketAddr), app: &App) -> Result<(), Ended> {
+async fn talk(
+    mut stream: Stream,
+    (key, from): (Handle, SocketAddr),
+    app: &App,
+    threshold: Threshold,
+) -> Result<(), Ended> {
     let address = from.to_string();
     match timeout(PATIENCE, receive(&mut stream)).await?? {
         Frame::Hello { version } => understood(&mut stream, version).await?,
@@ -216,6 +254,9 @@ async fn talk(mut stream: Stream, (key, from): (Handle, SocketAddr), app: &App) 
         let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
         return refuse(&mut stream, why).await;
     }
+    let Some(_place) = threshold.cross() else {
+        return refuse(&mut stream, format!("{CONNECTIONS} workers are here already")).await;
+    };
     let terms = Terms { cost: app.hasher.policy().cost, tag_bytes: 32 };
     send(&mut stream, &Frame::Welcome(terms)).await?;
     let ready = measured(&mut stream).await?;
