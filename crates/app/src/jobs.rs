@@ -3,7 +3,9 @@
 use crate::stopwatch::{apart, heard};
 use crate::{App, Fault, asked};
 use rules::{Span, Time};
+use std::any::Any;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::leases::{self, Lease};
@@ -21,6 +23,16 @@ const UPKEEP: &str = "upkeep";
 /// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
 pub(crate) const LEASE: Span = Span::seconds(90);
 
+tokio::task_local! {
+    static HELD: Arc<dyn Any + Send + Sync>;
+}
+
+/// Does `work`, and holds `held` until all of it is done, with what goes on after whoever waits for it went away: a place
+/// that was free before would let in more than there is room for.
+pub async fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> W::Output {
+    HELD.scope(Arc::new(held), work).await
+}
+
 /// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
 pub(crate) struct Pledge(());
 
@@ -32,7 +44,13 @@ where
     T: Send + 'static,
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
-    let work = apart(work(Pledge(())));
+    let held = HELD.try_with(Arc::clone).ok();
+    let work = work(Pledge(()));
+    let work = apart(async move {
+        let done = work.await;
+        drop(held);
+        done
+    });
     let spawned = match asked::request() {
         Some(request) => tokio::spawn(asked::within(request, work)),
         None => tokio::spawn(work),

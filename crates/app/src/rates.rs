@@ -29,6 +29,8 @@ pub struct Standing {
     pub remaining: u32,
     /// Until that is `limit` again.
     pub reset: Duration,
+    /// When the last that was counted will have drained, in nanoseconds since the rate began.
+    drains: u64,
 }
 
 /// Somebody is over a rate.
@@ -68,9 +70,10 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         self.count_at(key, self.now())
     }
 
-    /// Takes one back that was counted.
-    pub fn give_back(&self, key: &K) {
-        self.give_back_at(key, self.now());
+    /// Takes one back that was counted, which left its sender standing like that: as much of it as has not drained yet, or
+    /// something slow that succeeds would take back what others of that key failed at.
+    pub fn give_back(&self, key: &K, counted: &Standing) {
+        self.give_back_at(key, counted, self.now());
     }
 
     fn now(&self) -> u64 {
@@ -88,7 +91,7 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         let drained = keys.get(key).copied().unwrap_or(0).max(now);
         let next = drained + each;
         if next - now > full {
-            let standing = self.standing(drained - now);
+            let standing = self.standing(drained, now);
             return Err(Over { wait: Duration::from_nanos(next - now - full), standing });
         }
         match keys.get_mut(key) {
@@ -98,23 +101,24 @@ impl<K: Clone + Eq + Hash> Rates<K> {
                 keys.insert(key.clone(), next);
             }
         }
-        Ok(self.standing(next - now))
+        Ok(self.standing(next, now))
     }
 
-    fn give_back_at(&self, key: &K, now: u64) {
+    fn give_back_at(&self, key: &K, counted: &Standing, now: u64) {
         let mut keys = self.shard(key);
         let Some(held) = keys.get_mut(key) else { return };
-        *held = held.saturating_sub(self.each());
+        *held = held.saturating_sub(self.each().min(counted.drains.saturating_sub(now)));
         if *held <= now {
             keys.remove(key);
         }
     }
 
-    /// With so much to drain.
-    fn standing(&self, left: u64) -> Standing {
+    /// With that much to drain.
+    fn standing(&self, drains: u64, now: u64) -> Standing {
+        let left = drains - now;
         let used = u32::try_from(left.div_ceil(self.each())).unwrap_or(u32::MAX);
         let remaining = self.rate.burst.saturating_sub(used);
-        Standing { limit: self.rate.burst, remaining, reset: Duration::from_nanos(left) }
+        Standing { limit: self.rate.burst, remaining, reset: Duration::from_nanos(left), drains }
     }
 
     fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, u64>> {
@@ -166,12 +170,24 @@ mod tests {
     fn what_is_given_back_was_never_counted() {
         let rates = rates(1, 2);
         for _ in 0..100 {
-            assert!(rates.count_at(&1, 5).is_ok());
-            rates.give_back_at(&1, 5);
+            let counted = rates.count_at(&1, 5).unwrap();
+            rates.give_back_at(&1, &counted, 5);
         }
         assert!(rates.shard(&1).is_empty());
-        rates.give_back_at(&1, 5);
-        assert_eq!(rates.count_at(&1, 5).unwrap().remaining, 1);
+        let counted = rates.count_at(&1, 5).unwrap();
+        assert_eq!(counted.remaining, 1);
+    }
+
+    #[test]
+    fn what_has_drained_meanwhile_takes_back_no_other() {
+        let rates = rates(10, 2);
+        let slow = rates.count_at(&1, 0).unwrap();
+        let half = rates.count_at(&2, 0).unwrap();
+        let failed = rates.count_at(&1, SECOND).unwrap();
+        rates.give_back_at(&1, &slow, SECOND);
+        assert_eq!(rates.count_at(&1, SECOND).unwrap().remaining, failed.remaining - 1);
+        rates.give_back_at(&2, &half, SECOND / 20);
+        assert!(!rates.shard(&2).contains_key(&2), "all that was left of it");
     }
 
     #[test]

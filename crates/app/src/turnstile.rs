@@ -14,6 +14,10 @@ use crate::Fault;
 /// Attempts on one account that are worked on at the same time; fewer than the failures that cost nothing.
 const AT_ONCE: usize = 4;
 
+/// Attempts on one account that wait for these. What waits takes up one of the places for passwords, of which whoever
+/// knocks at one account alone shall not have many.
+const WAITING: usize = 32;
+
 type Gates = Arc<Mutex<HashMap<Handle, Arc<Semaphore>>>>;
 
 /// Lets a few at a time through for each key.
@@ -35,7 +39,12 @@ impl Turnstile {
     pub(crate) async fn pass(&self, key: Handle, patience: Duration) -> Result<Pass, Fault> {
         let gate = {
             let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(gates.entry(key).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))))
+            let gate = gates.entry(key).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE)));
+            // The map has one; everybody who is behind the gate or waits before it has another.
+            if Arc::strong_count(gate) > AT_ONCE + WAITING {
+                return Err(Fault::Busy(Span::seconds(1)));
+            }
+            Arc::clone(gate)
         };
         let mut pass = Pass { gates: Arc::clone(&self.0), key, permit: None };
         match tokio::time::timeout(patience, gate.acquire_owned()).await {
@@ -75,6 +84,19 @@ mod tests {
         passes.pop();
         passes.push(turnstile.pass(key, Duration::from_secs(1)).await.expect("a place"));
         passes.clear();
+        let mut crowd: Vec<_> =
+            (0..=AT_ONCE + WAITING).map(|_| Box::pin(turnstile.pass(key, Duration::from_secs(60)))).collect();
+        let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        let at_once: Vec<_> = crowd
+            .iter_mut()
+            .filter_map(|knock| match knock.as_mut().poll(context) {
+                std::task::Poll::Ready(passed) => Some(passed),
+                std::task::Poll::Pending => None,
+            })
+            .collect();
+        assert_eq!(at_once.iter().filter(|passed| passed.is_ok()).count(), AT_ONCE);
+        assert_eq!(at_once.iter().filter(|passed| passed.is_err()).count(), 1, "one too many, and told so at once");
+        drop((crowd, at_once));
         assert!(turnstile.0.lock().expect("not poisoned").is_empty());
     }
 }

@@ -16,7 +16,7 @@ use app::stopwatch::{Stage, timed};
 use std::sync::Arc;
 
 /// What kind of work a door does. Every route says which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pace {
     /// What applications ask all day: tokens, introspection, userinfo, keys.
     Tokens,
@@ -33,7 +33,7 @@ pub struct Admission {
     tokens: Arc<Lane>,
     pages: Arc<Lane>,
     passwords: Arc<Lane>,
-    realm: Option<Rates<()>>,
+    realm: Option<Rates<Pace>>,
     failures: Option<Rates<AddressKey>>,
     exempt: Vec<Cidr>,
 }
@@ -67,10 +67,12 @@ impl Admission {
     /// [`Fault::Over`] the realm's rate; [`Fault::Busy`], at once or when the budget of waiting is over.
     pub async fn enter(&self, pace: Pace) -> Result<Option<Permit>, Fault> {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
+        let permit = timed(Stage::Door, lane.enter()).await.map_err(|wait| Fault::Busy(span(wait)))?;
+        // Each kind of work by itself here, too, and only what is worked on.
         if let Some(realm) = &self.realm {
-            realm.count(&()).map_err(Fault::Over)?;
+            realm.count(&pace).map_err(Fault::Over)?;
         }
-        timed(Stage::Door, lane.enter()).await.map(Some).map_err(|wait| Fault::Busy(span(wait)))
+        Ok(Some(permit))
     }
 
     /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back.
@@ -88,9 +90,14 @@ impl Admission {
     /// Gives back what was counted, unless the request failed; then says how its sender stands.
     pub fn settle(&self, debt: Debt, failed: bool) -> Option<Standing> {
         if !failed && let Some(failures) = &self.failures {
-            failures.give_back(&debt.key);
+            failures.give_back(&debt.key, &debt.standing);
         }
         failed.then_some(debt.standing)
+    }
+
+    /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts.
+    pub fn trusts(&self, client: &Client) -> bool {
+        client.key().is_none() || self.is_exempt(client)
     }
 
     fn is_exempt(&self, client: &Client) -> bool {

@@ -347,13 +347,14 @@ options! {
             between(Duration::from_millis(10), Duration::from_secs(60));
         /// Failed requests a second of one address (a /64 for IPv6), in the long run; beyond, it is told to slow down. What
         /// succeeds does not count. 0 for no limit. Loopback is exempt.
-        failures_per_address: u32 = 10, Start;
+        failures_per_address: u32 = 10, Start, between(0, 1_000_000);
         /// Failed requests of an address at once.
-        failures_burst: u32 = 1000, Start, at_least(1);
+        failures_burst: u32 = 1000, Start, between(1, 1_000_000);
         /// Requests a second of one client that authenticates; twice as many at once. 0 for no limit.
-        requests_per_client: u32 = 0, Start;
-        /// Requests a second of everybody together; twice as many at once. 0 for no limit.
-        requests_per_realm: u32 = 0, Start;
+        requests_per_client: u32 = 0, Start, between(0, 1_000_000);
+        /// Requests a second of everybody together, for each kind of work (tokens, pages, passwords) by itself; twice as many
+        /// at once. 0 for no limit.
+        requests_per_realm: u32 = 0, Start, between(0, 1_000_000);
     }
 
     /// Reverse proxies in front of the server.

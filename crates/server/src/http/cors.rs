@@ -2,7 +2,11 @@
 //! that they call from a browser, nobody the pages. Never with cookies.
 
 use super::Site;
+use super::door::settled;
+use super::error::Refusal;
 use super::reply;
+use super::visit::Visit;
+use crate::admission::Pace;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
@@ -21,26 +25,77 @@ pub async fn everybody(request: Request<Body>, next: Next) -> Response {
 /// For endpoints that an application in a browser calls with its own credentials.
 pub async fn registered(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
     let origin = origin(request.headers());
-    let allowed = match &origin {
-        Some(origin) => site.app.is_registered_origin(origin).await.unwrap_or(false),
-        None => false,
-    };
-    let preflight = request.method() == Method::OPTIONS && origin.is_some();
-    let mut response = match (preflight, allowed) {
-        (true, true) => allow("GET, POST", "authorization, content-type, dpop"),
-        (true, false) => reply::plain(StatusCode::FORBIDDEN, "text/plain", ""),
-        _ => next.run(request).await,
-    };
+    let (mut response, allowed) = answer((&site, request, next), origin.as_deref(), Readers::Registered).await;
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let (true, Some(origin)) = (allowed, origin) {
         reply::set(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
-        headers.insert(
-            header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("www-authenticate, retry-after, x-request-id"),
-        );
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     }
     response
+}
+
+/// Whose pages may call some doors.
+#[derive(Clone, Copy, Debug)]
+pub enum Readers {
+    /// Those of registered applications.
+    Registered,
+    /// Those of first-party applications.
+    FirstParty,
+}
+
+impl Readers {
+    /// Nobody is among them while it cannot be known.
+    async fn include(self, site: &Site, origin: &str) -> bool {
+        let known = match self {
+            Readers::Registered => site.app.is_registered_origin(origin).await,
+            Readers::FirstParty => site.app.is_first_party_origin(origin).await,
+        };
+        known.unwrap_or(false)
+    }
+
+    fn allowance(self) -> Response {
+        match self {
+            Readers::Registered => allow("GET, POST", "authorization, content-type, dpop"),
+            Readers::FirstParty => allow("GET, POST, PATCH", "authorization, content-type, x-csrf-token"),
+        }
+    }
+}
+
+/// What another origin may read of an answer besides its body.
+pub const EXPOSED: &str =
+    "www-authenticate, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, x-request-id";
+
+/// The answer, to a preflight or of the door behind, and whether its origin may read it. Nothing is asked of the database for
+/// whom no door would let in: a preflight takes a place as any request does, and counts as a failure where it is refused.
+pub async fn answer(
+    (site, request, next): (&Site, Request<Body>, Next),
+    origin: Option<&str>,
+    readers: Readers,
+) -> (Response, bool) {
+    let Some(origin) = origin else { return (next.run(request).await, false) };
+    if request.method() != Method::OPTIONS {
+        let response = next.run(request).await;
+        let allowed = readers.include(site, origin).await;
+        return (response, allowed);
+    }
+    let Some(visit) = request.extensions().get::<Visit>().cloned() else { return (forbidden(), false) };
+    let debt = match site.admission.owe(Pace::Tokens, &visit.client) {
+        Ok(debt) => debt,
+        Err(fault) => return (Refusal::from(fault).to_json(&visit), false),
+    };
+    let (response, allowed) = match site.admission.enter(Pace::Tokens).await {
+        Err(fault) => (Refusal::from(fault).to_json(&visit), false),
+        Ok(_place) => match readers.include(site, origin).await {
+            true => (readers.allowance(), true),
+            false => (forbidden(), false),
+        },
+    };
+    (settled(site, debt, response), allowed)
+}
+
+fn forbidden() -> Response {
+    reply::plain(StatusCode::FORBIDDEN, "text/plain", "")
 }
 
 /// The origin that a browser names; `None` when it is named twice.
@@ -53,7 +108,7 @@ pub fn origin(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The answer to a preflight (Fetch §3.2.3).
-pub fn allow(methods: &str, names: &str) -> Response {
+fn allow(methods: &str, names: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

@@ -10,6 +10,7 @@ use crate::metrics::Refused;
 use crate::net::{BodyError, read_body};
 use app::Fault;
 use app::browser::Browser;
+use app::jobs::holding;
 use app::sign_in::Guest;
 use app::stopwatch::{Stage, timed};
 use axum::body::Body;
@@ -52,9 +53,11 @@ impl Door {
         self.visit.browser(&self.site, &self.headers)
     }
 
-    /// A place for a form with a password, which its handler asks for itself: the page that says no keeps what was typed.
-    pub async fn place_for_password(&self) -> Result<Option<Permit>, Fault> {
-        place_for_password(&self.site, &self.browser()).await
+    /// Does what a form with a password is for, in a place for it, which its handler asks for itself: the page that says no
+    /// keeps what was typed. The place is taken until all is done, whether or not the browser waits for it.
+    pub async fn in_place_for_password<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let place = place_for_password(&self.site, &self.browser()).await?;
+        holding(place, work).await
     }
 
     fn page(&self, refusal: Refusal) -> Response {
@@ -120,7 +123,7 @@ pub async fn place_for_password(site: &Site, browser: &Browser) -> Result<Option
     site.admission.enter(Pace::Passwords).await
 }
 
-/// A place for a request, once all of it is there: who sends slowly holds none. See [`Door::place_for_password`], too.
+/// A place for a request, once all of it is there: who sends slowly holds none. See [`Door::in_place_for_password`], too.
 pub async fn let_in<E>(site: &Site, pace: Pace, body: Body) -> Result<(Body, Option<Permit>), E>
 where
     E: From<BodyError> + From<Fault>,
@@ -135,10 +138,15 @@ where
     }
 }
 
+/// Marks an answer that is an error by its status and part of how things go: a device that polls (RFC 8628 §3.5).
+#[derive(Clone, Copy, Debug)]
+pub struct AsExpected;
+
 /// What was counted before a request was worked on is given back, unless it failed.
 pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
-    let failed = response.status().is_client_error() || response.extensions().get() == Some(&Refused::Busy);
+    let wrong = response.status().is_client_error() && response.extensions().get::<AsExpected>().is_none();
+    let failed = wrong || response.extensions().get() == Some(&Refused::Busy);
     if let Some(standing) = site.admission.settle(debt, failed) {
         reply::rate_limit(&mut response, &standing);
     }

@@ -1,6 +1,7 @@
 //! From errors to statuses: one exhaustive match, so that a new code does not compile until it has a status.
 
 use super::Site;
+use super::door::AsExpected;
 use super::reply;
 use super::visit::Visit;
 use crate::metrics::Refused;
@@ -214,6 +215,9 @@ impl Refusal {
         let mut response = reply::json(outside.status, body);
         self.mark(&mut response);
         self.put_off(&mut response, outside.wait);
+        if matches!(self, Refusal::Protocol(Error { code: ErrorCode::AuthorizationPending, .. })) {
+            response.extensions_mut().insert(AsExpected);
+        }
         if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
             reply::set(
                 response.headers_mut(),

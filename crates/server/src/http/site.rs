@@ -1,5 +1,6 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
+use super::pages::health::Readiness;
 use crate::admission::Admission;
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
@@ -50,6 +51,8 @@ pub struct Inside {
     pub tracer: Tracer,
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
+    /// What `/readyz` answered last.
+    pub readiness: tokio::sync::Mutex<Option<Readiness>>,
     /// The discovery document.
     pub discovery: String,
     /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that was forgotten.
@@ -103,6 +106,7 @@ impl Site {
             discovery,
             forgotten_proxy: false.into(),
             leaving: false.into(),
+            readiness: tokio::sync::Mutex::default(),
             url,
         }))
     }

@@ -16,6 +16,7 @@ use crate::admission::Pace;
 use crate::http::door::{let_in, place_for_password, settled};
 use crate::http::site::Site;
 use crate::http::visit::Visit;
+use app::jobs::holding;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::middleware::Next;
@@ -81,7 +82,7 @@ async fn in_turn(
         })
     };
     let response = match came_in.await {
-        Ok((body, _place)) => next.run(Request::from_parts(parts, body)).await,
+        Ok((body, place)) => holding(place, next.run(Request::from_parts(parts, body))).await,
         Err(problem) => problem.to_response(&site, &visit),
     };
     settled(&site, debt, response)

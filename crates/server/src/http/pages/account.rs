@@ -144,10 +144,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
     let bytes = |name| form.params.get(name).unwrap_or("").as_bytes();
     let whose = (&form.session, &form.user);
     let typed = PasswordChange::new(bytes("current"), bytes("new"));
-    let attempt = async {
-        let _place = door.place_for_password().await?;
-        door.site.app.change_password(whose, typed, &form.browser).await
-    };
+    let attempt = door.in_place_for_password(door.site.app.change_password(whose, typed, &form.browser));
     let problem = match attempt.await {
         Ok(Ok(changed)) => {
             let mut response = door.done(Notice::PasswordChanged);

@@ -3,13 +3,16 @@
 use crate::cli::fence_shown;
 use crate::http::reply;
 use crate::http::site::Site;
+use crate::http::visit::Visit;
 use app::ward::Status;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::Response;
 use hyper::StatusCode;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use store::moving::marks::{Leave, Marks};
 
 /// `GET /healthz`: alive.
@@ -41,8 +44,43 @@ async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<Stri
     }
 }
 
-/// `GET /readyz`: can serve; otherwise says why not. Warnings do not make it unready.
-pub async fn ready(State(site): State<Site>) -> Response {
+/// For how long an answer is good for others who ask.
+const GOOD_FOR: Duration = Duration::from_millis(100);
+
+/// What `/readyz` answered last.
+#[derive(Clone)]
+pub struct Readiness {
+    at: Instant,
+    ready: bool,
+    /// JSON, for who may know.
+    told: Arc<str>,
+}
+
+/// `GET /readyz`: can serve; otherwise says why not, to whoever asks from this machine, a listed proxy or a trusted network:
+/// how full the queues are helps whoever fills them. However many ask, the database is asked once at a time.
+pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
+    let now = {
+        let mut last = site.readiness.lock().await;
+        let old = last.take().filter(|last| last.at.elapsed() < GOOD_FOR && !site.leaving.load(Ordering::Relaxed));
+        let now = match old {
+            Some(now) => now,
+            None => look(&site).await,
+        };
+        last.insert(now).clone()
+    };
+    let status = if now.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    match site.admission.trusts(&visit.client) {
+        true => reply::json(status, now.told.to_string()),
+        false => reply::json(status, json!({ "status": word(now.ready) }).to_string()),
+    }
+}
+
+fn word(ready: bool) -> &'static str {
+    if ready { "ready" } else { "not ready" }
+}
+
+/// Looks at everything. Warnings do not make it unready.
+async fn look(site: &Site) -> Readiness {
     let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let durability = match site.app.engine.health().await {
         Err(error) => {
@@ -54,7 +92,7 @@ pub async fn ready(State(site): State<Site>) -> Response {
             site.database.promise(health.durability)
         }
     };
-    moving(&site, &mut problems, &mut warnings).await;
+    moving(site, &mut problems, &mut warnings).await;
     if let Err(fault) = site.app.jwks().await {
         problems.push(fault.to_string());
     }
@@ -83,7 +121,7 @@ pub async fn ready(State(site): State<Site>) -> Response {
     let side_by_side: BTreeMap<_, _> =
         site.app.hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
     let body = json!({
-        "status": if problems.is_empty() { "ready" } else { "not ready" },
+        "status": word(problems.is_empty()),
         "problems": problems,
         "warnings": warnings,
         "durability": durability,
@@ -99,6 +137,5 @@ pub async fn ready(State(site): State<Site>) -> Response {
             "workers": site.app.hasher.workers().len(),
         },
     });
-    let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    reply::json(status, body.to_string())
+    Readiness { at: Instant::now(), ready: problems.is_empty(), told: body.to_string().into() }
 }
