@@ -51,6 +51,7 @@ const GOOD_FOR: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub struct Readiness {
     at: Instant,
+    seen: [bool; 2],
     ready: bool,
     /// JSON, for who may know.
     told: Arc<str>,
@@ -61,7 +62,7 @@ pub struct Readiness {
 pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
     let now = {
         let mut last = site.readiness.lock().await;
-        let old = last.take().filter(|last| last.at.elapsed() < GOOD_FOR && !site.leaving.load(Ordering::Relaxed));
+        let old = last.take().filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(&site));
         let now = match old {
             Some(now) => now,
             None => look(&site).await,
@@ -75,12 +76,18 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
+/// What changes by itself, and at once: whether the server leaves, and whether a proxy was forgotten.
+fn seen(site: &Site) -> [bool; 2] {
+    [&site.leaving, &site.forgotten_proxy].map(|flag| flag.load(Ordering::Relaxed))
+}
+
 fn word(ready: bool) -> &'static str {
     if ready { "ready" } else { "not ready" }
 }
 
 /// Looks at everything. Warnings do not make it unready.
 async fn look(site: &Site) -> Readiness {
+    let [leaving, forgotten_proxy] = seen(site);
     let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let durability = match site.app.engine.health().await {
         Err(error) => {
@@ -99,11 +106,11 @@ async fn look(site: &Site) -> Readiness {
     if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
-    if site.forgotten_proxy.load(Ordering::Relaxed) {
+    if forgotten_proxy {
         let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
         warnings.push(ignored.to_owned());
     }
-    if site.leaving.load(Ordering::Relaxed) {
+    if leaving {
         problems.push("this node stops".to_owned());
     }
     problems.extend(site.strain.problems());
@@ -137,5 +144,6 @@ async fn look(site: &Site) -> Readiness {
             "workers": site.app.hasher.workers().len(),
         },
     });
-    Readiness { at: Instant::now(), ready: problems.is_empty(), told: body.to_string().into() }
+    let seen = [leaving, forgotten_proxy];
+    Readiness { at: Instant::now(), seen, ready: problems.is_empty(), told: body.to_string().into() }
 }
