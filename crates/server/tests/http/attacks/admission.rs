@@ -57,6 +57,8 @@ fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
         let problem = over(address, &|| Call::get("/api/v1/me"));
         must_slow_down(&problem);
         assert_eq!(problem.json()["code"], "too-many-attempts");
+        let preflight = || Call::new("OPTIONS", "/oauth2/token").header("origin", "https://elsewhere.test");
+        assert_eq!(over(address, &preflight).status, 429);
         // Who looks after us is not kept out by it.
         server.send(&from(address, Call::get("/healthz"))).must_be(200);
     }
@@ -68,6 +70,33 @@ fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
     }
     for _ in 0..20 {
         server.send(&from("192.0.2.9", wrong())).must_fail(401, "invalid_client");
+    }
+    server.kill();
+}
+
+#[test]
+fn preflights_of_strangers_are_failures_and_devices_that_wait_are_none() {
+    // red without `owe` in server/http/cors.rs, answer; and without AsExpected in server/http/error.rs.
+    let server = limited(&[("PORTIERE_LIMITS_FAILURES_BURST", "5"), ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1")]);
+    let app = App::add(server, Grants::All, &["--trusted"]);
+    let preflight = |origin: &str| {
+        let call = Call::new("OPTIONS", "/oauth2/token").header("origin", origin);
+        server.send(&from("203.0.113.20", call.header("access-control-request-method", "POST"))).status
+    };
+    let own = app.redirect.split('/').take(3).collect::<Vec<_>>().join("/");
+    assert!((0..20).all(|_| preflight(&own) == 204));
+    let answers: Vec<u16> = (0..12 * nodes()).map(|_| preflight("https://elsewhere.test")).collect();
+    assert!(answers[0] == 403 && answers.contains(&429), "{answers:?}");
+    let asked =
+        server.send(&from("203.0.113.21", app.call("/oauth2/device", &[("scope", "openid")]))).must_be(200).json();
+    let grant = "urn:ietf:params:oauth:grant-type:device_code";
+    let wait = [("grant_type", grant), ("device_code", asked["device_code"].as_str().unwrap())];
+    for _ in 0..3 * nodes() {
+        let told = server.send(&from("203.0.113.21", app.call("/oauth2/token", &wait)));
+        assert!(told.status == 400, "{}", told.text());
+        if told.json()["error"] == "authorization_pending" {
+            assert!(told.header("ratelimit-limit").is_none(), "it counts");
+        }
     }
     server.kill();
 }
