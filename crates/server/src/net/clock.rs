@@ -33,22 +33,29 @@ struct State {
     waiting: Waiting,
     /// HTTP/2: bytes between requests are mostly not the beginning of one (pings, window updates).
     multiplexed: bool,
+    /// A request came.
+    asked: bool,
 }
 
 impl Clock {
     /// Starts with the first request's headers.
     pub fn start(header: Duration, idle: Duration) -> Arc<Self> {
         let waiting = Waiting::Headers { since: Instant::now() };
-        Arc::new(Clock { header, idle, state: Mutex::new(State { waiting, multiplexed: false }) })
+        Arc::new(Clock { header, idle, state: Mutex::new(State { waiting, multiplexed: false, asked: false }) })
     }
 
     /// A request's headers are complete. It runs until the guard is dropped.
     pub fn request(self: &Arc<Self>, multiplexed: bool) -> Running {
         let mut state = self.lock();
-        state.multiplexed = multiplexed;
+        (state.multiplexed, state.asked) = (multiplexed, true);
         let running = if let Waiting::Answers { running } = state.waiting { running + 1 } else { 1 };
         state.waiting = Waiting::Answers { running };
         Running(Arc::clone(self))
+    }
+
+    /// Whether any request came.
+    pub fn was_asked(&self) -> bool {
+        self.lock().asked
     }
 
     /// Whether requests came by HTTP/2.

@@ -39,6 +39,9 @@ const CONNECTION_WINDOW: u32 = 256 << 10;
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long somebody who has only just come may take to ask, when the server stops.
+const HEAR_OUT: Duration = Duration::from_secs(1);
+
 /// What can answer requests: an `axum::Router`, for one.
 pub trait Answers:
     Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
@@ -153,11 +156,22 @@ impl<S: Answers> Room<S> {
                 }
             }
         }
-        drop(listener);
+        self.close(listener, &mut connections);
         let all_done = async { while connections.join_next().await.is_some() {} };
         match tokio::time::timeout(self.terms.drain_timeout, all_done).await {
             Ok(()) => 0,
             Err(_) => connections.len(),
+        }
+    }
+
+    /// Closes the door. Who stands before it already, as far as the kernel knows, is still let in: their request may be on
+    /// its way, and would be lost.
+    fn close(self: &Arc<Self>, listener: TcpListener, connections: &mut JoinSet<()>) {
+        let Ok(listener) = listener.into_std() else { return };
+        while let Ok((stream, address)) = listener.accept() {
+            if let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
+                self.welcome(connections, stream, address);
+            }
         }
     }
 
@@ -171,6 +185,15 @@ impl<S: Answers> Room<S> {
             room.greet(stream, address).await;
             drop(place);
         });
+    }
+
+    /// Ready once nothing more is to be expected of a connection: at the end, unless it has only just come.
+    async fn time_to_go(&self, clock: &Clock) {
+        let came = tokio::time::Instant::now();
+        comes(self.stage.clone(), Stage::Closing).await;
+        if !clock.was_asked() {
+            tokio::time::sleep_until(came + HEAR_OUT).await;
+        }
     }
 
     /// The TLS handshake, where there is TLS, then HTTP.
@@ -213,7 +236,7 @@ impl<S: Answers> Room<S> {
         });
         let mut connection = pin!(self.builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
-        let mut stop = pin!(comes(self.stage.clone(), Stage::Closing));
+        let mut stop = pin!(self.time_to_go(&clock));
         let (mut leaving, mut stopping) = (false, false);
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();

@@ -51,7 +51,7 @@ const GOOD_FOR: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub struct Readiness {
     at: Instant,
-    seen: [bool; 2],
+    seen: [bool; 3],
     ready: bool,
     /// JSON, for who may know.
     told: Arc<str>,
@@ -76,9 +76,11 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
-/// What changes by itself, and at once: whether the server leaves, and whether a proxy was forgotten.
-fn seen(site: &Site) -> [bool; 2] {
-    [&site.leaving, &site.forgotten_proxy].map(|flag| flag.load(Ordering::Relaxed))
+/// What is known without asking the database: whether the server leaves, whether a proxy was forgotten, and whether the
+/// journal works. No answer that was made before it changed is good.
+fn seen(site: &Site) -> [bool; 3] {
+    let [leaving, forgotten_proxy] = [&site.leaving, &site.forgotten_proxy].map(|flag| flag.load(Ordering::Relaxed));
+    [leaving, forgotten_proxy, matches!(site.app.guarded(), Some(Err(_)))]
 }
 
 fn word(ready: bool) -> &'static str {
@@ -87,7 +89,7 @@ fn word(ready: bool) -> &'static str {
 
 /// Looks at everything. Warnings do not make it unready.
 async fn look(site: &Site) -> Readiness {
-    let [leaving, forgotten_proxy] = seen(site);
+    let seen @ [leaving, forgotten_proxy, _] = seen(site);
     let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let durability = match site.app.engine.health().await {
         Err(error) => {
@@ -144,6 +146,5 @@ async fn look(site: &Site) -> Readiness {
             "workers": site.app.hasher.workers().len(),
         },
     });
-    let seen = [leaving, forgotten_proxy];
     Readiness { at: Instant::now(), seen, ready: problems.is_empty(), told: body.to_string().into() }
 }

@@ -14,10 +14,31 @@ async fn a_running_request_is_finished() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     server.stop.send(()).unwrap();
     assert_eq!(until_closed(&mut idle).await, "");
-    assert_eq!(until_closed(&mut silent).await, "");
     assert!(!server.done.is_finished(), "the slow request still runs");
     assert!(TcpStream::connect(server.address).await.is_err(), "still accepting");
     assert!(until_closed(&mut running).await.ends_with("slow but whole"));
+    assert_eq!(until_closed(&mut silent).await, "");
+    assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
+}
+
+#[tokio::test]
+async fn who_has_only_just_come_when_the_server_stops_is_answered() {
+    // Accepted, with nothing said yet; and not even accepted: this runtime has one thread, which does not look at the door
+    // before the next `await`.
+    let server = Server::start(generous());
+    let mut known = server.connect().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut late = std::net::TcpStream::connect(server.address).unwrap();
+    std::io::Write::write_all(&mut late, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    late.set_nonblocking(true).unwrap();
+    let mut late = TcpStream::from_std(late).unwrap();
+    server.stop.send(()).unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    known.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    for stream in [&mut known, &mut late] {
+        let answer = until_closed(stream).await;
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("127.0.0.1 false"), "{answer}");
+    }
     assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
 }
 
