@@ -243,7 +243,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let announced = announce(&config, &url, &instance.app).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
     let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
-    let control = crate::control::listen(&config.server.data, &instance)?;
+    let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
     let workers = Workers::bind(&config, &instance.app)?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");

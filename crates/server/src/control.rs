@@ -11,6 +11,7 @@ mod tests;
 
 use crate::boot::{BootError, Instance};
 use crate::cli::{Failure, Reply, Request};
+use crate::http::Site;
 use app::App;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -49,6 +51,8 @@ pub struct Control {
     listener: UnixListener,
     path: PathBuf,
     app: App,
+    /// What the server knows of itself, for those commands that ask about it.
+    site: Option<Site>,
     owner: u32,
 }
 
@@ -63,7 +67,7 @@ pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     }
     let listener = short(data).and_then(|short| UnixListener::bind(&short.path)).map_err(failed)?;
     fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(Control { listener, path, app: instance.app.clone(), owner: rustix::process::geteuid().as_raw() })
+    Ok(Control { listener, path, app: instance.app.clone(), site: None, owner: rustix::process::geteuid().as_raw() })
 }
 
 /// A path that fits into a socket's address.
@@ -85,6 +89,12 @@ fn short(data: &Path) -> io::Result<Short> {
 }
 
 impl Control {
+    /// Answers for this server, too, and not only for its realm.
+    pub fn of(mut self, site: Site) -> Self {
+        self.site = Some(site);
+        self
+    }
+
     /// Answers requests until it is dropped, which ends those that run.
     pub async fn run(self) {
         let mut callers = JoinSet::new();
@@ -94,7 +104,7 @@ impl Control {
             }
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    callers.spawn(answer(stream, self.app.clone(), self.owner));
+                    callers.spawn(answer(stream, self.app.clone(), self.site.clone(), self.owner));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the control socket cannot accept");
@@ -112,7 +122,7 @@ impl Drop for Control {
     }
 }
 
-async fn answer(mut stream: UnixStream, app: App, owner: u32) {
+async fn answer(mut stream: UnixStream, app: App, site: Option<Site>, owner: u32) {
     let reply = match listened_to(&stream, owner) {
         Err(why) => {
             tracing::warn!(%why, "a caller of the control socket was turned away");
@@ -121,15 +131,25 @@ async fn answer(mut stream: UnixStream, app: App, owner: u32) {
         Ok(()) => match timeout(PATIENCE, wire::receive::<Asked<Value>>(&mut stream, LONGEST_REQUEST)).await {
             Err(_) => return,
             Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
-            Ok(Ok(asked)) => match read(asked) {
-                Ok(request) => Box::pin(request.execute(&app)).await,
-                Err(why) => Err(why),
+            Ok(Ok(asked)) => match (read(asked), site) {
+                (Ok(Request::Profile(command)), Some(site)) => tokio::select! {
+                    reply = Box::pin(command.execute(&site)) => reply,
+                    () = left(&mut stream) => return,
+                },
+                (Ok(request), _) => Box::pin(request.execute(&app)).await,
+                (Err(why), _) => Err(why),
             },
         },
     };
     if let Ok(Err(error)) = timeout(PATIENCE, wire::send(&mut stream, &reply)).await {
         tracing::warn!(%error, "a command went away before its answer");
     }
+}
+
+/// Waits until the caller is gone.
+async fn left(stream: &mut UnixStream) {
+    let mut nothing = [0; 64];
+    while matches!(stream.read(&mut nothing).await, Ok(1..)) {}
 }
 
 fn listened_to(stream: &UnixStream, owner: u32) -> Result<(), String> {

@@ -17,6 +17,7 @@ mod metrics;
 mod net;
 mod pages;
 mod private;
+mod profile;
 mod strain;
 mod trace;
 mod utc;

@@ -19,6 +19,7 @@ mod keys;
 mod moving;
 mod node;
 mod outcome;
+mod profile;
 mod reach;
 mod registration;
 mod request;
@@ -74,6 +75,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             serve.run()?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Request(Request::Profile(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
             let config = quiet(&global)?;

@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{audit, client, fence, group, keys, node, user, verifier};
+use super::{audit, client, fence, group, keys, node, profile, user, verifier};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,17 @@ pub enum Request {
 Examples:
   portiere backup /var/backups/portiere-$(date +%F).db")]
     Backup(Backup),
+    /// Draw where the running server's CPU goes, and where its requests wait
+    ///
+    /// Samples the server for some seconds, without a restart and without root, and writes a flame graph: a picture for a browser,
+    /// with a section on what requests waited for and how long the queues were. Sign-ins are a few
+    /// per cent slower meanwhile. One profile at a time.
+    #[command(after_long_help = "\
+Examples:
+  portiere profile
+  portiere profile --seconds 30 --output /tmp/monday.svg
+  portiere profile --json | jq '.routes[] | {route, phases}'")]
+    Profile(profile::Command),
     /// What a move asks of the server that holds its source.
     #[command(skip)]
     AtSource(AtSource),
@@ -106,6 +117,7 @@ impl Request {
     pub fn patience(&self) -> Duration {
         match self {
             Request::Backup(_) | Request::AtSource(_) => Duration::from_secs(24 * 60 * 60),
+            Request::Profile(command) => command.patience(),
             _ => Duration::from_secs(60),
         }
     }
@@ -123,6 +135,7 @@ impl Request {
         match self {
             Request::Audit(command) => command.needs_server(),
             Request::Verifier(command) => matches!(command, verifier::Command::Status),
+            Request::Profile(_) => true,
             _ => false,
         }
     }
@@ -169,6 +182,8 @@ impl Request {
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
+            // It is the server's alone: what is asked about is its process.
+            Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),
         }
     }
 }

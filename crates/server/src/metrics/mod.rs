@@ -16,8 +16,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use moment::Store;
+pub use process::Process;
 pub use refused::Refused;
-pub use requests::Requests;
+pub use requests::{Requests, Spent};
 pub use serve::{Desk, serve};
 
 use crate::http::Site;

@@ -57,6 +57,20 @@ struct Place {
 struct Answers {
     statuses: [[AtomicU64; STATUSES.len() + 1]; METHODS.len()],
     times: Buckets,
+    /// Nanoseconds in each stage.
+    stages: [AtomicU64; Stage::ALL.len()],
+}
+
+/// Where the time of a route's requests went since the start.
+pub struct Spent {
+    /// The template of the route.
+    pub route: String,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// How long they took together, in seconds.
+    pub seconds: f64,
+    /// Of that, the seconds in each stage.
+    pub stages: [f64; Stage::ALL.len()],
 }
 
 impl Requests {
@@ -134,6 +148,19 @@ impl Requests {
         }
     }
 
+    /// Where the time went, for each route.
+    pub fn spent(&self) -> Vec<Spent> {
+        let stage = |place: &Place, stage: usize| {
+            place.shards.all().map(|shard| shard.stages[stage].load(Relaxed)).sum::<u64>()
+        };
+        let spent = self.known().map(|place| {
+            let times = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
+            let stages = std::array::from_fn(|at| Duration::from_nanos(stage(place, at)).as_secs_f64());
+            Spent { route: place.name().to_owned(), requests: times.count, seconds: times.sum, stages }
+        });
+        spent.filter(|spent| spent.requests > 0).collect()
+    }
+
     /// How long requests spent in each stage, as far as they were in it.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, Spread)> {
         Stage::ALL.iter().zip(&self.stages).map(|(stage, times)| (stage.name(), times.spread()))
@@ -173,9 +200,10 @@ impl Running<'_> {
         let status = STATUSES.iter().position(|known| *known == number).unwrap_or(STATUSES.len());
         answers.statuses[self.method][status].fetch_add(1, Relaxed);
         answers.times.observe(&TIMES, nanos(took));
-        for (times, (_, sum)) in self.requests.stages.iter().zip(sheet.sums()) {
+        for ((times, spent), (_, sum)) in self.requests.stages.iter().zip(&answers.stages).zip(sheet.sums()) {
             if sum > Duration::ZERO {
                 times.took(sum);
+                spent.fetch_add(nanos(sum), Relaxed);
             }
         }
         if let Some(refused) = response.extensions().get::<Refused>() {

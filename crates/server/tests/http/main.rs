@@ -13,6 +13,7 @@ mod hashes;
 mod monitoring;
 mod moving;
 mod nodes;
+mod profile;
 mod races;
 mod rfc;
 mod scale;

@@ -1,0 +1,130 @@
+//! `profile`: asks the running server for a profile, and writes its picture.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::reach::Reach;
+use super::request::Request;
+use super::text::Table;
+use super::{Global, Progress, quiet, runtime, show};
+use crate::http::Site;
+use crate::profile::{self, Asked, Profile};
+use clap::{Args, ValueHint};
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The picture, unless it is to be another file.
+const FILE: &str = "profile.svg";
+/// Routes that are told of; the others are in the picture and in the JSON.
+const ROUTES: usize = 8;
+
+/// For how long, and where to.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Command {
+    /// For how long: 1 to 120
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
+    pub seconds: u64,
+    /// Samples for each second of CPU: 1 to 999
+    #[arg(long, value_name = "HZ", default_value_t = profile::FREQUENCY, value_parser = clap::value_parser!(u32).range(1..=999))]
+    pub frequency: u32,
+    /// Where to write the picture; a file that is there is replaced [default: profile.svg; with --json, nowhere]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[serde(skip)]
+    pub output: Option<PathBuf>,
+}
+
+impl Command {
+    /// How long the answer may take: the time itself, and time to name what was seen.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.seconds + 60)
+    }
+
+    /// Takes the profile, in the server.
+    pub async fn execute(&self, site: &Site) -> Reply {
+        let asked =
+            Asked { time: Duration::from_secs(self.seconds.clamp(1, 120)), frequency: self.frequency.clamp(1, 999) };
+        tracing::info!(seconds = asked.time.as_secs(), "a profile is taken");
+        let taken = profile::take(asked, site).await.map_err(Failure::Failed)?;
+        let json = serde_json::to_value(&taken).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Outcome::new("", json))
+    }
+
+    /// Has the running server take it, and shows it.
+    pub fn run(self, global: &Global) -> Result<ExitCode, Failure> {
+        let config = quiet(global)?;
+        let file = self.output.clone().or_else(|| (!global.json).then(|| FILE.into()));
+        let made = file.as_deref().map(writable).transpose()?;
+        let taken = runtime()?.block_on(self.ask(&mut Reach::new(&config)));
+        if let (Err(_), Some(file), Some(true)) = (&taken, &file, made) {
+            drop(std::fs::remove_file(file));
+        }
+        let outcome = taken?;
+        let taken: Profile = serde_json::from_value(outcome.json.clone())
+            .map_err(|error| Failure::Failed(format!("the server answered something else: {error}")))?;
+        let mut text = summary(&taken);
+        if let Some(file) = file {
+            let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+            std::fs::write(&file, profile::picture(&taken)).map_err(failed)?;
+            text = format!("{text}\nwritten to {}: open it in a browser\n", file.display());
+        }
+        Ok(show(global, &Outcome { text, ..outcome }))
+    }
+
+    /// Asks, and tells on a terminal how long it will be.
+    async fn ask(&self, reach: &mut Reach<'_>) -> Reply {
+        let request = Request::Profile(self.clone());
+        let (began, mut progress) = (Instant::now(), Progress::default());
+        let mut reply = std::pin::pin!(reach.ask(&request));
+        loop {
+            let left = self.seconds.saturating_sub(began.elapsed().as_secs());
+            progress.show(Some(match left {
+                0 => "naming what was seen      ".into(),
+                left => format!("profiling: {left} s left      "),
+            }));
+            if let Ok(reply) = tokio::time::timeout(Duration::from_millis(250), &mut reply).await {
+                progress.clear();
+                return reply;
+            }
+        }
+    }
+}
+
+/// Whether a file can be written, before anybody waits for what should be in it. Answers whether it was made for that.
+fn writable(file: &Path) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+    let new = !file.exists();
+    OpenOptions::new().create(true).append(true).open(file).and_then(|mut file| file.flush()).map_err(failed)?;
+    Ok(new)
+}
+
+/// What a terminal shows.
+fn summary(taken: &Profile) -> String {
+    let Profile { seconds, samples, cpu_seconds, cores, .. } = taken;
+    let busy = 100.0 * cpu_seconds / (seconds * *cores as f64);
+    let mut text =
+        format!("{samples} samples in {seconds:.0} s; {cpu_seconds:.1} s of CPU: {busy:.0} % of {cores} cores\n");
+    let of_all = |part: u64| format!("{:.1} %", 100.0 * part as f64 / (*samples).max(1) as f64);
+    let mut threads = Table::new(["CPU", "SHARE"], true);
+    for node in taken.nodes.iter().filter(|node| node.parent.is_none()) {
+        threads.row([node.name.clone(), of_all(node.total)]);
+    }
+    let mut waits = Table::new(["REQUESTS WAIT AT", "COUNT", "MEAN", "FOR"], true);
+    for route in taken.routes.iter().take(ROUTES) {
+        let mut phases: Vec<_> = route.phases.iter().filter(|phase| phase.share >= 0.005).collect();
+        phases.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let named = phases.iter().map(|phase| format!("{} {:.0} %", phase.name, 100.0 * phase.share));
+        let mean = format!("{:.1} ms", 1000.0 * route.seconds / route.requests as f64);
+        waits.row([route.route.clone(), route.requests.to_string(), mean, named.collect::<Vec<_>>().join(", ")]);
+    }
+    let mut queues = Table::new(["QUEUE", "MEAN", "MOST"], true);
+    for queue in &taken.queues {
+        queues.row([queue.name.clone(), format!("{:.1}", queue.mean), queue.most.to_string()]);
+    }
+    for table in [threads.render(), waits.render(), queues.render()] {
+        text.push('\n');
+        text.push_str(&table);
+    }
+    text
+}

@@ -1,0 +1,145 @@
+//! `portiere profile`: where the server's CPU goes, and where its requests wait, for some seconds while it runs.
+//!
+//! Owns samples and their names, the tree, what requests waited for meanwhile, and the picture of it all. Between profiles
+//! it costs nothing. One is taken at a time, and it ends with whoever asked for it.
+
+mod draw;
+mod elf;
+mod names;
+mod sampler;
+mod symbols;
+mod threads;
+mod tree;
+mod waits;
+
+pub use draw::picture;
+pub use tree::Node;
+pub use waits::{Queue, Route};
+
+use crate::http::Site;
+use crate::metrics::Process;
+use sampler::{Sampler, Seen};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use symbols::Loaded;
+use tokio::sync::{Mutex, MutexGuard};
+use tree::Stack;
+use waits::Queues;
+
+/// Samples for a second of CPU: few enough to cost nothing, and out of step with what happens every hundredth second.
+pub const FREQUENCY: u32 = 99;
+/// Between two looks at the queues.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Held by the profile that is being taken: there is one timer for the whole process.
+static ONE: Mutex<()> = Mutex::const_new(());
+
+/// A profile that is being taken. Whatever ends it stops the timer before the next one may begin.
+struct Running {
+    sampler: Sampler,
+    loaded: Loaded,
+    _one: MutexGuard<'static, ()>,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// For how long.
+    pub time: Duration,
+    /// How many samples for a second of CPU.
+    pub frequency: u32,
+}
+
+/// What was seen. This is what `--json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The version of the server.
+    pub version: String,
+    /// When it was begun, in milliseconds since 1970.
+    pub began: i64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Samples for a second of CPU.
+    pub frequency: u32,
+    /// Cores that the server may use.
+    pub cores: usize,
+    /// Seconds of CPU that the process used meanwhile; 0 where the system does not tell.
+    pub cpu_seconds: f64,
+    /// Samples that were taken. The kernel gives fewer than it should where many cores are busy: shares stay right.
+    pub samples: u64,
+    /// The flame graph: each node after the one that called it.
+    pub nodes: Vec<Node>,
+    /// Where requests waited, by route.
+    pub routes: Vec<Route>,
+    /// How long the queues were.
+    pub queues: Vec<Queue>,
+}
+
+/// Takes a profile of this process. Dropped before it is done, it ends at once.
+///
+/// # Errors
+/// Why there is none: one line.
+pub async fn take(asked: Asked, site: &Site) -> Result<Profile, String> {
+    let one = ONE.try_lock().map_err(|_| "a profile is being taken already; try again when it is done".to_owned())?;
+    let running = apart(move || Running::start(asked.frequency, one)).await?;
+    let (began, since, cpu) = (site.app.clock.now(), Instant::now(), Process::now());
+    let before = site.requests.spent();
+    let queues = watch(asked.time, site).await;
+    let seconds = since.elapsed().as_secs_f64();
+    let cpu = cpu.zip(Process::now()).map_or(0.0, |(then, now)| now.cpu - then.cpu);
+    let routes = waits::between(&before, site.requests.spent());
+    let nodes = apart(move || running.end()).await?;
+    Ok(Profile {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        began: began.0,
+        seconds,
+        frequency: asked.frequency,
+        cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        cpu_seconds: cpu,
+        samples: nodes.iter().filter(|node| node.parent.is_none()).map(|node| node.total).sum(),
+        nodes,
+        routes,
+        queues,
+    })
+}
+
+/// On a thread of its own: files are read, which the network threads have no time for.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| format!("the profile broke off: {error}"))?
+}
+
+/// Lets the time pass, and looks at the queues.
+async fn watch(time: Duration, site: &Site) -> Vec<Queue> {
+    let end = tokio::time::Instant::now() + time;
+    let mut queues = Queues::default();
+    while tokio::time::Instant::now() < end {
+        queues.look(site);
+        tokio::time::sleep_until(end.min(tokio::time::Instant::now() + LOOK)).await;
+    }
+    queues.seen()
+}
+
+impl Running {
+    fn start(frequency: u32, one: MutexGuard<'static, ()>) -> Result<Self, String> {
+        if !sampler::HERE {
+            return Err(sampler::ELSEWHERE.into());
+        }
+        let loaded = Loaded::now()?;
+        Ok(Running { loaded, sampler: Sampler::start(frequency)?, _one: one })
+    }
+
+    /// Stops the timer; then names what was seen.
+    fn end(self) -> Result<Vec<Node>, String> {
+        let Running { sampler, mut loaded, _one } = self;
+        let seen = sampler.seen()?;
+        drop(sampler);
+        for address in seen.iter().flat_map(Seen::looked_up) {
+            loaded.learn(address);
+        }
+        Ok(tree::merge(seen.iter().map(|stack| {
+            let functions: Vec<&str> = stack.looked_up().map(|address| loaded.name(address)).collect();
+            let thread = threads::kind(&stack.thread, &functions);
+            Stack { thread, functions, times: stack.times, cut: stack.cut }
+        })))
+    }
+}
