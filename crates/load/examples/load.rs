@@ -5,17 +5,17 @@
 use clap::Parser;
 use std::process::ExitCode;
 
-/// Measures an OpenID provider on this machine.
+/// Measures an OpenID provider.
 #[derive(Parser)]
 #[command(name = "load")]
-struct Command {
+struct Program {
     #[command(flatten)]
-    options: load::cli::Options,
+    command: load::cli::Command,
 }
 
 fn main() -> ExitCode {
-    let command = Command::parse();
-    match load::cli::main(&command.options, &mut std::io::stdout().lock()) {
+    let program = Program::parse();
+    match load::cli::main(&program.command, &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(refusal) => {
             eprintln!("load: {refusal}");

@@ -13,6 +13,12 @@ pub fn own() -> Option<Duration> {
     of_process(std::process::id())
 }
 
+/// The same of the calling thread alone, to the nanosecond.
+pub fn of_thread() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
+}
+
 /// The sum over several processes, `None` when one cannot be read.
 pub fn of_processes(pids: &[u32]) -> Option<Duration> {
     pids.iter().map(|pid| of_process(*pid)).sum()
@@ -37,6 +43,16 @@ mod tests {
         assert_eq!(of_stat(stat, 100), Some(Duration::from_secs(2)));
         assert_eq!(of_stat("7 (x", 100), None);
         assert_eq!(of_stat("7 (x) S 1 7", 100), None);
+    }
+
+    #[test]
+    fn a_thread_that_works_spends_time_and_one_that_sleeps_does_not() {
+        let before = of_thread();
+        std::thread::sleep(Duration::from_millis(30));
+        let rested = of_thread() - before;
+        let begun = std::time::Instant::now();
+        while of_thread() - before < Duration::from_millis(30) {}
+        assert!(rested < Duration::from_millis(20) && begun.elapsed() > Duration::from_millis(10), "{rested:?}");
     }
 
     #[test]

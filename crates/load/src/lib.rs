@@ -7,24 +7,35 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`plan`] | what is measured: target, client, people, workload, pace, time |
+//! | [`schedule`] | when the iterations of an open loop start |
 //! | [`visitor`] | one virtual user: reads pages, fills forms, exchanges codes |
-//! | [`wire`] | HTTP/1.1 over one connection per origin, cookies, URLs |
-//! | [`record`] | histograms and counters of one thread, merged at the end |
+//! | [`wire`] | HTTP/1.1 over one connection per origin, TLS, cookies, URLs, and how far it may go |
+//! | [`record`], [`timeline`] | histograms and counters of one thread, whole and by slices, merged at the end |
 //! | [`run`] | threads, warm-up, window, processor time |
+//! | [`programme`] | what takes several plans: repeats, streams side by side, sweeps, searches |
 //! | [`search`] | the highest rate that still holds |
-//! | [`report`] | what is said afterwards, as a table and as JSON |
+//! | [`report`], [`series`], [`page`] | what is said afterwards: as a table, as JSON, as a page with charts |
+//! | [`compare`] | two results, with confidence intervals |
 //!
-//! The generator shares its machine with the server that it measures, so it is built to cost little: one thread by default,
-//! no locks on the path of a request, buffers that are used again. It speaks to loopback only: it makes load, and a
-//! mistyped address must not turn it on somebody else's machine.
+//! The generator mostly shares its machine with the server that it measures, so it is built to cost little: one thread by
+//! default, no locks on the path of a request, buffers that are used again. It speaks to loopback unless told otherwise: it
+//! makes load, and a mistyped address must not turn it on somebody else's machine.
 
 pub mod cli;
+pub mod compare;
 pub mod cpu;
+mod pacer;
+pub mod page;
 pub mod plan;
+pub mod programme;
 pub mod record;
+mod rehearsal;
 pub mod report;
 pub mod run;
+pub mod schedule;
 pub mod search;
+pub mod series;
+pub mod timeline;
 pub mod visitor;
 pub mod wire;
 

@@ -2,19 +2,24 @@
 
 use crate::Refusal;
 use crate::visitor::Step;
-use crate::wire::Url;
+use crate::wire::{Reach, Url};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A whole measurement.
 #[derive(Clone)]
 pub struct Plan {
-    /// The provider: the base of its `/.well-known/openid-configuration`. Loopback only.
+    /// The provider: the base of its `/.well-known/openid-configuration`.
     pub target: Url,
+    /// Where load may go: by default to this machine only.
+    pub reach: Arc<Reach>,
     /// What each visitor does over and over.
     pub workload: Workload,
     /// How visitors follow one another.
     pub pace: Pace,
+    /// How the pace changes over the window.
+    pub shape: Shape,
     /// Runs before the window and is not counted.
     pub warmup: Duration,
     /// The window in which everything is counted.
@@ -50,6 +55,19 @@ pub enum Workload {
     ClientCredentials,
     /// The refresh grant: one family per visitor, rotated each time.
     Refresh,
+    /// A device asks for a code, and polls once.
+    Device,
+    /// A new account, by Portiere's account API.
+    SignUp,
+    /// A sign-in by that API, or by the pages where there is none.
+    SignIn,
+    /// A read of the account by that API, or userinfo where there is none.
+    Profile,
+    /// W2: 70 % userinfo, 20 % device authorization with a poll, 10 % account.
+    Traffic,
+    /// W5: sign-in 5 %, refresh 30 %, introspection 40 %, userinfo 15 %, keys and metadata 9 %, account 1 %, by users of whom
+    /// some come far more often than others.
+    Day,
 }
 
 impl Workload {
@@ -63,6 +81,12 @@ impl Workload {
             Workload::Userinfo => "userinfo",
             Workload::ClientCredentials => "client_credentials",
             Workload::Refresh => "refresh",
+            Workload::Device => "device",
+            Workload::SignUp => "sign_up",
+            Workload::SignIn => "sign_in",
+            Workload::Profile => "profile",
+            Workload::Traffic => "w2",
+            Workload::Day => "w5",
         }
     }
 
@@ -76,12 +100,39 @@ impl Workload {
             Workload::Userinfo => &[Step::Userinfo],
             Workload::ClientCredentials => &[Step::ClientCredentials],
             Workload::Refresh => &[Step::Refresh],
+            Workload::Device => &[Step::Device, Step::Poll],
+            Workload::SignUp => &[Step::SignUp],
+            Workload::SignIn => &[Step::SignIn, Step::Authorize, Step::Login, Step::Token],
+            Workload::Profile => &[Step::Account, Step::Userinfo],
+            Workload::Traffic => &[Step::Userinfo, Step::Device, Step::Poll, Step::Account],
+            Workload::Day => &[
+                Step::Authorize,
+                Step::Login,
+                Step::Token,
+                Step::Refresh,
+                Step::Introspect,
+                Step::Userinfo,
+                Step::Jwks,
+                Step::Discovery,
+                Step::Account,
+            ],
         }
+    }
+
+    /// True when a visitor signs in before its first iteration, to hold tokens.
+    pub const fn holds_tokens(self) -> bool {
+        use Workload::{Day, Introspect, Profile, Refresh, Session, Traffic, Userinfo};
+        matches!(self, Session | Introspect | Userinfo | Refresh | Profile | Traffic | Day)
+    }
+
+    /// True when the account API is used where the provider has one.
+    pub const fn wants_account(self) -> bool {
+        matches!(self, Workload::SignUp | Workload::SignIn | Workload::Profile | Workload::Traffic | Workload::Day)
     }
 
     /// True when somebody has to sign in, before or during an iteration.
     pub const fn has_people(self) -> bool {
-        !matches!(self, Workload::Jwks | Workload::ClientCredentials)
+        !matches!(self, Workload::Jwks | Workload::ClientCredentials | Workload::Device)
     }
 }
 
@@ -105,11 +156,31 @@ pub enum Pace {
     },
 }
 
+/// How users or rate of a [`Pace`] change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Not at all.
+    #[default]
+    Steady,
+    /// They climb for so long, from the beginning of the window on, and stay.
+    Ramp(Duration),
+    /// The window is a day, with its peak in the morning; the rate is the mean. Open loops only.
+    Day,
+}
+
 impl Pace {
     /// Virtual users.
     pub const fn visitors(self) -> usize {
         match self {
             Pace::Closed { visitors, .. } | Pace::Open { visitors, .. } => visitors,
+        }
+    }
+
+    /// Between the end of an iteration and the start of the next; an open loop has none.
+    pub const fn pause(self) -> Duration {
+        match self {
+            Pace::Closed { pause, .. } => pause,
+            Pace::Open { .. } => Duration::ZERO,
         }
     }
 }
@@ -191,13 +262,23 @@ impl Client {
 }
 
 impl Plan {
+    /// When a visitor of a closed loop begins, counted from the beginning of the warm-up.
+    pub fn joins(&self, visitor: usize) -> Duration {
+        match self.shape {
+            Shape::Ramp(time) if visitor > 0 => {
+                self.warmup + time.mul_f64(visitor as f64 / self.pace.visitors() as f64)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Looks for what cannot work, before anything is sent.
     ///
     /// # Errors
     /// [`Refusal::Use`], the first thing found.
     pub fn check(&self) -> Result<(), Refusal> {
         let target = &self.target;
-        target.addresses().map_err(|wrong| Refusal::Use(format!("{target}: {wrong}")))?;
+        self.reach.addresses(target).map_err(|wrong| Refusal::Use(format!("{target}: {wrong}")))?;
         let open = match self.pace {
             Pace::Open { rate, .. } => Some(rate),
             Pace::Closed { .. } => None,
@@ -212,6 +293,11 @@ impl Plan {
             (self.workload.has_people() && self.client.redirect_uri.is_empty(), "this workload needs --redirect-uri"),
             (self.workload.has_people() && self.users.is_empty(), "this workload needs --users with at least one line"),
             (
+                matches!(self.shape, Shape::Ramp(time) if time.is_zero() || time > self.duration),
+                "the ramp must be longer than zero and no longer than --duration",
+            ),
+            (self.shape == Shape::Day && open.is_none(), "w5 needs --rate"),
+            (
                 self.workload == Workload::ClientCredentials && self.client.proof == Proof::Nothing,
                 "client_credentials needs a client secret",
             ),
@@ -224,8 +310,27 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// One second of the key set, for one visitor.
+    pub fn plan() -> Plan {
+        Plan {
+            target: Url::parse("http://localhost:1").unwrap(),
+            reach: Arc::default(),
+            workload: Workload::Jwks,
+            pace: Pace::Closed { visitors: 1, pause: Duration::ZERO },
+            shape: Shape::Steady,
+            warmup: Duration::ZERO,
+            duration: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            heeds_retry_after: false,
+            threads: 1,
+            client: client(Proof::Nothing),
+            users: vec![],
+            server_pids: vec![],
+        }
+    }
 
     fn client(proof: Proof) -> Client {
         Client { id: "a:b".to_owned(), proof, redirect_uri: String::new(), scope: String::new() }

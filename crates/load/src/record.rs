@@ -1,6 +1,7 @@
 //! Counting and timing. Each thread has a record of its own, so nothing is locked while load is made; they are merged at
 //! the end.
 
+use crate::timeline::Tally;
 use crate::visitor::{Cause, Lap, Setback, Step};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -80,11 +81,24 @@ pub struct Record {
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
     pub unfinished: u64,
+    /// The same by slices of the window.
+    pub slices: Vec<Tally>,
+    /// The share of the window in which the thread was busy, where it can be read; of several threads the busiest.
+    pub busy: f64,
 }
 
 impl Record {
-    /// Takes in one iteration and how it ended.
-    pub fn take(&mut self, lap: &Lap, latency: Duration, outcome: &Result<(), Setback>) {
+    /// Takes in one iteration and how it ended, in a slice of the window.
+    pub fn take(&mut self, lap: &Lap, slice: usize, latency: Duration, outcome: &Result<(), Setback>) {
+        if slice >= self.slices.len() {
+            self.slices.resize_with(slice + 1, Tally::default);
+        }
+        let tally = &mut self.slices[slice];
+        match outcome {
+            Ok(()) => tally.done.add(latency),
+            Err(Setback { cause: Cause::Refused { .. }, .. }) => tally.refused += 1,
+            Err(_) => tally.failed += 1,
+        }
         self.requests += lap.requests;
         for (step, took) in &lap.steps {
             self.steps.entry(*step).or_default().add(*took);
@@ -103,6 +117,11 @@ impl Record {
         self.iterations.merge(&other.iterations);
         self.requests += other.requests;
         self.unfinished += other.unfinished;
+        self.busy = self.busy.max(other.busy);
+        if other.slices.len() > self.slices.len() {
+            self.slices.resize_with(other.slices.len(), Tally::default);
+        }
+        self.slices.iter_mut().zip(&other.slices).for_each(|(own, other)| own.merge(other));
         for (step, latencies) in &other.steps {
             self.steps.entry(*step).or_default().merge(latencies);
         }
@@ -147,10 +166,10 @@ mod tests {
         let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
         let refused = Cause::Refused { retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
         let mut record = Record::default();
-        record.take(&lap, Duration::from_millis(10), &Ok(()));
-        record.take(&lap, Duration::from_millis(99), &setback(refused));
-        record.take(&lap, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
-        record.take(&lap, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
+        record.take(&lap, 1, Duration::from_millis(10), &Ok(()));
+        record.take(&lap, 1, Duration::from_millis(99), &setback(refused));
+        record.take(&lap, 1, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
+        record.take(&lap, 1, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
         let mut whole = record.clone();
         whole.merge(&record);
         assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
@@ -158,6 +177,8 @@ mod tests {
         assert_eq!(whole.steps[&Step::Authorize].count(), 8);
         assert_eq!((whole.refused[&Step::Token].count(), whole.refused[&Step::Token].max().round()), (2, 3.0));
         assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())], 2);
+        let last = &whole.slices[1];
+        assert_eq!((whole.slices.len(), last.done.count(), last.refused, last.failed), (2, 2, 2, 4));
         assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
     }
 
@@ -165,7 +186,7 @@ mod tests {
     fn endless_reasons_do_not_grow_the_record() {
         let mut record = Record::default();
         for n in 0..1000 {
-            record.take(&Lap::default(), Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
+            record.take(&Lap::default(), 0, Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
         }
         assert_eq!(record.failed.len(), MAX_REASONS + 1);
         assert_eq!(record.failed.values().sum::<u64>(), 1000);

@@ -1,9 +1,10 @@
 //! What is said afterwards: one structure, shown as an aligned table or written as JSON.
 
-use crate::plan::{Pace, Plan};
-use crate::record::{Latencies, Record, variation};
-use crate::run::counted_slots;
-use crate::visitor::Step;
+use crate::plan::Shape;
+use crate::record::{Latencies, Record};
+use crate::schedule::Schedule;
+use crate::timeline::{Sketch, Slice, slices};
+use crate::visitor::{Scene, Step};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -52,8 +53,20 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Processors that the generator kept busy: 1 is one whole core.
     pub generator_cores: Option<f64>,
+    /// The share of the window in which the busiest thread of the generator was on a processor.
+    #[serde(default)]
+    pub generator_busiest: f64,
     /// What the server spent, when its processes were named.
     pub server: Option<Server>,
+    /// What has to be known about how it was measured.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The window in slices.
+    #[serde(default)]
+    pub timeline: Vec<Slice>,
+    /// What ran at the same time.
+    #[serde(default)]
+    pub beside: Vec<Report>,
 }
 
 /// Latencies in milliseconds.
@@ -123,20 +136,26 @@ pub struct Server {
 }
 
 impl Report {
+    /// How busy a thread of the generator has to be to have set the limit itself.
+    const BOUND: f64 = 0.95;
+
     /// Makes a report of what was recorded.
-    pub fn of(plan: &Plan, record: Record, spent: Spent) -> Report {
+    pub fn of(scene: &Scene, record: Record, spent: Spent) -> Report {
+        let plan = &scene.plan;
         // The window is exact; processor times are read a little late at both ends, so they become shares of their own time.
         let seconds = plan.duration.as_secs_f64();
         let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
         let (failed, refused) = (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
-        let unfinished = match plan.pace {
-            Pace::Closed { .. } => record.unfinished,
-            Pace::Open { rate, .. } => {
-                let slots = counted_slots(plan, rate);
-                (slots.end - slots.start).saturating_sub(iterations + failed + refused)
-            }
+        let unfinished = match Schedule::of(plan) {
+            None => record.unfinished,
+            Some(schedule) => (schedule.counted().count() as u64).saturating_sub(iterations + failed + refused),
+        };
+        let shape = match plan.shape {
+            Shape::Steady => String::new(),
+            Shape::Ramp(time) => format!(", climbing for {time:?}"),
+            Shape::Day => ", a day with its morning".to_owned(),
         };
         let server = spent.server.map(|cpu| Server {
             cpu_seconds: cpu.as_secs_f64(),
@@ -146,7 +165,7 @@ impl Report {
         Report {
             workload: plan.workload.name().to_owned(),
             target: plan.target.origin(),
-            pace: plan.pace.to_string(),
+            pace: format!("{}{shape}", plan.pace),
             seconds,
             iterations,
             iterations_per_second: iterations as f64 / seconds,
@@ -157,10 +176,30 @@ impl Report {
             unfinished,
             latency: Latency::from(&record.iterations),
             steps: plan.workload.steps().iter().map(|step| StepReport::of(*step, &record)).collect(),
+            timeline: slices(plan, &record.slices),
+            generator_busiest: record.busy,
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
             server,
+            notes: scene.notes.clone(),
+            beside: Vec::new(),
         }
+    }
+
+    /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's.
+    pub fn is_bound_by_generator(&self) -> bool {
+        self.generator_busiest >= Self::BOUND || self.beside.iter().any(Report::is_bound_by_generator)
+    }
+
+    /// Iterations that were due, or begun, and did not come out well.
+    pub fn unanswered(&self) -> u64 {
+        self.failed + self.refused + self.unfinished
+    }
+
+    /// The same as a share of all.
+    pub fn error_rate(&self) -> f64 {
+        let all = self.iterations + self.unanswered();
+        if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
 }
 
@@ -199,6 +238,14 @@ impl fmt::Display for Report {
                 None => writeln!(f)?,
             }
         }
+        if self.generator_busiest >= Self::BOUND {
+            let busiest = self.generator_busiest * 100.0;
+            writeln!(
+                f,
+                "The generator was the bottleneck: its busiest thread was at {busiest:.0} % of a core (--threads)."
+            )?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         if let Some(rate) = self.server.and_then(|server| server.requests_per_cpu_second) {
             writeln!(f, "{rate:>12.0} requests per second of server CPU")?;
         }
@@ -208,14 +255,38 @@ impl fmt::Display for Report {
         writeln!(f)?;
         row(f, "iteration", self.iterations, &self.latency)?;
         // A workload of one step would say the same twice.
-        for step in self.steps.iter().filter(|_| self.steps.len() > 1) {
+        let several = |step: &&StepReport| self.steps.len() > 1 && step.count + step.failed + step.refused > 0;
+        for step in self.steps.iter().filter(several) {
             row(f, step.step.name(), step.count, &step.latency)?;
         }
+        drift(f, &self.timeline)?;
         for failure in &self.failures {
             writeln!(f, "{:>12} x {}: {}", failure.count, failure.step.name(), failure.reason)?;
         }
-        Ok(())
+        self.beside.iter().try_for_each(|report| write!(f, "beside it: {report}"))
     }
+}
+
+/// How the last quarter of a long run differs from the first: what leaks or grows shows here.
+fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
+    /// In seconds; a shorter run says little about it.
+    const LONG: f64 = 60.0;
+    let steady = timeline.windows(2).all(|pair| pair[0].level == pair[1].level);
+    if !steady || timeline.iter().map(|slice| slice.seconds).sum::<f64>() < LONG {
+        return Ok(());
+    }
+    let quarter = |slices: &[Slice]| {
+        let (mut all, mut seconds) = (Sketch::default(), 0.0);
+        for slice in slices {
+            all.merge(&slice.latencies);
+            seconds += slice.seconds;
+        }
+        (all.count() as f64 / seconds, all.quantile(0.5), all.quantile(0.99))
+    };
+    let length = timeline.len() / 4;
+    let (first, last) = (quarter(&timeline[..length]), quarter(&timeline[timeline.len() - length..]));
+    write!(f, "first quarter {:.1}/s, p50 {:.2} ms, p99 {:.2} ms; ", first.0, first.1, first.2)?;
+    writeln!(f, "last {:.1}/s, p50 {:.2} ms, p99 {:.2} ms", last.0, last.1, last.2)
 }
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) -> fmt::Result {
@@ -225,55 +296,78 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) ->
     writeln!(f)
 }
 
-/// The same measurement several times.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Series {
-    /// Each run.
-    pub runs: Vec<Report>,
-    /// How far they lie apart; `None` for fewer than two.
-    pub spread: Option<Spread>,
-}
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::time::Duration;
 
-/// Coefficients of variation over the runs of a series, as shares.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// Of iterations a second.
-    pub rate: f64,
-    /// Of the mean latency.
-    pub mean: f64,
-    /// Of the 99th percentile.
-    pub p99: f64,
-    /// True when mean and p99 lie close enough together to be quoted; otherwise the series is noisy.
-    pub accepted: bool,
-}
-
-impl Series {
-    /// The most that the mean may vary.
-    pub const MAX_MEAN: f64 = 0.03;
-    /// The most that the 99th percentile may vary.
-    pub const MAX_P99: f64 = 0.05;
-
-    /// Puts runs together.
-    pub fn of(runs: Vec<Report>) -> Series {
-        let over = |value: fn(&Report) -> f64| variation(&runs.iter().map(value).collect::<Vec<_>>());
-        let figures = (over(|r| r.iterations_per_second), over(|r| r.latency.mean), over(|r| r.latency.p99));
-        let spread = match figures {
-            (Some(rate), Some(mean), Some(p99)) => {
-                Some(Spread { rate, mean, p99, accepted: mean < Self::MAX_MEAN && p99 < Self::MAX_P99 })
-            }
-            _ => None,
-        };
-        Series { runs, spread }
+    /// `count` iterations of 10 ms at `rate`.
+    pub fn report(workload: &str, count: u64, rate: f64) -> Report {
+        let mut latencies = Latencies::default();
+        let mut sketch = Sketch::default();
+        (0..count).for_each(|_| latencies.add(Duration::from_millis(10)));
+        (0..count).for_each(|_| sketch.add(Duration::from_millis(10)));
+        let slice =
+            Slice { from: 0.0, seconds: 1.0, level: 1.0, done: count, failed: 0, refused: 0, latencies: sketch };
+        Report {
+            workload: workload.to_owned(),
+            target: "http://localhost:1".to_owned(),
+            pace: String::new(),
+            seconds: 1.0,
+            iterations: count,
+            iterations_per_second: rate,
+            requests: count,
+            requests_per_second: rate,
+            failed: 0,
+            refused: 0,
+            unfinished: 0,
+            latency: Latency::from(&latencies),
+            steps: vec![],
+            failures: vec![],
+            generator_cores: None,
+            generator_busiest: 0.0,
+            server: None,
+            notes: vec![],
+            timeline: vec![slice],
+            beside: vec![],
+        }
     }
-}
 
-impl fmt::Display for Series {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.runs.iter().try_for_each(|run| write!(f, "{run}"))?;
-        let Some(Spread { rate, mean, p99, accepted }) = self.spread else { return Ok(()) };
-        let verdict = if accepted { "accepted" } else { "noisy" };
-        let runs = self.runs.len();
-        let [rate, mean, p99] = [rate, mean, p99].map(|share| share * 100.0);
-        writeln!(f, "{runs} runs vary by {rate:.1} % in rate, {mean:.1} % in mean, {p99:.1} % in p99: {verdict}")
+    #[test]
+    fn a_generator_that_was_the_bottleneck_says_so() {
+        let mut report = report("jwks", 10, 10.0);
+        assert!(!report.to_string().contains("bottleneck"));
+        report.generator_busiest = 0.97;
+        let table = report.to_string();
+        assert!(
+            table.contains("The generator was the bottleneck: its busiest thread was at 97 % of a core"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn a_long_run_says_how_its_end_differs_from_its_beginning() {
+        let mut report = report("jwks", 10, 10.0);
+        let slice = |at: u32| Slice { seconds: 10.0, done: u64::from(at), ..report.timeline[0].clone() };
+        let timeline: Vec<_> = (0..8).map(slice).collect();
+        report.timeline = timeline[..5].to_vec();
+        assert!(!report.to_string().contains("quarter"));
+        report.timeline = timeline;
+        report.timeline[7].latencies.add(Duration::from_secs(2));
+        let table = report.to_string();
+        assert!(
+            table.contains("first quarter 1.0/s, p50 10.08 ms, p99 10.08 ms; last 1.1/s, p50 10.08 ms, p99 1"),
+            "{table}"
+        );
+        report.timeline[0].level = 7.0;
+        assert!(!report.to_string().contains("quarter"), "a ramp is no soak");
+    }
+
+    #[test]
+    fn what_was_not_answered_is_an_error() {
+        let mut report = report("jwks", 96, 10.0);
+        (report.failed, report.refused, report.unfinished) = (1, 2, 1);
+        assert!((report.error_rate() - 0.04).abs() < 1e-9);
+        assert_eq!(Report { iterations: 0, ..self::report("jwks", 0, 0.0) }.error_rate(), 0.0);
     }
 }

@@ -2,24 +2,32 @@
 
 use crate::Refusal;
 use crate::cpu;
+use crate::pacer::Pacer;
 use crate::plan::{Pace, Plan};
 use crate::record::{Latencies, Record};
+use crate::rehearsal::{prepared, rehearse};
 use crate::report::{Report, Spent};
-use crate::visitor::{Cause, Provider, Scene, Setback, Visitor};
+use crate::schedule::Schedule;
+use crate::timeline::slice_length;
+use crate::visitor::{Cause, Scene, Setback, Visitor};
 use crate::wire::Fault;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, sleep_until, timeout_at};
 
 /// How often progress is told.
 const PULSE: Duration = Duration::from_millis(500);
-/// How often a visitor that is refused while it prepares comes back.
-const PREPARE_TRIES: u32 = 20;
+/// How many visitors sign in at once to make ready: enough to keep a server busy, and few enough not to flood it.
+const PREPARE_AT_ONCE: usize = 32;
+/// How long after the window an iteration that was due in it may still begin, where the machine is busy.
+const LATE: Duration = Duration::from_millis(100);
 /// How long a visitor waits after no connection could be made, so that a server that is gone is not called in a tight loop.
 const RECONNECT: Duration = Duration::from_millis(100);
 
@@ -32,6 +40,8 @@ pub struct Pulse {
     pub failed: u64,
     /// Iterations that were refused politely.
     pub refused: u64,
+    /// Before the beginning: visitors that are ready.
+    pub ready: usize,
 }
 
 impl Pulse {
@@ -42,7 +52,8 @@ impl Pulse {
     }
 }
 
-/// Told about progress: seconds of the plan that have passed (warm-up included), and what happened in about half a second.
+/// Told about progress: seconds of the plan that have passed (warm-up included; zero while visitors make ready), and what
+/// happened in about half a second.
 pub type Watcher<'a> = &'a mut dyn FnMut(Duration, &Pulse);
 
 /// Carries out `plan`; blocks until it is done, on threads of its own. Without a watcher, nothing is spent on progress. To be
@@ -54,82 +65,113 @@ pub type Watcher<'a> = &'a mut dyn FnMut(Duration, &Pulse);
 /// # Errors
 /// [`Refusal`]: the plan makes no sense, the target is no provider, or a first iteration did not come out right.
 pub fn run(plan: &Plan, watcher: Option<Watcher<'_>>) -> Result<Report, Refusal> {
-    plan.check()?;
-    let scene = Arc::new(rehearse(plan)?);
-    let (report_ready, ready) = mpsc::channel();
+    together(std::slice::from_ref(plan), watcher)
+}
+
+/// Carries out several plans side by side, in one window: that of the first. The report is the first plan's, with those of the
+/// others [beside](Report::beside) it.
+///
+/// # Panics
+/// As [`run`], and without any plan.
+///
+/// # Errors
+/// As [`run`].
+pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Report, Refusal> {
+    plans.iter().try_for_each(Plan::check)?;
+    make_room(plans.iter().map(|plan| plan.pace.visitors() as u64).sum())?;
+    let scenes: Vec<_> = plans.iter().map(|plan| rehearse(plan).map(Arc::new)).collect::<Result<_, _>>()?;
     let (start, window) = watch::channel(None);
     let (send_pulse, pulses) = mpsc::channel();
-    let mut threads = Vec::new();
-    for index in 0..plan.threads {
-        let pulses = watcher.is_some().then(|| send_pulse.clone());
-        let post = Post {
-            index,
-            scene: Arc::clone(&scene),
-            ready: Some(report_ready.clone()),
-            window: window.clone(),
-            pulses,
-        };
-        let thread = thread::Builder::new().name(format!("load-{index}")).spawn(move || post.man());
-        threads.push(thread.map_err(|error| Refusal::Failure(format!("no thread: {error}")))?);
-    }
-    drop((report_ready, send_pulse, window));
-    for prepared in ready {
-        // Returning drops `start`, which sends the other threads home.
-        prepared.map_err(Refusal::Failure)?;
-    }
-    let window = Window::after(Instant::now(), plan);
+    let crew = Crew::hire(&scenes, &window, watcher.is_some().then_some(&send_pulse))?;
+    drop((send_pulse, window));
+    // Returning drops `start`, which sends the other threads home.
+    crew.wait_until_ready(&mut watcher)?;
+    let window = Window::after(Instant::now(), &plans[0]);
     start.send_replace(Some(window));
-    let spent = observe(plan, window, &pulses, watcher)?;
-    let mut record = Record::default();
-    for thread in threads {
-        record.merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    let spent = observe(&plans[0], window, &pulses, watcher)?;
+    let mut records = vec![Record::default(); plans.len()];
+    for (stream, thread) in crew.threads {
+        records[stream].merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     }
-    Ok(Report::of(plan, record, spent))
+    let mut reports = scenes.iter().zip(records).map(|(scene, record)| Report::of(scene, record, spent));
+    let first = reports.next().unwrap_or_else(|| panic!("together() was given no plan"));
+    Ok(Report { beside: reports.collect(), ..first })
 }
 
-/// Learns the endpoints and goes through one iteration, so that a mistake is one clear line and not a table of failures.
-fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
-    let runtime = runtime().map_err(Refusal::Failure)?;
-    runtime.block_on(async {
-        let provider = Provider::discover(&plan.target, plan.timeout).await?;
-        let scene = Arc::new(Scene::new(plan.clone(), provider));
-        let mut visitor = Visitor::new(Arc::clone(&scene));
-        let clear = |setback: Setback| Refusal::Failure(format!("the first iteration failed: {setback}"));
-        prepared(&mut visitor).await.map_err(clear)?;
-        let mut tries = 0;
-        while let Err(setback) = visitor.iterate().await {
-            tries += 1;
-            wait_if_refused(setback, tries).await.map_err(clear)?;
-        }
-        drop(visitor);
-        Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
-    })
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| format!("no runtime: {error}"))
-}
-
-/// Prepares a visitor, with patience while the server is busy with the others.
-async fn prepared(visitor: &mut Visitor) -> Result<(), Setback> {
-    let mut tries = 0;
-    while let Err(setback) = visitor.prepare().await {
-        tries += 1;
-        wait_if_refused(setback, tries).await?;
+/// Allows this process as many open files as there are users, each of whom has a connection.
+fn make_room(users: u64) -> Result<(), Refusal> {
+    /// Files that are open anyway.
+    const OTHERS: u64 = 64;
+    let needed = users.saturating_add(OTHERS);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(needed), ..limit };
+    if limit.maximum.is_some_and(|most| most < needed) || setrlimit(Resource::Nofile, raised).is_err() {
+        let most = limit.maximum.unwrap_or_default();
+        return Err(Refusal::Failure(format!(
+            "{users} users need as many open files, and {most} are allowed (ulimit -n)"
+        )));
     }
     Ok(())
 }
 
-async fn wait_if_refused(setback: Setback, tries: u32) -> Result<(), Setback> {
-    match setback.cause {
-        Cause::Refused { retry_after, .. } if tries < PREPARE_TRIES => {
-            // Spread over twice the time asked for: all visitors are told the same.
-            sleep(retry_after.mul_f64(1.0 + fastrand::f64()).min(Duration::from_secs(10))).await;
-            Ok(())
+/// The threads, and what they tell while they make ready.
+struct Crew {
+    /// With the plan that each works for.
+    threads: Vec<(usize, thread::JoinHandle<Record>)>,
+    reports: mpsc::Receiver<Result<(), String>>,
+    /// Visitors that are ready.
+    ready: Arc<AtomicUsize>,
+}
+
+impl Crew {
+    fn hire(
+        scenes: &[Arc<Scene>],
+        window: &watch::Receiver<Option<Window>>,
+        pulses: Option<&mpsc::Sender<Pulse>>,
+    ) -> Result<Crew, Refusal> {
+        let (report_ready, reports) = mpsc::channel();
+        let mut crew = Crew { threads: Vec::new(), reports, ready: Arc::default() };
+        for (stream, scene) in scenes.iter().enumerate() {
+            for index in 0..scene.plan.threads {
+                let post = Post {
+                    index,
+                    scene: Arc::clone(scene),
+                    report: Some(report_ready.clone()),
+                    ready: Arc::clone(&crew.ready),
+                    window: window.clone(),
+                    pulses: pulses.cloned(),
+                };
+                let thread = thread::Builder::new().name(format!("load-{stream}-{index}")).spawn(move || post.man());
+                let thread = thread.map_err(|error| Refusal::Failure(format!("no thread: {error}")))?;
+                crew.threads.push((stream, thread));
+            }
         }
-        _ => Err(setback),
+        Ok(crew)
     }
+
+    fn wait_until_ready(&self, watcher: &mut Option<Watcher<'_>>) -> Result<(), Refusal> {
+        loop {
+            match self.reports.recv_timeout(PULSE) {
+                Ok(prepared) => prepared.map_err(Refusal::Failure)?,
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if let Some(watcher) = watcher {
+                        let ready = self.ready.load(Ordering::Relaxed);
+                        watcher(Duration::ZERO, &Pulse { ready, ..Pulse::default() });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A runtime for one thread.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| format!("no runtime: {error}"))
 }
 
 /// When things count.
@@ -192,7 +234,8 @@ struct Post {
     index: usize,
     scene: Arc<Scene>,
     /// Dropped once told: the channel ends when every thread has reported, or is gone.
-    ready: Option<mpsc::Sender<Result<(), String>>>,
+    report: Option<mpsc::Sender<Result<(), String>>>,
+    ready: Arc<AtomicUsize>,
     window: watch::Receiver<Option<Window>>,
     pulses: Option<mpsc::Sender<Pulse>>,
 }
@@ -210,36 +253,61 @@ impl Post {
 
     /// Nobody listens any more when another thread was refused first; the window will then not open either.
     fn tell(&mut self, outcome: Result<(), String>) {
-        let _ = self.ready.take().map(|ready| ready.send(outcome));
+        let _ = self.report.take().map(|report| report.send(outcome));
     }
 
     async fn work(mut self) -> Record {
+        let pacer = Schedule::of(&self.scene.plan)
+            .map(|schedule| {
+                let plan = &self.scene.plan;
+                Pacer::hire(schedule, plan.pace.visitors(), (self.index, plan.threads))
+            })
+            .transpose();
+        let pacer = match pacer {
+            Ok(pacer) => pacer,
+            Err(error) => {
+                self.tell(Err(format!("no thread: {error}")));
+                return Record::default();
+            }
+        };
         let prepared = self.visitors().await;
         self.tell(prepared.as_ref().map(|_| ()).map_err(|setback| format!("a visitor cannot begin: {setback}")));
         let Ok(visitors) = prepared else { return Record::default() };
         let started = self.window.wait_for(Option::is_some).await.map(|window| *window);
         let Ok(Some(window)) = started else { return Record::default() };
-        let desk = Rc::new(Desk::new(window, &self));
+        let gate = pacer.map(|pacer| pacer.begin(window.begin, window.until));
+        let desk = Rc::new(Desk::new(window, &self, gate));
         let mut tasks = JoinSet::new();
-        for visitor in visitors {
-            tasks.spawn_local(Rc::clone(&desk).serve(visitor));
+        for (at, visitor) in visitors.into_iter().enumerate() {
+            let number = self.index + at * self.scene.plan.threads;
+            tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
+        let busy = tokio::task::spawn_local(busy(window));
         let patience = match self.scene.plan.pace {
             Pace::Closed { .. } => Duration::ZERO,
             Pace::Open { .. } => self.scene.plan.timeout,
         };
         self.wait(&mut tasks, &desk, window.until + patience).await;
         tasks.abort_all();
-        desk.close()
+        // It ends with the window, which is over.
+        let busy = busy.await.unwrap_or_default();
+        Record { busy, ..desk.close() }
     }
 
     /// This thread's share of the visitors, all made ready.
     async fn visitors(&self) -> Result<Vec<Visitor>, Setback> {
         let plan = &self.scene.plan;
         let mut tasks = JoinSet::new();
+        let room = Rc::new(Semaphore::new((PREPARE_AT_ONCE / plan.threads).max(1)));
         for _ in (self.index..plan.pace.visitors()).step_by(plan.threads) {
             let mut visitor = Visitor::new(Arc::clone(&self.scene));
-            tasks.spawn_local(async move { prepared(&mut visitor).await.map(|()| visitor) });
+            let (room, ready) = (Rc::clone(&room), Arc::clone(&self.ready));
+            tasks.spawn_local(async move {
+                let _turn = room.acquire().await;
+                prepared(&mut visitor).await?;
+                ready.fetch_add(1, Ordering::Relaxed);
+                Ok(visitor)
+            });
         }
         let mut ready = Vec::with_capacity(tasks.len());
         while let Some(visitor) = tasks.join_next().await {
@@ -251,7 +319,7 @@ impl Post {
     /// Until every visitor has stopped, or `deadline`; tells progress meanwhile.
     async fn wait(&self, tasks: &mut JoinSet<()>, desk: &Desk, deadline: Instant) {
         loop {
-            let wake = deadline.min(Instant::now() + PULSE);
+            let wake = deadline.min(Instant::now() + PULSE / 5);
             match timeout_at(wake.into(), tasks.join_next()).await {
                 Ok(None) => return,
                 Ok(Some(Err(error))) => std::panic::resume_unwind(error.into_panic()),
@@ -268,10 +336,21 @@ impl Post {
     }
 }
 
+/// The share of the window in which the calling thread is on a processor.
+async fn busy(window: Window) -> f64 {
+    sleep_until(window.from.into()).await;
+    let (begun, before) = (Instant::now(), cpu::of_thread());
+    sleep_until(window.until.into()).await;
+    cpu::of_thread().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64()
+}
+
 /// Where the visitors of one thread report. They take turns on that thread, so cells are enough.
 struct Desk {
     window: Window,
     scene: Arc<Scene>,
+    /// Of an open loop, with the gate at which its starts are let go.
+    schedule: Option<(Schedule, Arc<Semaphore>)>,
+    slice: Duration,
     record: RefCell<Record>,
     pulse: RefCell<Pulse>,
     has_watcher: bool,
@@ -281,10 +360,12 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(window: Window, post: &Post) -> Self {
+    fn new(window: Window, post: &Post, gate: Option<Arc<Semaphore>>) -> Self {
         Desk {
             window,
             scene: Arc::clone(&post.scene),
+            schedule: Schedule::of(&post.scene.plan).zip(gate),
+            slice: slice_length(post.scene.plan.duration),
             record: RefCell::default(),
             pulse: RefCell::default(),
             has_watcher: post.pulses.is_some(),
@@ -293,14 +374,16 @@ impl Desk {
         }
     }
 
-    async fn serve(self: Rc<Self>, visitor: Visitor) {
-        match self.scene.plan.pace {
-            Pace::Closed { pause, .. } => self.again_and_again(visitor, pause).await,
-            Pace::Open { rate, .. } => self.on_schedule(visitor, rate).await,
+    async fn serve(self: Rc<Self>, visitor: Visitor, number: usize) {
+        match &self.schedule {
+            Some((schedule, gate)) => self.on_schedule(visitor, schedule, gate).await,
+            None => self.again_and_again(visitor, number).await,
         }
     }
 
-    async fn again_and_again(&self, mut visitor: Visitor, pause: Duration) {
+    async fn again_and_again(&self, mut visitor: Visitor, number: usize) {
+        let pause = self.scene.plan.pace.pause();
+        sleep_until((self.window.begin + self.scene.plan.joins(number)).into()).await;
         // Visitors that pause do not all arrive in the same instant.
         sleep(pause.mul_f64(fastrand::f64())).await;
         while Instant::now() < self.window.until {
@@ -310,7 +393,7 @@ impl Desk {
             self.under_way.update(|count| count - 1);
             let ended = Instant::now();
             let counts = (self.window.from..self.window.until).contains(&ended);
-            self.book(&visitor, ended - begun, &outcome, counts);
+            self.book(&visitor, ended - begun, &outcome, counts.then_some(ended));
             self.rest(&outcome).await;
             if !pause.is_zero() {
                 sleep(pause).await;
@@ -319,26 +402,28 @@ impl Desk {
     }
 
     /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
-    async fn on_schedule(&self, mut visitor: Visitor, rate: f64) {
-        let plan = &self.scene.plan;
-        let slots = counted_slots(plan, rate);
-        loop {
+    async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule, gate: &Semaphore) {
+        let counted = schedule.counted();
+        while let Ok(permit) = gate.acquire().await {
+            permit.forget();
             let slot = self.slot.get();
-            if slot >= slots.end || Instant::now() >= self.window.until {
+            if slot >= counted.end || Instant::now() >= self.window.until + LATE {
                 return;
             }
-            self.slot.set(slot + plan.threads as u64);
-            let due = self.window.begin + Duration::from_secs_f64(slot as f64 / rate);
-            sleep_until(due.into()).await;
+            self.slot.set(slot + self.scene.plan.threads as u64);
+            let due = self.window.begin + schedule.due(slot);
             let outcome = visitor.iterate().await;
-            self.book(&visitor, due.elapsed(), &outcome, slots.contains(&slot));
+            self.book(&visitor, due.elapsed(), &outcome, counted.contains(&slot).then_some(due));
             self.rest(&outcome).await;
         }
     }
 
-    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, counts: bool) {
-        if counts {
-            self.record.borrow_mut().take(visitor.lap(), latency, outcome);
+    /// Writes down an iteration; `when` is the time that it counts for, if it does.
+    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, when: Option<Instant>) {
+        if let Some(when) = when {
+            let since = when.saturating_duration_since(self.window.from);
+            let slice = (since.as_secs_f64() / self.slice.as_secs_f64()) as usize;
+            self.record.borrow_mut().take(visitor.lap(), slice, latency, outcome);
         }
         if self.has_watcher {
             let mut pulse = self.pulse.borrow_mut();
@@ -368,10 +453,4 @@ impl Desk {
         }
         record
     }
-}
-
-/// The starts of an open loop that are due in the window.
-pub(crate) fn counted_slots(plan: &Plan, rate: f64) -> std::ops::Range<u64> {
-    let slots_until = |time: Duration| (time.as_secs_f64() * rate).ceil() as u64;
-    slots_until(plan.warmup)..slots_until(plan.warmup + plan.duration)
 }

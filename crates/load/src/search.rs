@@ -1,5 +1,27 @@
 //! Finding the limit: the highest rate that still holds.
 
+use crate::report::Report;
+use std::time::Duration;
+
+/// What a server has to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The 99th percentile.
+    pub p99: Duration,
+    /// The share of iterations that may fail, be refused or not end in time.
+    pub errors: f64,
+    /// How near to the limit the search comes, as a share.
+    pub precision: f64,
+}
+
+impl Terms {
+    /// True when a server kept them.
+    pub fn hold(&self, report: &Report) -> bool {
+        let answered = report.iterations > 0 && report.error_rate() <= self.errors;
+        answered && report.latency.p99 <= self.p99.as_secs_f64() * 1000.0
+    }
+}
+
 /// The highest rate, to within `precision` (a share, such as 0.05), at which `holds` says yes. `None` when the first does not
 /// hold and neither does a thousandth of it.
 ///

@@ -2,7 +2,7 @@
 
 use super::form::{self, Filled};
 use super::{Setback, Step, Visitor, ask, describe};
-use crate::wire::{Request, Url};
+use crate::wire::{Body, Request, Url};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Visitor {
         self.finish(Step::Authorize, begun);
         let begun = Instant::now();
         let scene = Arc::clone(&self.scene);
-        let user = scene.next_user();
+        let user = scene.user(&mut self.rng);
         let mut landing = self.submit(&place, form.sign_in(&user.login, &user.password), &errand).await?;
         for _ in 0..MAX_PAGES {
             let (place, page) = match landing {
@@ -139,7 +139,12 @@ impl Visitor {
             let headers = [("accept", "text/html"), ("origin", origin.as_str())];
             // Browsers name the origin of a POST only.
             let headers = if form.is_some() { &headers[..] } else { &headers[..1] };
-            let request = Request { url: &url, form: form.as_deref(), headers, cookies: Some(&self.jar) };
+            let request = Request {
+                url: &url,
+                body: form.as_deref().map_or(Body::Nothing, Body::Form),
+                headers,
+                cookies: Some(&self.jar),
+            };
             let reply = ask(&mut self.wire, step, &request).await?;
             reply.headers("set-cookie").for_each(|cookie| self.jar.keep(cookie));
             match (reply.status(), reply.header("location")) {
@@ -152,6 +157,10 @@ impl Visitor {
                         .join(location)
                         .map_err(|wrong| step.wrong(format!("redirected to a wrong place: {wrong}")))?;
                     form = form.filter(|_| matches!(status, 307 | 308));
+                }
+                // The same page once more, with a status of its own: what it means is told where pages are looked at.
+                (400 | 401 | 403 | 422, _) if step == Step::Login && asks_password(&reply.text()) => {
+                    return Ok(Landing::Page(url, reply.text().into_owned()));
                 }
                 _ => return Err(step.wrong(describe(reply))),
             }
@@ -195,13 +204,17 @@ impl super::Scene {
 /// The answer to a page after the password: a form without a password is a question to agree to.
 fn consent(page: &str) -> Result<Filled, Setback> {
     let forms = form::forms(page);
-    if forms.iter().any(form::Form::asks_password) {
+    if asks_password(page) {
         return Err(
             Step::Login.wrong(format!("the sign-in page came back ({}): wrong login or password", titled(page)))
         );
     }
     let question = form::question(&forms).map(form::Form::approve);
     question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", titled(page))))
+}
+
+fn asks_password(page: &str) -> bool {
+    form::forms(page).iter().any(form::Form::asks_password)
 }
 
 fn titled(page: &str) -> String {

@@ -2,16 +2,46 @@
 
 use super::flow::Pass;
 use super::{Setback, Step, Visitor, ask, describe};
-use crate::wire::Request;
-use serde::Deserialize;
+use crate::wire::{Body, Request, Url};
+use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// RFC 6749 §5.1, as far as it is used.
+/// The tokens that a visitor holds between iterations. RFC 6749 §5.1, as far as it is used.
+#[derive(Default, Deserialize)]
+pub struct Granted {
+    #[serde(rename = "access_token")]
+    pub access: String,
+    /// Empty when there is none.
+    #[serde(rename = "refresh_token", default)]
+    pub refresh: String,
+    /// When to get new ones: at half of their life, so that a long run never shows an old one.
+    #[serde(rename = "expires_in", default, deserialize_with = "half_way")]
+    renew: Option<Instant>,
+}
+
+fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::Error> {
+    let seconds = Option::<u32>::deserialize(value)?;
+    Ok(seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()) / 2))
+}
+
+impl Granted {
+    /// True when there are newer tokens to be had, and it is time to get them.
+    pub fn is_stale(&self) -> bool {
+        !self.refresh.is_empty() && self.renew.is_some_and(|at| at <= Instant::now())
+    }
+}
+
+/// RFC 8628 §3.2, as far as it is used.
 #[derive(Deserialize)]
-struct Tokens {
-    access_token: String,
-    refresh_token: Option<String>,
+struct DeviceCode {
+    device_code: String,
+}
+
+/// RFC 6749 §5.2.
+#[derive(Deserialize)]
+struct Problem {
+    error: String,
 }
 
 /// RFC 7662 §2.2, as far as it is used.
@@ -50,9 +80,7 @@ impl Visitor {
             ("redirect_uri", &scene.plan.client.redirect_uri),
             ("code_verifier", &pass.verifier),
         ];
-        let tokens: Tokens = self.call(Step::Token, Bearer::Client(&fields)).await?;
-        self.held.access = tokens.access_token;
-        self.held.refresh = tokens.refresh_token.unwrap_or_default();
+        self.held = self.call(Step::Token, Bearer::Client(&fields)).await?;
         Ok(())
     }
 
@@ -63,19 +91,18 @@ impl Visitor {
             return Err(Step::Refresh.wrong("the client got no refresh token (scope, or grant types of the client)"));
         }
         let fields = [("grant_type", "refresh_token"), ("refresh_token", old.as_str())];
-        let outcome = self.call::<Tokens>(Step::Refresh, Bearer::Client(&fields)).await;
-        match outcome {
-            Ok(tokens) => {
-                self.held.access = tokens.access_token;
-                self.held.refresh = tokens.refresh_token.unwrap_or(old);
-                Ok(())
-            }
-            Err(setback) => {
-                // Kept, so that a refused visitor may try again.
-                self.held.refresh = old;
-                Err(setback)
-            }
-        }
+        let outcome = self.call::<Granted>(Step::Refresh, Bearer::Client(&fields)).await;
+        // The old one is kept where there is no new one, and so that a refused visitor may try again.
+        self.held.refresh.clone_from(&old);
+        let granted = outcome?;
+        let refresh = if granted.refresh.is_empty() { old } else { granted.refresh.clone() };
+        self.held = Granted { refresh, ..granted };
+        Ok(())
+    }
+
+    /// New tokens before the old ones expire; the time goes on the account of nobody.
+    pub(super) async fn renew(&mut self) -> Result<(), Setback> {
+        if self.held.is_stale() { self.refresh().await } else { Ok(()) }
     }
 
     pub(super) async fn introspect(&mut self) -> Result<(), Setback> {
@@ -94,7 +121,7 @@ impl Visitor {
 
     pub(super) async fn client_credentials(&mut self) -> Result<(), Setback> {
         let fields = [("grant_type", "client_credentials")];
-        self.call::<Tokens>(Step::ClientCredentials, Bearer::Client(&fields)).await.map(|_| ())
+        self.call::<Granted>(Step::ClientCredentials, Bearer::Client(&fields)).await.map(|_| ())
     }
 
     pub(super) async fn keys(&mut self) -> Result<(), Setback> {
@@ -102,26 +129,66 @@ impl Visitor {
         if set.keys.is_empty() { Err(Step::Jwks.wrong("200, but no keys")) } else { Ok(()) }
     }
 
-    /// One request and its JSON answer, timed as `step`.
-    async fn call<T: serde::de::DeserializeOwned>(&mut self, step: Step, from: Bearer<'_>) -> Result<T, Setback> {
-        let begun = Instant::now();
+    pub(super) async fn discovery(&mut self) -> Result<(), Setback> {
+        self.call::<serde::de::IgnoredAny>(Step::Discovery, Bearer::Nobody).await.map(|_| ())
+    }
+
+    /// A device asks for a code and looks once whether somebody has typed it (RFC 8628 §3.1, §3.4): nobody has.
+    pub(super) async fn device(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
-        let url = scene.provider.endpoint(step).ok_or_else(|| step.wrong("discovery names no such endpoint"))?;
+        let fields = [("scope", scene.plan.client.scope.as_str())];
+        let given: DeviceCode = self.call(Step::Device, Bearer::Client(&fields)).await?;
+        let kind = ("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
+        let form = self.form(&[kind, ("device_code", &given.device_code)]);
+        let begun = Instant::now();
+        let url = endpoint(&scene, Step::Poll)?;
+        let mut headers = vec![("accept", "application/json")];
+        headers.extend(scene.authorization.as_deref().map(|value| ("authorization", value)));
+        let request = Request { url, body: Body::Form(&form), headers: &headers, cookies: None };
+        let reply = ask(&mut self.wire, Step::Poll, &request).await?;
+        let error = serde_json::from_slice::<Problem>(reply.body()).map(|problem| problem.error);
+        if !error.is_ok_and(|error| ["authorization_pending", "slow_down"].contains(&error.as_str())) {
+            return Err(Step::Poll.wrong(describe(reply)));
+        }
+        self.finish(Step::Poll, begun);
+        Ok(())
+    }
+
+    /// `fields`, and those of the client that go with them.
+    fn form(&self, fields: &[(&str, &str)]) -> String {
+        let mut form = form_urlencoded::Serializer::new(String::with_capacity(512));
+        form.extend_pairs(fields).extend_pairs(self.scene.plan.client.fields()).finish()
+    }
+
+    /// One request to an endpoint that discovery names.
+    async fn call<T: serde::de::DeserializeOwned>(&mut self, step: Step, from: Bearer<'_>) -> Result<T, Setback> {
+        let scene = Arc::clone(&self.scene);
+        let url = endpoint(&scene, step)?;
+        let token;
         let (authorization, form) = match from {
             Bearer::Nobody => (None, None),
-            Bearer::Token(token) => (Some(format!("Bearer {token}")), None),
-            Bearer::Client(fields) => {
-                let own = scene.plan.client.fields();
-                let mut form = form_urlencoded::Serializer::new(String::with_capacity(512));
-                form.extend_pairs(fields).extend_pairs(own);
-                (scene.authorization.clone(), Some(form.finish()))
+            Bearer::Token(access) => {
+                token = format!("Bearer {access}");
+                (Some(token.as_str()), None)
             }
+            Bearer::Client(fields) => (scene.authorization.as_deref(), Some(self.form(fields))),
         };
         let mut headers = vec![("accept", "application/json")];
-        headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
-        let request = Request { url, form: form.as_deref(), headers: &headers, cookies: None };
-        let reply = ask(&mut self.wire, step, &request).await?;
-        if reply.status() != 200 {
+        headers.extend(authorization.map(|value| ("authorization", value)));
+        self.exchange(step, url, &headers, form.as_deref().map_or(Body::Nothing, Body::Form)).await
+    }
+
+    /// One request and its JSON answer, timed as `step`.
+    pub(super) async fn exchange<T: serde::de::DeserializeOwned>(
+        &mut self,
+        step: Step,
+        url: &Url,
+        headers: &[(&str, &str)],
+        body: Body<'_>,
+    ) -> Result<T, Setback> {
+        let begun = Instant::now();
+        let reply = ask(&mut self.wire, step, &Request { url, body, headers, cookies: None }).await?;
+        if !matches!(reply.status(), 200 | 201) {
             return Err(step.wrong(describe(reply)));
         }
         let read = serde_json::from_slice(reply.body());
@@ -129,4 +196,8 @@ impl Visitor {
         self.finish(step, begun);
         Ok(value)
     }
+}
+
+fn endpoint(scene: &super::Scene, step: Step) -> Result<&Url, Setback> {
+    scene.provider.endpoint(step).ok_or_else(|| step.wrong("discovery names no such endpoint"))
 }

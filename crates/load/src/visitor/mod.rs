@@ -1,19 +1,24 @@
 //! One virtual user: what it does in an iteration, and how that can go wrong.
 
+mod account;
 mod flow;
 pub mod form;
 mod grant;
 pub mod html;
 mod provider;
+mod zipf;
 
+pub use account::AccountApi;
 pub use provider::Provider;
 
 use crate::plan::{Plan, User, Workload};
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
+use grant::Granted;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use zipf::Zipf;
 
 /// A part of an iteration that is timed and counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,12 +40,21 @@ pub enum Step {
     Userinfo,
     /// POST of the client's own credentials.
     ClientCredentials,
+    /// GET of the metadata.
+    Discovery,
+    /// POST to the device authorization endpoint.
+    Device,
+    /// POST of a device code that nobody has approved.
+    Poll,
+    /// POST of a new account to the account API.
+    SignUp,
+    /// POST of a password to the account API.
+    SignIn,
+    /// GET of the account from the account API.
+    Account,
 }
 
 impl Step {
-    /// How many there are.
-    pub const COUNT: usize = 8;
-
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,6 +66,12 @@ impl Step {
             Step::Jwks => "jwks",
             Step::Userinfo => "userinfo",
             Step::ClientCredentials => "client_credentials",
+            Step::Discovery => "discovery",
+            Step::Device => "device",
+            Step::Poll => "poll",
+            Step::SignUp => "sign_up",
+            Step::SignIn => "sign_in",
+            Step::Account => "account",
         }
     }
 }
@@ -109,19 +129,30 @@ pub struct Scene {
     pub plan: Plan,
     /// Against whom.
     pub provider: Provider,
+    /// The account API, once it has let somebody in.
+    pub account: Option<AccountApi>,
+    /// What the report should say about how it was measured.
+    pub notes: Vec<String>,
     authorization: Option<String>,
     turn: AtomicUsize,
+    activity: Option<Zipf>,
 }
 
 impl Scene {
     /// Sets the scene.
     pub fn new(plan: Plan, provider: Provider) -> Self {
-        Scene { authorization: plan.client.authorization(), plan, provider, turn: AtomicUsize::new(0) }
+        let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
+        let authorization = plan.client.authorization();
+        Scene { account: None, notes: Vec::new(), authorization, plan, provider, turn: AtomicUsize::new(0), activity }
     }
 
-    fn next_user(&self) -> &User {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        &self.plan.users[turn % self.plan.users.len()]
+    /// Who comes next: everybody in turn, or some far more often than others.
+    fn user(&self, rng: &mut fastrand::Rng) -> &User {
+        let at = match &self.activity {
+            Some(activity) => activity.pick(rng.f64()),
+            None => self.turn.fetch_add(1, Ordering::Relaxed) % self.plan.users.len(),
+        };
+        &self.plan.users[at]
     }
 }
 
@@ -134,19 +165,15 @@ pub struct Lap {
     pub steps: Vec<(Step, Duration)>,
 }
 
-/// The tokens that a visitor holds between iterations.
-#[derive(Default)]
-struct Held {
-    access: String,
-    refresh: String,
-}
-
 /// One virtual user: its own connection, cookies and tokens.
 pub struct Visitor {
     scene: Arc<Scene>,
     wire: Wire,
     jar: Jar,
-    held: Held,
+    /// Tokens of the token endpoint.
+    held: Granted,
+    /// Tokens of the account API.
+    account: Granted,
     rng: fastrand::Rng,
     lap: Lap,
 }
@@ -154,12 +181,13 @@ pub struct Visitor {
 impl Visitor {
     /// A visitor that has done nothing yet.
     pub fn new(scene: Arc<Scene>) -> Self {
-        let wire = Wire::new(scene.plan.timeout);
+        let wire = Wire::new(scene.plan.timeout, Arc::clone(&scene.plan.reach));
         Visitor {
             scene,
             wire,
             jar: Jar::default(),
-            held: Held::default(),
+            held: Granted::default(),
+            account: Granted::default(),
             rng: fastrand::Rng::new(),
             lap: Lap::default(),
         }
@@ -170,14 +198,24 @@ impl Visitor {
     /// # Errors
     /// [`Setback`]; it may be tried again.
     pub async fn prepare(&mut self) -> Result<(), Setback> {
-        match self.scene.plan.workload {
-            Workload::Flow | Workload::Jwks | Workload::ClientCredentials => Ok(()),
-            Workload::Session | Workload::Introspect | Workload::Userinfo | Workload::Refresh => {
-                self.jar.clear();
-                let pass = self.sign_in().await?;
-                self.redeem(pass).await
-            }
+        let scene = Arc::clone(&self.scene);
+        let workload = scene.plan.workload;
+        let reads_account = matches!(workload, Workload::Traffic | Workload::Day | Workload::Profile);
+        if let Some(api) = scene.account.as_ref().filter(|_| reads_account) {
+            let user = scene.user(&mut self.rng);
+            self.account_sign_in(api, user).await?;
         }
+        if workload.holds_tokens() && !(workload == Workload::Profile && scene.account.is_some()) {
+            self.arrive().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the account API lets the client in, tried with a user's password; why not, where it does not.
+    pub async fn knock(&mut self, api: &AccountApi) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        let user = scene.user(&mut self.rng);
+        self.account_sign_in(api, user).await
     }
 
     /// One iteration.
@@ -200,9 +238,7 @@ impl Visitor {
     async fn play(&mut self) -> Result<(), Setback> {
         match self.scene.plan.workload {
             Workload::Flow => {
-                self.jar.clear();
-                let pass = self.sign_in().await?;
-                self.redeem(pass).await?;
+                self.arrive().await?;
                 self.introspect().await?;
                 self.refresh().await
             }
@@ -213,11 +249,83 @@ impl Visitor {
                 self.refresh().await
             }
             Workload::Jwks => self.keys().await,
-            Workload::Introspect => self.introspect().await,
-            Workload::Userinfo => self.userinfo().await,
+            Workload::Introspect => {
+                self.renew().await?;
+                self.introspect().await
+            }
+            Workload::Userinfo => self.read_claims().await,
             Workload::ClientCredentials => self.client_credentials().await,
             Workload::Refresh => self.refresh().await,
+            Workload::Device => self.device().await,
+            Workload::SignUp => self.sign_up().await,
+            Workload::SignIn => self.sign_in_anyhow().await,
+            Workload::Profile => self.profile().await,
+            Workload::Traffic => self.traffic().await,
+            Workload::Day => self.errand_of_a_day().await,
         }
+    }
+
+    /// Comes without cookies, signs in, and gets tokens.
+    async fn arrive(&mut self) -> Result<(), Setback> {
+        self.jar.clear();
+        let pass = self.sign_in().await?;
+        self.redeem(pass).await
+    }
+
+    async fn read_claims(&mut self) -> Result<(), Setback> {
+        self.renew().await?;
+        self.userinfo().await
+    }
+
+    /// Signs in by the account API, or by the pages where there is none.
+    async fn sign_in_anyhow(&mut self) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        match &scene.account {
+            Some(api) => {
+                let user = scene.user(&mut self.rng);
+                self.account_sign_in(api, user).await
+            }
+            None => self.arrive().await,
+        }
+    }
+
+    /// Reads the account, or the claims where there is no account API.
+    async fn profile(&mut self) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        match &scene.account {
+            Some(api) => self.account_read(api).await,
+            None => self.read_claims().await,
+        }
+    }
+
+    /// W2: a share of each, by chance.
+    async fn traffic(&mut self) -> Result<(), Setback> {
+        match self.rng.u32(..100) {
+            0..70 => self.read_claims().await,
+            70..90 => self.device().await,
+            _ => self.profile().await,
+        }
+    }
+
+    /// W5: the same with the shares of a day. A visitor that has lost its tokens signs in again.
+    async fn errand_of_a_day(&mut self) -> Result<(), Setback> {
+        let outcome = match self.rng.u32(..1000) {
+            _ if self.held.access.is_empty() => self.arrive().await,
+            0..50 => self.arrive().await,
+            50..350 => self.refresh().await,
+            350..750 => {
+                self.renew().await?;
+                self.introspect().await
+            }
+            750..900 => self.read_claims().await,
+            900..945 => self.keys().await,
+            945..990 => self.discovery().await,
+            _ => self.profile().await,
+        };
+        if let Err(Setback { step: Step::Refresh, cause: Cause::Wrong(_) }) = &outcome {
+            self.held = Granted::default();
+        }
+        outcome
     }
 
     fn finish(&mut self, step: Step, begun: Instant) {
@@ -239,10 +347,11 @@ async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Resul
     }
 }
 
-/// Says what an unexpected response was: its status, and its OAuth error code (RFC 6749 §5.2) or the title of its page.
+/// Says what an unexpected response was: its status, and its error code (RFC 6749 §5.2, or a problem's) or the title of its page.
 fn describe(reply: Reply<'_>) -> String {
     #[derive(Deserialize)]
     struct Problem {
+        #[serde(alias = "code")]
         error: String,
     }
     let status = reply.status();

@@ -1,24 +1,32 @@
-//! HTTP/1.1 as one visitor speaks it: one kept-alive connection per origin, one request at a time, plain text, loopback.
+//! HTTP/1.1 as one visitor speaks it: one kept-alive connection per origin, one request at a time, in plain text or TLS.
 
 mod jar;
+mod reach;
 mod reply;
 mod url;
 
 pub use jar::Jar;
+pub use reach::Reach;
 pub use reply::{Inbox, Reply};
 pub use url::{Url, Wrong};
 
+use rustls::pki_types::ServerName;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsConnector, rustls};
 
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No connection could be made.
     Connect(ErrorKind),
+    /// A connection was made, but TLS was not agreed on: mostly a certificate that is not trusted.
+    Tls,
     /// The connection ended in the middle of a response, or before it.
     Closed,
     /// Reading or writing failed otherwise.
@@ -27,7 +35,7 @@ pub enum Fault {
     Timeout,
     /// What came is no HTTP/1.1 response.
     Malformed(&'static str),
-    /// The URL does not lead to this machine.
+    /// The URL does not lead to this machine, or to one that is owned.
     Url(Wrong),
 }
 
@@ -35,6 +43,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::Connect(kind) => write!(f, "no connection ({kind})"),
+            Fault::Tls => f.write_str("TLS failed: the certificate is not trusted, or it is no https"),
             Fault::Closed => f.write_str("the connection was closed early"),
             Fault::Broken(kind) => write!(f, "the connection broke ({kind})"),
             Fault::Timeout => f.write_str("no response in time"),
@@ -44,12 +53,23 @@ impl std::fmt::Display for Fault {
     }
 }
 
+/// What goes along with a request; it decides its method.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// GET.
+    Nothing,
+    /// POST of an encoded form.
+    Form(&'a str),
+    /// POST of JSON.
+    Json(&'a str),
+}
+
 /// One request.
 pub struct Request<'a> {
     /// Where it goes.
     pub url: &'a Url,
-    /// The encoded form of a POST; without one it is a GET.
-    pub form: Option<&'a str>,
+    /// What goes along.
+    pub body: Body<'a>,
     /// Header fields beside those that every request has; they must hold no line breaks.
     pub headers: &'a [(&'a str, &'a str)],
     /// Cookies to send along.
@@ -59,7 +79,11 @@ pub struct Request<'a> {
 impl Request<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         out.clear();
-        let method = if self.form.is_some() { "POST" } else { "GET" };
+        let (method, body) = match self.body {
+            Body::Nothing => ("GET", None),
+            Body::Form(text) => ("POST", Some(("application/x-www-form-urlencoded", text))),
+            Body::Json(text) => ("POST", Some(("application/json", text))),
+        };
         for part in [method, " ", self.url.target(), " HTTP/1.1\r\nhost: ", self.url.authority(), "\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
@@ -78,10 +102,9 @@ impl Request<'_> {
         if before == "; " {
             out.extend_from_slice(b"\r\n");
         }
-        if let Some(form) = self.form {
-            out.extend_from_slice(b"content-type: application/x-www-form-urlencoded\r\ncontent-length: ");
+        if let Some((kind, text)) = body {
             // Writing into a Vec cannot fail.
-            let _ = write!(out, "{}\r\n\r\n{form}", form.len());
+            let _ = write!(out, "content-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
         } else {
             out.extend_from_slice(b"\r\n");
         }
@@ -91,15 +114,16 @@ impl Request<'_> {
 /// The connections of one visitor.
 pub struct Wire {
     timeout: Duration,
+    reach: Arc<Reach>,
     connections: Vec<Connection>,
     out: Vec<u8>,
     answered: u64,
 }
 
 impl Wire {
-    /// No connection yet; each request, connecting included, may take `timeout`.
-    pub fn new(timeout: Duration) -> Self {
-        Wire { timeout, connections: Vec::new(), out: Vec::with_capacity(2 * 1024), answered: 0 }
+    /// No connection yet; each request, connecting included, may take `timeout`, and goes no further than `reach`.
+    pub fn new(timeout: Duration, reach: Arc<Reach>) -> Self {
+        Wire { timeout, reach, connections: Vec::new(), out: Vec::with_capacity(2 * 1024), answered: 0 }
     }
 
     /// Sends `request` and waits for the whole response.
@@ -125,46 +149,85 @@ impl Wire {
     }
 
     fn connection(&mut self, url: &Url) -> Result<usize, Fault> {
-        if let Some(at) = self.connections.iter().position(|known| known.authority == url.authority()) {
+        let known = |known: &Connection| known.authority == url.authority() && known.tls.is_some() == url.is_secure();
+        if let Some(at) = self.connections.iter().position(known) {
             return Ok(at);
         }
-        let addresses = url.addresses().map_err(Fault::Url)?;
+        let addresses = self.reach.addresses(url).map_err(Fault::Url)?;
         let authority = url.authority().to_owned();
-        self.connections.push(Connection { authority, addresses, stream: None, inbox: Inbox::default() });
+        let tls = self.reach.tls().filter(|_| url.is_secure());
+        let tls = tls.and_then(|config| Some((TlsConnector::from(config), server_name(url)?)));
+        self.connections.push(Connection { authority, addresses, tls, stream: None, inbox: Inbox::default() });
         Ok(self.connections.len() - 1)
     }
+}
+
+fn server_name(url: &Url) -> Option<ServerName<'static>> {
+    ServerName::try_from(url.host().to_owned()).ok()
 }
 
 struct Connection {
     authority: String,
     addresses: Vec<SocketAddr>,
-    stream: Option<TcpStream>,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    stream: Option<Stream>,
     inbox: Inbox,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
 }
 
 impl Connection {
     async fn exchange(&mut self, request: &[u8]) -> Result<(), Fault> {
         let mut stream = match self.stream.take().filter(is_open) {
             Some(stream) => stream,
-            None => connect(&self.addresses).await?,
+            None => self.connect().await?,
         };
-        stream.write_all(request).await.map_err(broken)?;
-        self.inbox.reset();
-        loop {
-            let count = stream.read_buf(self.inbox.space()).await.map_err(broken)?;
-            if count == 0 {
-                return self.inbox.close();
-            }
-            if self.inbox.advance()? {
-                self.stream = Some(stream);
-                return Ok(());
-            }
+        match &mut stream {
+            Stream::Plain(stream) => converse(stream, request, &mut self.inbox).await?,
+            Stream::Secure(stream) => converse(stream.as_mut(), request, &mut self.inbox).await?,
+        }
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<Stream, Fault> {
+        let stream = connect(&self.addresses).await?;
+        let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let agreed = Box::pin(connector.connect(name.clone(), stream)).await.map_err(|_| Fault::Tls)?;
+        Ok(Stream::Secure(Box::new(agreed)))
+    }
+}
+
+/// Sends a request and reads the whole response.
+async fn converse<S>(stream: &mut S, request: &[u8], inbox: &mut Inbox) -> Result<(), Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.write_all(request).await.map_err(broken)?;
+    // What TLS holds back is sent here; plain text has nothing to flush.
+    stream.flush().await.map_err(broken)?;
+    inbox.reset();
+    loop {
+        let count = stream.read_buf(inbox.space()).await.map_err(broken)?;
+        if count == 0 {
+            return inbox.close();
+        }
+        if inbox.advance()? {
+            return Ok(());
         }
     }
 }
 
-/// False when the server has closed an idle connection meanwhile. Costs no system call while nothing has happened.
-fn is_open(stream: &TcpStream) -> bool {
+/// False when the server has closed an idle connection meanwhile. Costs no system call while nothing has happened. Under TLS
+/// anything that comes unasked after a response is the announcement of a close.
+fn is_open(stream: &Stream) -> bool {
+    let stream = match stream {
+        Stream::Plain(stream) => stream,
+        Stream::Secure(stream) => stream.get_ref().0,
+    };
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
@@ -202,7 +265,8 @@ mod tests {
     #[test]
     fn a_get_has_no_body() {
         let url = Url::parse("http://localhost:1/a?b").unwrap();
-        let request = Request { url: &url, form: None, headers: &[("accept", "*/*")], cookies: Some(&Jar::default()) };
+        let request =
+            Request { url: &url, body: Body::Nothing, headers: &[("accept", "*/*")], cookies: Some(&Jar::default()) };
         assert_eq!(written(&request), "GET /a?b HTTP/1.1\r\nhost: localhost:1\r\naccept: */*\r\n\r\n");
     }
 
@@ -212,7 +276,7 @@ mod tests {
         let mut jar = Jar::default();
         jar.keep("a=1");
         jar.keep("b=2; Path=/");
-        let request = Request { url: &url, form: Some("x=y"), headers: &[], cookies: Some(&jar) };
+        let request = Request { url: &url, body: Body::Form("x=y"), headers: &[], cookies: Some(&jar) };
         let expected = "POST /a HTTP/1.1\r\nhost: localhost\r\ncookie: a=1; b=2\r\n\
                         content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\nx=y";
         assert_eq!(written(&request), expected);

@@ -1,10 +1,12 @@
-//! The part of a URL that goes on the wire, and the rule that it must lead to this machine.
+//! The part of a URL that goes on the wire, and whether it leads to this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An absolute `http` URL, split where HTTP/1.1 splits it: authority for `Host`, path and query for the request line.
+/// An absolute `http` or `https` URL, split where HTTP/1.1 splits it: authority for `Host`, path and query for the request
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
+    secure: bool,
     authority: String,
     target: String,
 }
@@ -12,23 +14,28 @@ pub struct Url {
 /// Why a text is no URL that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It is not `http://…`; TLS is not spoken here.
+    /// It is neither `http://…` nor `https://…`.
     Scheme,
     /// Host or port cannot be read, or user information is in front of them.
     Authority,
     /// White space or control characters, which would break the request line.
     Character,
-    /// The host is a real machine, or a name that may become one.
+    /// The host is a real machine, or a name that may become one, and nobody said that it is theirs.
     NotLoopback,
+    /// It is `https://…`, and the target is not.
+    NoTls,
 }
 
 impl std::fmt::Display for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Wrong::Scheme => "only http:// URLs can be measured",
+            Wrong::Scheme => "only http:// and https:// URLs can be measured",
             Wrong::Authority => "host and port cannot be read",
             Wrong::Character => "a URL holds no white space or control characters",
-            Wrong::NotLoopback => "only this machine may be measured (localhost, 127.0.0.0/8 or [::1])",
+            Wrong::NotLoopback => {
+                "only this machine may be measured (localhost, 127.0.0.0/8 or [::1]), or one named with --i-own-this-host"
+            }
+            Wrong::NoTls => "it is https, and the target is not; give the target as https",
         })
     }
 }
@@ -40,7 +47,8 @@ impl Url {
     /// Everything of [`Wrong`] but [`Wrong::NotLoopback`], which [`Url::addresses`] tells.
     pub fn parse(text: &str) -> Result<Url, Wrong> {
         let (scheme, rest) = text.split_once("://").ok_or(Wrong::Scheme)?;
-        if !scheme.eq_ignore_ascii_case("http") {
+        let secure = scheme.eq_ignore_ascii_case("https");
+        if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err(Wrong::Scheme);
         }
         if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -52,7 +60,12 @@ impl Url {
             return Err(Wrong::Authority);
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Url { authority: authority.to_ascii_lowercase(), target: format!("{slash}{target}") })
+        Ok(Url { secure, authority: authority.to_ascii_lowercase(), target: format!("{slash}{target}") })
+    }
+
+    /// True for `https`.
+    pub fn is_secure(&self) -> bool {
+        self.secure
     }
 
     /// Host and port as the `Host` header wants them (RFC 9110 §7.2).
@@ -67,7 +80,7 @@ impl Url {
 
     /// Scheme and authority, as the `Origin` header wants them (RFC 6454 §7).
     pub fn origin(&self) -> String {
-        format!("http://{}", self.authority)
+        format!("{}://{}", self.scheme(), self.authority)
     }
 
     /// The URL that `reference` means when it stands on the page at `self` (RFC 3986 §5.2).
@@ -81,7 +94,7 @@ impl Url {
         let absolute = match reference {
             "" => return Ok(self.clone()),
             _ if has_scheme(reference) => return Url::parse(reference),
-            _ if reference.starts_with("//") => return Url::parse(&format!("http:{reference}")),
+            _ if reference.starts_with("//") => return Url::parse(&format!("{}:{reference}", self.scheme())),
             _ if reference.starts_with('#') => return Ok(self.clone()),
             _ if reference.starts_with('/') => without_dots(reference),
             _ if reference.starts_with('?') => format!("{path}{reference}"),
@@ -94,7 +107,22 @@ impl Url {
     #[must_use]
     pub fn with_query(&self, query: &str) -> Url {
         let sign = if self.target.contains('?') { '&' } else { '?' };
-        Url { authority: self.authority.clone(), target: format!("{}{sign}{query}", self.target) }
+        Url { target: format!("{}{sign}{query}", self.target), ..self.clone() }
+    }
+
+    /// The host, without the brackets of IPv6.
+    pub fn host(&self) -> &str {
+        host_and_port(&self.authority).map_or("", |(host, _)| host)
+    }
+
+    /// The port, also where it is not written.
+    pub fn port(&self) -> u16 {
+        let written = host_and_port(&self.authority).and_then(|(_, port)| port);
+        written.unwrap_or(if self.secure { 443 } else { 80 })
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.secure { "https" } else { "http" }
     }
 
     /// Where to connect, in the order to try. No name service is asked: `localhost` is known (RFC 6761 §6.3).
@@ -102,7 +130,7 @@ impl Url {
     /// # Errors
     /// [`Wrong::NotLoopback`].
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Wrong> {
-        let (host, port) = host_and_port(&self.authority).ok_or(Wrong::Authority)?;
+        let (host, port) = (self.host(), self.port());
         if host == "localhost" || host.ends_with(".localhost") {
             let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
             return Ok(both.map(|ip| SocketAddr::new(ip, port)).to_vec());
@@ -116,12 +144,12 @@ impl Url {
 
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.target)
+        write!(f, "{}{}", self.origin(), self.target)
     }
 }
 
-/// Host without the brackets of IPv6, and port (80 when absent).
-fn host_and_port(authority: &str) -> Option<(&str, u16)> {
+/// Host without the brackets of IPv6, and the port if there is one.
+fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -131,8 +159,8 @@ fn host_and_port(authority: &str) -> Option<(&str, u16)> {
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
     let port = match port.strip_prefix(':') {
-        Some(digits) => digits.parse().ok()?,
-        None if port.is_empty() => 80,
+        Some(digits) => Some(digits.parse().ok()?),
+        None if port.is_empty() => None,
         None => return None,
     };
     (!host.is_empty() && !host.contains('@')).then_some((host, port))
@@ -181,7 +209,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_no_url() {
         for (text, wrong) in [
-            ("https://localhost/", Wrong::Scheme),
+            ("ftp://localhost/", Wrong::Scheme),
             ("localhost:8080", Wrong::Scheme),
             ("http://", Wrong::Authority),
             ("http://user@localhost/", Wrong::Authority),
@@ -223,6 +251,9 @@ mod tests {
             assert_eq!(base.join(reference).unwrap().to_string(), expected, "{reference}");
         }
         assert_eq!(base.join("myapp:/callback"), Err(Wrong::Scheme));
+        let secure = Url::parse("https://localhost/a").unwrap();
+        assert_eq!(secure.join("//localhost:1/b").unwrap().to_string(), "https://localhost:1/b");
+        assert_eq!((secure.port(), base.port(), secure.join("/c").unwrap().is_secure()), (443, 8080, true));
     }
 
     #[test]

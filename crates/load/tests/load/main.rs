@@ -1,20 +1,25 @@
 //! The generator against a small provider of its own, in the same process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod commands;
 mod provider;
 
-use load::plan::{Client, Pace, Plan, Proof, User, Workload};
-use load::report::{Report, Series};
-use load::run::run;
+use load::plan::{Client, Pace, Plan, Proof, Shape, User, Workload};
+use load::report::Report;
+use load::run::{run, together};
+use load::series::Series;
 use load::visitor::Step;
-use load::wire::Url;
+use load::wire::{Reach, Url};
 use provider::{Manner, Provider};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn plan(target: &str, workload: Workload) -> Plan {
     let user = |n| User { login: format!("user{n}@example.com"), password: "right".to_owned() };
     Plan {
         target: Url::parse(target).unwrap(),
+        reach: Arc::default(),
+        shape: Shape::Steady,
         workload,
         pace: Pace::Closed { visitors: 4, pause: Duration::ZERO },
         warmup: Duration::from_millis(20),
@@ -138,6 +143,11 @@ fn a_mistake_is_one_clear_line() {
     let no_provider = plan(&format!("{}/elsewhere", provider.url), Workload::Flow);
     let nobody = plan("http://127.0.0.1:1", Workload::Jwks);
     let far_away = plan("http://192.0.2.1", Workload::Jwks);
+    let members = Provider::start(Manner::Members);
+    let no_access = plan(&members.url, Workload::Flow);
+    let closed = Provider::start(Manner::Closed);
+    let refuses = plan(&closed.url, Workload::Flow);
+    let no_sign_up = plan(&provider.url, Workload::SignUp);
     for (plan, expected) in [
         (
             wrong_password,
@@ -147,6 +157,9 @@ fn a_mistake_is_one_clear_line() {
         (no_provider, "is no OpenID provider"),
         (nobody, "http://127.0.0.1:1/: no connection (connection refused)"),
         (far_away, "only this machine may be measured"),
+        (no_access, "the first iteration failed: login: redirected with error access_denied"),
+        (refuses, "the first iteration failed: login: 503, come back after 0 s"),
+        (no_sign_up, "sign_up needs Portiere's account API and a client that is --first-party there: it answers 404"),
     ] {
         let line = refused(&plan);
         assert!(line.contains(expected) && !line.contains('\n'), "{line}");
@@ -233,4 +246,141 @@ fn progress_is_told_twice_a_second() {
     let mut told = 0;
     run(&plan, Some(&mut |_, pulse| told += u32::from(pulse.iterations.count() > 0))).unwrap();
     assert!(told >= 1, "{told}");
+}
+
+#[test]
+fn tls_is_spoken_with_who_has_a_certificate_that_is_trusted() {
+    let (provider, certificate) = Provider::secure(Manner::Good);
+    let file = std::env::temp_dir().join(format!("load-ca-{}.pem", std::process::id()));
+    std::fs::write(&file, certificate).unwrap();
+    let mut trusting = Reach::default();
+    trusting.speak_tls(Some(&file)).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut plan = plan(&provider.url, Workload::Flow);
+    plan.reach = Arc::new(trusting);
+    is_clean(&run(&plan, None).unwrap(), 4);
+    // Discovery, the rehearsal, and one for each visitor.
+    assert_eq!(provider.connections(), 6);
+    let (other, _) = Provider::secure(Manner::Good);
+    plan.target = Url::parse(&other.url).unwrap();
+    assert!(refused(&plan).ends_with("TLS failed: the certificate is not trusted, or it is no https"));
+}
+
+#[test]
+fn traffic_has_its_shares() {
+    let mut shares = plan("http://localhost", Workload::Traffic);
+    shares.duration = Duration::from_millis(800);
+    for (manner, account) in [(Manner::Good, "/userinfo"), (Manner::Accounts, "/api/v1/me")] {
+        let provider = Provider::start(manner);
+        shares.target = Url::parse(&provider.url).unwrap();
+        let report = run(&shares, None).unwrap();
+        assert!(report.failed == 0 && report.iterations > 300, "{report}");
+        let share = |step| {
+            let count = report.steps.iter().find(|one| one.step == step).map_or(0, |one| one.count);
+            count as f64 / report.iterations as f64
+        };
+        let reads = share(Step::Userinfo) + share(Step::Account);
+        assert!((reads - 0.8).abs() < 0.1 && (share(Step::Device) - 0.2).abs() < 0.1, "{report}");
+        assert!((share(Step::Poll) - share(Step::Device)).abs() < 0.02, "{report}");
+        let expected = if manner == Manner::Accounts { 0.1 } else { 0.0 };
+        assert!((share(Step::Account) - expected).abs() < 0.06, "{report}");
+        assert_eq!(share(Step::Account) > 0.0, manner == Manner::Accounts, "{report}");
+        assert!(provider.seen(account) > 0);
+        assert_eq!(report.notes.is_empty(), manner == Manner::Accounts, "{:?}", report.notes);
+    }
+}
+
+#[test]
+fn a_day_has_its_shares_and_few_users_who_come_often() {
+    let provider = Provider::start(Manner::Accounts);
+    let mut day = plan(&provider.url, Workload::Day);
+    day.duration = Duration::from_secs(2);
+    day.pace = Pace::Open { rate: 1000.0, visitors: 30 };
+    day.shape = Shape::Day;
+    let report = run(&day, None).unwrap();
+    assert!(report.failed == 0 && report.iterations >= 1990, "{report}");
+    for (step, expected) in [
+        (Step::Login, 0.05),
+        (Step::Refresh, 0.3),
+        (Step::Introspect, 0.4),
+        (Step::Userinfo, 0.15),
+        (Step::Jwks, 0.045),
+    ] {
+        let count = report.steps.iter().find(|one| one.step == step).unwrap().count;
+        let share = count as f64 / report.iterations as f64;
+        assert!((share - expected).abs() < 0.04, "{step:?} {share}");
+    }
+    // 7:00 to 11:00 is a sixth of the day, and has three eighths of its requests.
+    let morning: u64 =
+        report.timeline.iter().filter(|s| (7.0..11.0).contains(&(s.from * 12.0 + 1.2))).map(|s| s.done).sum();
+    let share = morning as f64 / report.iterations as f64;
+    assert!(share > 0.25, "{share}: {:?}", report.timeline.iter().map(|s| s.done).collect::<Vec<_>>());
+    let logins = provider.logins();
+    assert!(
+        logins["user0@example.com"] > 2 * logins.get("user9@example.com").copied().unwrap_or_default(),
+        "{logins:?}"
+    );
+}
+
+#[test]
+fn accounts_are_made_and_read_and_signed_in_to() {
+    for (workload, path) in
+        [(Workload::SignUp, "/api/v1/signup"), (Workload::SignIn, "/api/v1/signin"), (Workload::Profile, "/api/v1/me")]
+    {
+        let (report, provider) = measured(Manner::Accounts, workload);
+        assert!(report.iterations > 0 && report.failed == 0, "{report}");
+        assert!(provider.seen(path) >= report.iterations);
+    }
+    let provider = Provider::start(Manner::Accounts);
+    let mut wrong = plan(&provider.url, Workload::Profile);
+    wrong.users[0].password = "wrong".to_owned();
+    assert!(refused(&wrong).ends_with("the account API refuses the first of the users: wrong login or password"));
+}
+
+#[test]
+fn tokens_are_renewed_before_they_expire() {
+    let (report, provider) = measured(Manner::Brief, Workload::Userinfo);
+    assert!(report.failed == 0 && report.iterations > 0, "{report}");
+    assert!(provider.seen("/token") >= report.iterations, "each read comes after a refresh");
+    let (_, lasting) = measured(Manner::Good, Workload::Userinfo);
+    assert_eq!(lasting.seen("/token"), 5, "one for each visitor and the rehearsal");
+}
+
+#[test]
+fn streams_run_side_by_side_at_their_own_rates() {
+    let provider = Provider::start(Manner::Accounts);
+    let stream = |workload, rate| Plan {
+        pace: Pace::Open { rate, visitors: 4 },
+        duration: Duration::from_millis(500),
+        ..plan(&provider.url, workload)
+    };
+    let plans = [stream(Workload::Profile, 200.0), stream(Workload::SignUp, 20.0), stream(Workload::Jwks, 40.0)];
+    let report = together(&plans, None).unwrap();
+    assert_eq!((report.workload.as_str(), report.iterations), ("profile", 100), "{report}");
+    let beside: Vec<_> = report.beside.iter().map(|one| (one.workload.as_str(), one.iterations)).collect();
+    assert_eq!(beside, [("sign_up", 10), ("jwks", 20)], "{report}");
+}
+
+#[test]
+fn a_ramp_climbs_with_the_time() {
+    let provider = Provider::start(Manner::Slow);
+    let mut plan = plan(&provider.url, Workload::Jwks);
+    plan.duration = Duration::from_secs(1);
+    plan.pace = Pace::Closed { visitors: 10, pause: Duration::ZERO };
+    plan.shape = Shape::Ramp(Duration::from_millis(800));
+    let report = run(&plan, None).unwrap();
+    let done = |range: std::ops::Range<usize>| report.timeline[range].iter().map(|slice| slice.done).sum::<u64>();
+    assert_eq!(report.timeline.len(), 10);
+    assert!(done(8..10) > 2 * done(1..3) && done(1..3) > 0, "{:?}", report.timeline);
+    let levels: Vec<_> = report.timeline.iter().map(|slice| slice.level).collect();
+    assert!(levels.is_sorted() && levels[0] < 3.0 && levels[9] == 10.0, "{levels:?}");
+    assert_eq!(report.timeline.iter().map(|slice| slice.done).sum::<u64>(), report.iterations);
+}
+
+#[test]
+fn more_users_than_the_machine_has_room_for_are_refused() {
+    let mut plan = plan("http://127.0.0.1:1", Workload::Jwks);
+    plan.pace = Pace::Closed { visitors: usize::MAX / 2, pause: Duration::ZERO };
+    let line = refused(&plan);
+    assert!(line.contains("users need as many open files") && line.ends_with("(ulimit -n)"), "{line}");
 }

@@ -1,8 +1,9 @@
 //! A provider that is just real enough: it remembers nothing it need not, and misbehaves on request.
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -33,6 +34,14 @@ pub enum Manner {
     Slow,
     /// Never answers for the key set, from the third time on.
     Stuck,
+    /// Answers every sign-in with 503 and Retry-After.
+    Closed,
+    /// Has an account API.
+    Accounts,
+    /// Lets in only who has access: the others are sent back with an error.
+    Members,
+    /// Gives access tokens that live for no time at all.
+    Brief,
 }
 
 /// A provider on a port of its own; it ends with the process.
@@ -56,8 +65,26 @@ struct State {
 
 impl Provider {
     pub fn start(manner: Manner) -> Provider {
+        Provider::on(manner, None)
+    }
+
+    /// One that speaks TLS, with a certificate of its own; the certificate, as PEM.
+    pub fn secure(manner: Manner) -> (Provider, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(crypto).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        (Provider::on(manner, Some(Arc::new(config))), made.cert.pem())
+    }
+
+    fn on(manner: Manner, tls: Option<Arc<ServerConfig>>) -> Provider {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let url = match tls {
+            Some(_) => format!("https://localhost:{}", address.port()),
+            None => format!("http://{address}"),
+        };
         let state = Arc::new(State {
             manner,
             url: url.clone(),
@@ -71,10 +98,14 @@ impl Provider {
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let state = Arc::clone(&shared);
+                let (state, tls) = (Arc::clone(&shared), tls.clone());
                 state.connections.fetch_add(1, Ordering::Relaxed);
+                stream.set_nodelay(true).unwrap();
                 // A client that goes away in the middle ends its own thread only.
-                thread::spawn(move || state.serve(stream).ok());
+                thread::spawn(move || match tls {
+                    None => state.serve(stream).ok(),
+                    Some(config) => state.serve(StreamOwned::new(ServerConnection::new(config).unwrap(), stream)).ok(),
+                });
             }
         });
         Provider { url, state }
@@ -114,11 +145,15 @@ fn page(body: String) -> Told {
     Told { status: 200, headers: vec!["Content-Type: text/html".to_owned()], body }
 }
 
+fn problem(status: u16, code: &str) -> Told {
+    Told { status, body: format!(r#"{{"type":"x","code":"{code}"}}"#), ..Told::default() }
+}
+
 fn error(status: u16, code: &str) -> Told {
     Told { status, body: format!(r#"{{"error":"{code}"}}"#), ..Told::default() }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
+fn read<S: Read>(reader: &mut BufReader<S>) -> std::io::Result<Option<Asked>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -136,18 +171,19 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let pairs = form_urlencoded::parse(query.as_bytes()).chain(form_urlencoded::parse(&body));
-    Ok(Some(Asked {
-        path: path.to_owned(),
-        values: pairs.map(|(k, v)| (k.into_owned(), v.into_owned())).collect(),
-        headers,
-    }))
+    let values = match headers.get("content-type").is_some_and(|kind| kind == "application/json") {
+        true => serde_json::from_slice(&body).unwrap(),
+        false => {
+            let pairs = form_urlencoded::parse(query.as_bytes()).chain(form_urlencoded::parse(&body));
+            pairs.map(|(k, v)| (k.into_owned(), v.into_owned())).collect()
+        }
+    };
+    Ok(Some(Asked { path: path.to_owned(), values, headers }))
 }
 
 impl State {
-    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
-        let mut reader = BufReader::new(stream.try_clone()?);
+    fn serve<S: Read + Write>(&self, stream: S) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
         while let Some(asked) = read(&mut reader)? {
             *self.seen.lock().unwrap().entry(asked.path.clone()).or_default() += 1;
             let told = self.answer(&asked);
@@ -165,7 +201,7 @@ impl State {
             } else {
                 text += &format!("Content-Length: {}\r\n\r\n{}", told.body.len(), told.body);
             }
-            stream.write_all(text.as_bytes())?;
+            reader.get_mut().write_all(text.as_bytes())?;
             if self.manner == Manner::Closing {
                 return Ok(());
             }
@@ -187,6 +223,9 @@ impl State {
             }
             "/userinfo" => error(401, "invalid_token"),
             "/jwks" => self.keys(),
+            "/device" if !client_is_right(asked) => error(401, "invalid_client"),
+            "/device" => json(r#"{"device_code":"dc-1","user_code":"X"}"#.to_owned()),
+            path if self.manner == Manner::Accounts && path.starts_with("/api/v1/") => self.account(asked),
             _ => page("<title>Nothing here</title>".to_owned()).with_status(404),
         }
     }
@@ -197,7 +236,7 @@ impl State {
         format!(
             r#"{{"issuer":"{url}","authorization_endpoint":"{url}/authorize","token_endpoint":"{token}/token",
             "jwks_uri":"{url}/jwks","introspection_endpoint":"{url}/introspect","userinfo_endpoint":"{url}/userinfo",
-            "authorization_response_iss_parameter_supported":true}}"#
+            "device_authorization_endpoint":"{url}/device","authorization_response_iss_parameter_supported":true}}"#
         )
     }
 
@@ -213,6 +252,26 @@ impl State {
             thread::sleep(std::time::Duration::from_secs(3600));
         }
         json(r#"{"keys":[{"kty":"EC"}]}"#.to_owned())
+    }
+
+    fn account(&self, asked: &Asked) -> Told {
+        let value = |name: &str| asked.values.get(name).map(String::as_str);
+        let bearer = asked.headers.get("authorization").map(String::as_str);
+        match asked.path.as_str() {
+            "/api/v1/me" if bearer == Some("Bearer account") => json(r#"{"sub":"1"}"#.to_owned()),
+            "/api/v1/me" => problem(401, "token-refused"),
+            _ if bearer != Some("Basic YXBwOnNlY3JldA==") || value("client_id") != Some("app") => {
+                problem(401, "client-refused")
+            }
+            "/api/v1/signin" if value("password") != Some("right") => problem(422, "wrong-credentials"),
+            "/api/v1/signup"
+                if self.logins.lock().unwrap().insert(value("username").unwrap().to_owned(), 1).is_some() =>
+            {
+                problem(422, "invalid-fields")
+            }
+            "/api/v1/signup" => json(r#"{"next":"done","access_token":"account"}"#.to_owned()).with_status(201),
+            _ => json(r#"{"next":"done","access_token":"account","refresh_token":"r","expires_in":900}"#.to_owned()),
+        }
     }
 
     /// The parameters travel through the pages in one hidden field, as a browser would carry them.
@@ -235,13 +294,18 @@ impl State {
         assert_eq!((asked.values["x"].as_str(), asked.values["y"].as_str()), ("1", "2"));
         assert_eq!(asked.headers["cookie"], "flow=7", "a new visitor has the cookie of its own flow only");
         assert_eq!(asked.headers["origin"], self.url);
-        if self.manner == Manner::Busy && self.next() % 3 == 2 {
+        if self.manner == Manner::Closed || self.manner == Manner::Busy && self.next() % 3 == 2 {
             return Told { status: 503, headers: vec!["Retry-After: 0".to_owned()], body: String::new() };
         }
         if asked.values["password"] != "right" {
             return self.authorize(asked);
         }
         *self.logins.lock().unwrap().entry(asked.values["login"].clone()).or_default() += 1;
+        if self.manner == Manner::Members {
+            let flow: HashMap<_, _> = form_urlencoded::parse(asked.values["flow"].as_bytes()).into_owned().collect();
+            let location = format!("Location: {}?error=access_denied&state={}", flow["redirect_uri"], flow["state"]);
+            return Told { status: 302, headers: vec![format!("{location}&iss={}", self.url)], ..Told::default() };
+        }
         let flow = &asked.values["flow"];
         let mut told = match self.manner {
             Manner::Consent => page(format!(
@@ -295,6 +359,7 @@ impl State {
                 drop(live);
                 self.tokens()
             }
+            grant if grant.ends_with(":device_code") => error(400, "authorization_pending"),
             _ => self.tokens(),
         }
     }
@@ -302,7 +367,10 @@ impl State {
     fn tokens(&self) -> Told {
         let refresh = format!("rt-{}", self.next());
         self.refresh_tokens.lock().unwrap().push(refresh.clone());
-        json(format!(r#"{{"access_token":"at-{refresh}","token_type":"Bearer","refresh_token":"{refresh}"}}"#))
+        let life = if self.manner == Manner::Brief { 0 } else { 900 };
+        json(format!(
+            r#"{{"access_token":"at-{refresh}","token_type":"Bearer","expires_in":{life},"refresh_token":"{refresh}"}}"#
+        ))
     }
 }
 

@@ -36,12 +36,16 @@ fn commands(of: &Command) -> impl Iterator<Item = &Command> {
 fn section(out: &mut String, command: &Command, depth: usize) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let _ = writeln!(out, "\n{} {name}\n\n{}", "#".repeat(depth), about(command));
-    if command.has_subcommands() {
-        for below in commands(command) {
-            section(out, below, depth + 1);
-        }
-        return;
+    // A command with commands below it may do something by itself, too.
+    if !command.has_subcommands() || command.get_positionals().next().is_some() {
+        own(out, command);
     }
+    for below in commands(command) {
+        section(out, below, depth + 1);
+    }
+}
+
+fn own(out: &mut String, command: &Command) {
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(out, "\n```\n{}\n```", usage.trim_start_matches("Usage: "));
     let own = |arg: &&Arg| !arg.is_global_set() && !matches!(arg.get_id().as_str(), "help" | "version");

@@ -94,9 +94,11 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Version => Ok(show(&global, &version())),
         Command::Completions { shell } => Ok(print(docs::completions(shell))),
         Command::Man(man) => Ok(print(man.page()?)),
-        Command::Load(mut options) => {
-            options.json |= global.json;
-            load::cli::main(&options, &mut io::stdout().lock())?;
+        Command::Load(mut command) => {
+            if global.json {
+                command.print_json();
+            }
+            load::cli::main(&command, &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
     }

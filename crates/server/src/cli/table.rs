@@ -127,8 +127,19 @@ Examples:
   portiere man client add | man -l -
   portiere man --dir /usr/local/share/man/man1")]
     Man(Man),
-    /// Put load on a provider on this machine, and measure it
-    Load(Box<load::cli::Options>),
+    /// Put load on an OpenID provider, and measure it
+    ///
+    /// Any provider: its endpoints come from its discovery document, its sign-in pages are read as a browser reads them. A
+    /// target that is not this machine is refused unless --i-own-this-host says that it may be put under load.
+    #[command(after_long_help = "\
+Examples:
+  portiere load jwks
+  portiere load w1 --client shop --client-secret-file secret --redirect-uri http://localhost:3000/callback --users people
+  portiere load w1 --vus 200 --ramp 60s --duration 90s --html report.html --client shop --client-secret-file secret \
+--redirect-uri http://localhost:3000/callback --users people
+  portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
+--client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
+    Load(Box<load::cli::Command>),
 }
 
 /// Why there is no command to carry out.

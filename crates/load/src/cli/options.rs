@@ -1,26 +1,31 @@
-//! The command line: options, and what they come to. The program around it parses ([`Options`] is a `clap::Args`), calls
-//! [`main`] and ends with the exit code of the [`Refusal`], if any.
+//! What is measured and how, as flags, and the plan that they come to.
 
 use crate::Refusal;
-use crate::plan::{Client, Pace, Plan, Proof, Workload, users};
-use crate::report::{Report, Series};
-use crate::run::{Pulse, run};
-use crate::search::limit;
-use crate::wire::Url;
-use clap::{Args, ValueEnum};
+use crate::plan::{Client, Pace, Plan, Proof, Shape, Workload, users};
+use crate::wire::{Reach, Url};
+use clap::{Args, ValueEnum, ValueHint};
 use std::fs::read_to_string;
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to measure and how.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// What each virtual user does over and over
-    pub workload: Choice,
-    /// Base URL of the provider, on this machine
-    #[arg(long, value_name = "URL", default_value = "http://localhost:8080")]
+    #[arg(required = true)]
+    pub workload: Option<Choice>,
+    /// Base URL of the provider
+    #[arg(long, value_name = "URL", default_value = "http://localhost:8080", value_hint = ValueHint::Url)]
     pub target: String,
+    /// The target is not this machine, and may be put under load: it is yours. For endpoints on further hosts, name each:
+    /// --i-own-this-host=HOST
+    #[arg(long, value_name = "HOST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub i_own_this_host: Vec<String>,
+    /// Trust the certificate authorities in this PEM file, in place of the machine's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ca: Option<PathBuf>,
     /// Client that the users come from
     #[arg(long, value_name = "ID")]
     pub client: Option<String>,
@@ -45,18 +50,21 @@ pub struct Options {
     /// W1 with a session instead of a password
     #[arg(long)]
     pub no_password: bool,
-    /// Virtual users; in an open loop the most at once
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub vus: usize,
-    /// Pause between iterations, such as 500ms or 1s
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", conflicts_with = "rate")]
-    pub pause: Duration,
+    /// W3 without sign-ups
+    #[arg(long)]
+    pub no_sign_ups: bool,
+    /// Virtual users; in an open loop the most at once [default: 20, or what the workload says]
+    #[arg(long, value_name = "N")]
+    pub vus: Option<usize>,
+    /// Pause between iterations, such as 500ms or 1s [default: none, or what the workload says]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "rate")]
+    pub pause: Option<Duration>,
     /// Open loop: start so many iterations a second, whatever the answers do
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
-    /// Search for the highest rate at which nothing fails and p99 stays at or below this; --rate is the first tried
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate", conflicts_with = "repeat")]
-    pub find_limit: Option<Duration>,
+    /// Climb to that many users, or to that rate, over so long from the beginning of the window
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub ramp: Option<Duration>,
     /// Length of the window that is counted
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     pub duration: Duration,
@@ -81,6 +89,12 @@ pub struct Options {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Write the result as JSON into a file, for `compare`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+    /// Write a report with charts into a file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 }
 
 /// Workloads by their name on the command line.
@@ -89,6 +103,16 @@ pub struct Options {
 pub enum Choice {
     /// Sign-in page, password, code, introspection, refresh
     W1,
+    /// 70 % userinfo, 20 % device authorization and a poll, 10 % account; pauses for 1 s
+    W2,
+    /// Sign-ups, sign-ins and reads of the account at constant rates
+    W3,
+    /// W1 offered at 0.5, 1, 2, 5 and 10 times what the server manages, with light requests beside it
+    W4,
+    /// A day: its mix of requests, some users far more active than others, and a peak in the morning
+    W5,
+    /// W1, then W5, on however much data the server has
+    W6,
     /// The key set
     Jwks,
     /// Introspection of an access token
@@ -99,6 +123,14 @@ pub enum Choice {
     ClientCredentials,
     /// The refresh grant, rotating
     Refresh,
+    /// Device authorization, and a poll
+    Device,
+    /// A new account, by Portiere's account API
+    SignUp,
+    /// A sign-in by that API, or by the pages where there is none
+    SignIn,
+    /// The account by that API, or userinfo where there is none
+    Profile,
 }
 
 /// Client authentication methods by their name on the command line.
@@ -112,37 +144,27 @@ pub enum Auth {
     None,
 }
 
-/// Measures as `options` say, writes the report to `out` and progress to standard error when that is a terminal. Blocks, and
-/// is to be called on a plain thread, as [`run`] is.
-///
-/// # Errors
-/// [`Refusal`]: one line for the user, and the exit code.
-pub fn main(options: &Options, out: &mut dyn Write) -> Result<(), Refusal> {
-    let plan = options.plan()?;
-    if let Some(p99) = options.find_limit {
-        return find_limit(&plan, p99, options.json, out);
-    }
-    let runs: Result<Vec<_>, _> = (0..options.repeat).map(|_| watched(&plan)).collect();
-    let series = Series::of(runs?);
-    write_out(out, if options.json { json(&series)? } else { series.to_string() })
-}
-
 impl Options {
-    /// The plan that these options come to; reads the files and, when asked to, standard input.
+    /// The plan that these options come to, for one workload; reads the files and, when asked to, standard input.
     ///
     /// # Errors
-    /// [`Refusal::Use`].
+    /// [`Refusal`].
     pub fn plan(&self) -> Result<Plan, Refusal> {
-        let visitors = self.vus;
-        let pace = match self.rate {
-            Some(rate) => Pace::Open { rate, visitors },
-            None => Pace::Closed { visitors, pause: self.pause },
-        };
+        let workload = self.workload()?;
+        let visitors = self.vus.unwrap_or(if workload == Workload::Day { 100 } else { 20 });
+        let rate = self.rate.or((workload == Workload::Day).then_some(100.0));
+        let pause = self.pause.unwrap_or(Duration::from_secs(u64::from(workload == Workload::Traffic)));
         let target = Url::parse(&self.target).map_err(|wrong| Refusal::Use(format!("{}: {wrong}", self.target)))?;
         let plan = Plan {
+            reach: Arc::new(self.reach(&target)?),
             target,
-            workload: self.workload()?,
-            pace,
+            workload,
+            pace: rate.map_or(Pace::Closed { visitors, pause }, |rate| Pace::Open { rate, visitors }),
+            shape: match self.ramp {
+                Some(time) => Shape::Ramp(time),
+                None if workload == Workload::Day => Shape::Day,
+                None => Shape::Steady,
+            },
             warmup: self.warmup,
             duration: self.duration,
             timeout: self.timeout,
@@ -160,16 +182,45 @@ impl Options {
         plan.check().map(|()| plan)
     }
 
+    /// What was asked for.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`] when nothing was, which the parser does not let through.
+    pub fn choice(&self) -> Result<Choice, Refusal> {
+        self.workload.ok_or_else(|| Refusal::Use("name a workload".to_owned()))
+    }
+
+    fn reach(&self, target: &Url) -> Result<Reach, Refusal> {
+        let mut reach = Reach::default();
+        for host in &self.i_own_this_host {
+            reach.own(if host.is_empty() { target.host() } else { host })?;
+        }
+        if target.is_secure() || self.ca.is_some() {
+            reach.speak_tls(self.ca.as_deref())?;
+        }
+        Ok(reach)
+    }
+
+    /// What a visitor does; of those that are made of several, what the first of them does.
     fn workload(&self) -> Result<Workload, Refusal> {
-        match (self.workload, self.no_password) {
-            (Choice::W1, false) => Ok(Workload::Flow),
+        match (self.choice()?, self.no_password) {
+            (Choice::W1 | Choice::W4 | Choice::W6, false) => Ok(Workload::Flow),
             (Choice::W1, true) => Ok(Workload::Session),
             (_, true) => Err(Refusal::Use("--no-password is a variant of w1".to_owned())),
+            (choice, _) if self.no_sign_ups && choice != Choice::W3 => {
+                Err(Refusal::Use("--no-sign-ups is a variant of w3".to_owned()))
+            }
+            (Choice::W2, _) => Ok(Workload::Traffic),
+            (Choice::W3 | Choice::Profile, _) => Ok(Workload::Profile),
+            (Choice::W5, _) => Ok(Workload::Day),
             (Choice::Jwks, _) => Ok(Workload::Jwks),
             (Choice::Introspect, _) => Ok(Workload::Introspect),
             (Choice::Userinfo, _) => Ok(Workload::Userinfo),
             (Choice::ClientCredentials, _) => Ok(Workload::ClientCredentials),
             (Choice::Refresh, _) => Ok(Workload::Refresh),
+            (Choice::Device, _) => Ok(Workload::Device),
+            (Choice::SignUp, _) => Ok(Workload::SignUp),
+            (Choice::SignIn, _) => Ok(Workload::SignIn),
         }
     }
 
@@ -194,67 +245,13 @@ impl Options {
     }
 }
 
-fn read(path: &Path) -> Result<String, Refusal> {
+/// The text of a file.
+pub fn read(path: &Path) -> Result<String, Refusal> {
     read_to_string(path).map_err(|error| Refusal::Use(format!("{}: {error}", path.display())))
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Refusal::Failure(error.to_string()))?;
-    Ok(text + "\n")
-}
-
-fn write_out(out: &mut dyn Write, text: String) -> Result<(), Refusal> {
-    out.write_all(text.as_bytes()).map_err(|error| Refusal::Failure(format!("the report cannot be written: {error}")))
-}
-
-/// Runs with a line of progress, when somebody can see it.
-fn watched(plan: &Plan) -> Result<Report, Refusal> {
-    let mut terminal = std::io::stderr();
-    if !terminal.is_terminal() {
-        return run(plan, None);
-    }
-    let mut last = Duration::ZERO;
-    let mut show = |passed: Duration, pulse: &Pulse| {
-        let rate = pulse.iterations.count() as f64 / (passed - last).as_secs_f64();
-        last = passed;
-        let phase = if passed < plan.warmup { " (warming up)" } else { "" };
-        let (p50, p99) = (pulse.iterations.quantile(0.5), pulse.iterations.quantile(0.99));
-        let (passed, Pulse { failed, refused, .. }) = (passed.as_secs_f64(), pulse);
-        // Progress that cannot be shown is not worth ending the run.
-        let _ = write!(
-            terminal,
-            "\r\x1b[K{passed:6.1} s {rate:9.1}/s  p50 {p50:.1} ms  p99 {p99:.1} ms  {failed} failed  {refused} refused{phase}"
-        );
-    };
-    let outcome = run(plan, Some(&mut show));
-    let _ = write!(terminal, "\r\x1b[K");
-    outcome
-}
-
-fn find_limit(plan: &Plan, p99: Duration, as_json: bool, out: &mut dyn Write) -> Result<(), Refusal> {
-    const PRECISION: f64 = 0.05;
-    let Pace::Open { rate: first, visitors } = plan.pace else {
-        return Err(Refusal::Use("--find-limit needs --rate".to_owned()));
-    };
-    let mut best: Option<Report> = None;
-    let found = limit(first, PRECISION, |rate| {
-        let report = watched(&Plan { pace: Pace::Open { rate, visitors }, ..plan.clone() })?;
-        let clean = report.failed + report.refused + report.unfinished == 0;
-        let holds = clean && report.iterations > 0 && report.latency.p99 <= p99.as_secs_f64() * 1000.0;
-        if holds {
-            best = Some(report);
-        }
-        Ok::<_, Refusal>(holds)
-    })?;
-    let (Some(rate), Some(report)) = (found, best) else {
-        return Err(Refusal::Failure(format!("no rate near {first}/s keeps p99 at or below {p99:?}")));
-    };
-    let text = if as_json { json(&report)? } else { format!("holds {rate:.1} iterations/s\n{report}") };
-    write_out(out, text)
-}
-
 /// Reads `250ms`, `20s`, `1.5m` or `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no time such as 250ms, 20s or 2m");
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
     let seconds = match unit {
@@ -300,10 +297,39 @@ mod tests {
     }
 
     #[test]
+    fn another_machine_is_reached_when_it_is_owned() {
+        let plan = plan("load --i-own-this-host jwks --target http://192.0.2.1:81").unwrap();
+        assert_eq!(plan.reach.addresses(&plan.target).unwrap(), ["192.0.2.1:81".parse().unwrap()]);
+    }
+
+    #[test]
+    fn workloads_have_their_own_pace_unless_told_otherwise() {
+        let people = std::env::temp_dir().join(format!("load-people-{}", std::process::id()));
+        std::fs::write(&people, "ann:x\n").unwrap();
+        let people = people.to_str().unwrap();
+        let of = |line: &str| {
+            let line = format!("load {line} --client a --redirect-uri http://localhost/cb --users {people}");
+            let plan = plan(&line).unwrap();
+            (plan.workload, plan.pace, plan.shape)
+        };
+        let second = Duration::from_secs(1);
+        let (closed, open) = (|pause| Pace::Closed { visitors: 20, pause }, |rate| Pace::Open { rate, visitors: 100 });
+        assert_eq!(of("w2"), (Workload::Traffic, closed(second), Shape::Steady));
+        assert_eq!(of("w2 --pause 2s"), (Workload::Traffic, closed(second * 2), Shape::Steady));
+        assert_eq!(of("w5"), (Workload::Day, open(100.0), Shape::Day));
+        assert_eq!(of("w1 --ramp 1s"), (Workload::Flow, closed(Duration::ZERO), Shape::Ramp(second)));
+        std::fs::remove_file(people).unwrap();
+    }
+
+    #[test]
     fn what_cannot_work_is_one_line() {
         for (line, expected) in [
             ("load jwks --target http://example.com", "http://example.com/: only this machine may be measured"),
-            ("load jwks --target https://localhost", "https://localhost: only http:// URLs"),
+            ("load jwks --target ftp://localhost", "ftp://localhost: only http:// and https:// URLs"),
+            ("load jwks --target https://localhost --ca /dev/null", "/dev/null: no certificate in it"),
+            ("load jwks --target http://192.0.2.1 --i-own-this-host=192.0.2.2", "http://192.0.2.1/: only this machine"),
+            ("load jwks --ramp 30s", "the ramp must be longer than zero and no longer than --duration"),
+            ("load jwks --no-sign-ups", "--no-sign-ups is a variant of w3"),
             ("load jwks --no-password", "--no-password is a variant of w1"),
             ("load jwks --vus 0", "at least one virtual user"),
             ("load jwks --rate 0", "the rate must be above zero"),

@@ -1,0 +1,203 @@
+//! The command line: options, and what they come to. The program around it parses ([`Command`] is a `clap::Args`), calls
+//! [`main`] and ends with the exit code of the [`Refusal`], if any.
+
+mod options;
+mod progress;
+
+pub use options::{Auth, Choice, Options};
+
+use crate::Refusal;
+use crate::compare::compare;
+use crate::page;
+use crate::programme::{self, Programme};
+use crate::search::Terms;
+use crate::series::Series;
+use clap::{Args, Subcommand, ValueHint};
+use options::{duration, read};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Everything that can be asked.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[group(id = "load")]
+pub struct Command {
+    /// Anything but measuring once.
+    #[command(subcommand)]
+    pub action: Option<Action>,
+    /// What to measure.
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// What else there is.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Action {
+    /// Find the highest rate at which a server keeps its word
+    ///
+    /// Offers a rate, doubles or halves it, then bisects. A rate holds when p99 and the share of errors stay at or below what
+    /// is said; refused and unfinished iterations are errors here. --rate is the first that is tried; without it, half of what
+    /// a closed loop reaches. Each trial takes --warmup and --duration.
+    #[command(after_long_help = "\
+Examples:
+  portiere load search w1 --p99 500ms --client shop --client-secret-file secret --redirect-uri http://localhost:3000/cb --users people
+  portiere load search jwks --p99 5ms --errors 0.1 --html search.html")]
+    Search(Box<Search>),
+    /// Compare two results, with confidence intervals
+    ///
+    /// Prints the ratios of B to A with intervals of 95 %, from a bootstrap over the runs where there are five or more of each,
+    /// and over slices of time otherwise. For a fair comparison measure in turn on one machine, with --repeat 5 or more.
+    #[command(after_long_help = "\
+Examples:
+  portiere load jwks --repeat 5 --save a.json
+  portiere load compare a.json b.json")]
+    Compare(Compare),
+}
+
+/// A search for the limit.
+#[derive(Args, Clone, Debug)]
+pub struct Search {
+    /// What to offer.
+    #[command(flatten)]
+    pub options: Options,
+    /// The 99th percentile that has to be kept
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
+    pub p99: Duration,
+    /// The share of errors that may be, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    pub errors: f64,
+    /// How near to the limit to come, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub precision: f64,
+}
+
+/// Two results.
+#[derive(Args, Clone, Debug)]
+pub struct Compare {
+    /// What is compared with, a file that --save wrote
+    #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
+    pub a: PathBuf,
+    /// What is compared
+    #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
+    pub b: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Command {
+    /// Prints JSON, whatever is asked.
+    pub fn print_json(&mut self) {
+        match &mut self.action {
+            None => self.options.json = true,
+            Some(Action::Search(search)) => search.options.json = true,
+            Some(Action::Compare(compare)) => compare.json = true,
+        }
+    }
+}
+
+/// Does what `command` says, writes the report to `out` and progress to standard error when that is a terminal. Blocks, and
+/// is to be called on a plain thread, as [`crate::run::run`] is.
+///
+/// # Errors
+/// [`Refusal`]: one line for the user, and the exit code.
+pub fn main(command: &Command, out: &mut dyn Write) -> Result<(), Refusal> {
+    match &command.action {
+        None => measure(&command.options, out),
+        Some(Action::Search(search)) => {
+            let Search { options, p99, errors, precision } = search.as_ref();
+            let alone = programme(options)? == Programme::Plain && options.repeat == 1 && options.ramp.is_none();
+            if !alone {
+                return Err(Refusal::Use("a search takes no w3, w4, w6, --repeat or --ramp".to_owned()));
+            }
+            let terms = Terms { p99: *p99, errors: errors / 100.0, precision: precision / 100.0 };
+            let series =
+                prepared(options, || programme::search(&options.plan()?, options.vus, &terms, &mut progress::watched))?;
+            deliver(options, &series, out)
+        }
+        Some(Action::Compare(Compare { a, b, json })) => {
+            let comparison = compare(&series(a)?, &series(b)?)?;
+            write_out(out, &if *json { to_json(&comparison)? } else { comparison.to_string() })
+        }
+    }
+}
+
+fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Refusal> {
+    let programme = programme(options)?;
+    let series = prepared(options, || programme.carry_out(&options.plan()?, options.repeat, &mut progress::watched))?;
+    deliver(options, &series, out)?;
+    match series.runs.iter().find(|run| run.iterations == 0) {
+        Some(run) => Err(Refusal::Failure(format!("no iteration of {} came out well", run.workload))),
+        None => Ok(()),
+    }
+}
+
+fn programme(options: &Options) -> Result<Programme, Refusal> {
+    Ok(match options.choice()? {
+        Choice::W3 => Programme::Constant { sign_ups: !options.no_sign_ups },
+        Choice::W4 => Programme::Overload,
+        Choice::W6 => Programme::Growth,
+        _ => Programme::Plain,
+    })
+}
+
+/// Measures once it is sure that the result can be written.
+fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>) -> Result<Series, Refusal> {
+    let mut made = Vec::new();
+    for file in [&options.save, &options.html].into_iter().flatten() {
+        let is_new = !file.exists();
+        let opened = OpenOptions::new().create(true).append(true).open(file);
+        opened.map_err(|error| Refusal::Failure(cannot(file, &error)))?;
+        made.extend(is_new.then_some(file));
+    }
+    let outcome = measure();
+    if outcome.is_err() {
+        // An empty file that cannot be removed harms nobody.
+        made.into_iter().for_each(|file| drop(std::fs::remove_file(file)));
+    }
+    outcome
+}
+
+fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<(), Refusal> {
+    let json = to_json(series)?;
+    // First on the screen: what does not fit into a file is not lost.
+    write_out(out, &if options.json { json.clone() } else { series.to_string() })?;
+    if let Some(file) = &options.save {
+        save(file, &json)?;
+    }
+    if let Some(file) = &options.html {
+        save(file, &page::of(series))?;
+    }
+    Ok(())
+}
+
+fn save(file: &Path, text: &str) -> Result<(), Refusal> {
+    std::fs::write(file, text).map_err(|error| Refusal::Failure(cannot(file, &error)))
+}
+
+fn cannot(file: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be written: {error}", file.display())
+}
+
+fn series(file: &Path) -> Result<Series, Refusal> {
+    let text = read(file)?;
+    serde_json::from_str(&text).map_err(|error| Refusal::Use(format!("{} is no result: {error}", file.display())))
+}
+
+fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Refusal::Failure(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn write_out(out: &mut dyn Write, text: &str) -> Result<(), Refusal> {
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        // Whoever reads may stop early.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Refusal::Failure(format!("the report cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

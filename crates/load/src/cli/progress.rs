@@ -1,0 +1,120 @@
+//! How far a measurement is, on a terminal: one line that is written again and again.
+
+use crate::Refusal;
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::run::{Pulse, together};
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::time::Duration;
+
+/// Rates that the small chart shows.
+const SHOWN: usize = 24;
+
+/// Runs `plans` side by side with a line of progress, when somebody can see it.
+pub fn watched(plans: &[Plan]) -> Result<Report, Refusal> {
+    let mut terminal = std::io::stderr();
+    if !terminal.is_terminal() {
+        return together(plans, None);
+    }
+    let mut progress = Progress::of(plans);
+    let mut show = |passed: Duration, pulse: &Pulse| {
+        let line: String = progress.line(passed, pulse).chars().take(columns() - 1).collect();
+        // Progress that cannot be shown is not worth ending the run.
+        let _ = write!(terminal, "\r\x1b[K{line}");
+        let _ = terminal.flush();
+    };
+    let outcome = together(plans, Some(&mut show));
+    let _ = write!(terminal, "\r\x1b[K");
+    outcome
+}
+
+/// How wide the terminal is; 80 where it does not say.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if size == 0 { 80 } else { size.max(20) }
+}
+
+/// What has been seen so far.
+struct Progress {
+    warmup: Duration,
+    whole: Duration,
+    visitors: usize,
+    last: Duration,
+    rates: Vec<f64>,
+    failed: u64,
+    refused: u64,
+}
+
+impl Progress {
+    fn of(plans: &[Plan]) -> Progress {
+        let (warmup, duration) = plans.first().map_or_else(Default::default, |plan| (plan.warmup, plan.duration));
+        let visitors = plans.iter().map(|plan| plan.pace.visitors()).sum();
+        Progress {
+            warmup,
+            whole: warmup + duration,
+            visitors,
+            last: Duration::ZERO,
+            rates: vec![],
+            failed: 0,
+            refused: 0,
+        }
+    }
+
+    fn line(&mut self, passed: Duration, pulse: &Pulse) -> String {
+        if passed.is_zero() {
+            return format!("making ready: {} of {} users", pulse.ready, self.visitors);
+        }
+        let rate = pulse.iterations.count() as f64 / (passed - self.last).as_secs_f64().max(1e-3);
+        self.last = passed;
+        self.rates.push(rate);
+        self.rates.drain(..self.rates.len().saturating_sub(SHOWN));
+        self.failed += pulse.failed;
+        self.refused += pulse.refused;
+        let (p50, p99) = (pulse.iterations.quantile(0.5), pulse.iterations.quantile(0.99));
+        let (passed_s, whole) = (passed.as_secs_f64(), self.whole.as_secs_f64());
+        let mut line = format!("{passed_s:.0}/{whole:.0} s {rate:8.1}/s {}", sparkline(&self.rates));
+        // Writing into a String cannot fail.
+        let _ = write!(line, "  p50 {p50:.1} p99 {p99:.1} ms  {} failed {} refused", self.failed, self.refused);
+        if passed < self.warmup {
+            line.push_str("  (warming up)");
+        }
+        line
+    }
+}
+
+/// Values as blocks of eight heights, from zero to the highest.
+fn sparkline(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let highest = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    values.iter().map(|value| BLOCKS[((value / highest * 7.0).round() as usize).min(7)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::plan;
+
+    #[test]
+    fn blocks_go_from_zero_to_the_highest() {
+        assert_eq!(sparkline(&[0.0, 50.0, 100.0]), "▁▅█");
+        assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
+        assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn a_line_says_rate_latencies_and_what_went_wrong_so_far() {
+        let mut progress = Progress::of(&[Plan { warmup: Duration::from_secs(1), ..plan() }]);
+        let mut pulse = Pulse { failed: 2, refused: 1, ready: 1, ..Pulse::default() };
+        (0..50).for_each(|_| pulse.iterations.add(Duration::from_millis(4)));
+        assert_eq!(progress.line(Duration::ZERO, &pulse), "making ready: 1 of 1 users");
+        let first = progress.line(Duration::from_millis(500), &pulse);
+        assert!(
+            first.starts_with("0/2 s    100.0/s █  p50 4.0 p99 4.0 ms  2 failed 1 refused  (warming up)"),
+            "{first}"
+        );
+        let second = progress.line(Duration::from_millis(1500), &pulse);
+        assert!(second.starts_with("2/2 s     50.0/s █▅  p50 4.0 p99 4.0 ms  4 failed 2 refused"), "{second}");
+        assert!(!second.contains("warming"));
+    }
+}

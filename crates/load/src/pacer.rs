@@ -1,0 +1,101 @@
+//! Starts an open loop's iterations on time. The timers of the runtime count whole milliseconds, which is longer than a good
+//! answer takes; a thread that sleeps is late by less than a tenth of one.
+
+use crate::schedule::Schedule;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// The shortest sleep: starts that are due meanwhile are let go together.
+const GRAIN: Duration = Duration::from_micros(100);
+
+/// A thread that lets one start after another through a gate.
+pub struct Pacer {
+    gate: Arc<Semaphore>,
+    begin: Sender<(Instant, Instant)>,
+}
+
+impl Pacer {
+    /// One for every `step`th start from `first` on. It does nothing until it is told to begin, and ends with the window, when
+    /// it lets everybody go, or when nobody waits at the gate any more.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn hire(schedule: Schedule, visitors: usize, (first, step): (usize, usize)) -> std::io::Result<Pacer> {
+        let gate = Arc::new(Semaphore::new(0));
+        let (begin, told) = channel();
+        let watched = Arc::downgrade(&gate);
+        thread::Builder::new().name("load-pacer".to_owned()).spawn(move || {
+            if let Ok((begin, until)) = told.recv() {
+                let starts = (first as u64..schedule.counted().end).step_by(step);
+                let dues = starts.map(|start| begin + schedule.due(start)).take_while(|due| *due < until);
+                if let Some(gate) = let_go(dues, &watched).and_then(|()| wait(until, &watched)) {
+                    gate.add_permits(visitors);
+                }
+            }
+        })?;
+        Ok(Pacer { gate, begin })
+    }
+
+    /// Begins; the gate, at which each permit is a start, and after the last one a sign that there are no more.
+    pub fn begin(self, begin: Instant, until: Instant) -> Arc<Semaphore> {
+        // It waits for nothing else.
+        let _ = self.begin.send((begin, until));
+        self.gate
+    }
+}
+
+fn let_go(dues: impl Iterator<Item = Instant>, gate: &Weak<Semaphore>) -> Option<()> {
+    for due in dues {
+        wait(due, gate)?.add_permits(1);
+    }
+    Some(())
+}
+
+/// The gate at that time, while there is anybody at it.
+fn wait(until: Instant, gate: &Weak<Semaphore>) -> Option<Arc<Semaphore>> {
+    /// How long it may take to see that nobody is there any more.
+    const LONGEST: Duration = Duration::from_millis(200);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return gate.upgrade();
+        }
+        gate.upgrade()?;
+        thread::sleep(left.clamp(GRAIN, LONGEST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::plan;
+    use crate::plan::{Pace, Plan};
+
+    #[test]
+    fn every_start_is_let_go_when_it_is_due_and_in_the_end_everybody_is() {
+        let plan =
+            Plan { pace: Pace::Open { rate: 200.0, visitors: 1 }, duration: Duration::from_millis(200), ..plan() };
+        let pacer = Pacer::hire(Schedule::of(&plan).unwrap(), 1000, (1, 2)).unwrap();
+        let begun = Instant::now() + Duration::from_millis(50);
+        let gate = pacer.begin(begun, begun + plan.duration);
+        assert_eq!(gate.available_permits(), 0);
+        let mut let_go = 0;
+        while gate.available_permits() < 1000 {
+            // Every second of 200 starts a second, from the second on: the first is due after 5 ms, the next after 15.
+            let now = gate.available_permits();
+            if now >= 1000 {
+                break;
+            }
+            let due = Instant::now().saturating_duration_since(begun).as_secs_f64() * 100.0 + 0.5;
+            assert!(now as f64 <= due, "{now} at {due}");
+            assert!(now >= let_go && now <= 20);
+            let_go = now;
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(gate.available_permits(), 1020);
+        assert!(Instant::now() >= begun + plan.duration, "nobody is let go before the window is over");
+    }
+}

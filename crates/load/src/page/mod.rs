@@ -1,0 +1,246 @@
+//! The report as a page: tables and charts in one file, without scripts and without anything from elsewhere.
+
+mod chart;
+
+use crate::report::{Latency, Report};
+use crate::series::{Series, Trial};
+use crate::timeline::{Sketch, Slice};
+use chart::{Axis, Chart, Line, Scale, escaped, label};
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("style.css");
+/// The shares of the percentile curve; the axis is in steps of one nine more.
+const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
+
+/// The page of a result.
+pub fn of(series: &Series) -> String {
+    let name = series.runs.first().map_or("Load", |run| run.workload.as_str());
+    let title = escaped(&format!("{name}: load"));
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n"
+    );
+    if let Some(found) = &series.found {
+        let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(found.to_string().trim()));
+    }
+    if !series.trials.is_empty() {
+        trials(&mut out, &series.trials);
+    }
+    for (number, run) in series.runs.iter().enumerate() {
+        section(&mut out, run, &format!("Run {}", number + 1));
+        run.beside.iter().for_each(|beside| section(&mut out, beside, "Beside it"));
+    }
+    if let Some(spread) = &series.spread {
+        let [rate, mean, p99] = [spread.rate, spread.mean, spread.p99].map(|share| label(share * 100.0));
+        let verdict = if spread.accepted { "accepted" } else { "noisy" };
+        let _ =
+            writeln!(out, "<p>The runs vary by {rate} % in rate, {mean} % in mean and {p99} % in p99: {verdict}.</p>");
+    }
+    out + "</html>\n"
+}
+
+/// Rates that were offered: the curve of throughput and latency, and its numbers.
+fn trials(out: &mut String, trials: &[Trial]) {
+    let curve = |name: &str, of: fn(&Latency) -> f64| Line {
+        name: name.to_owned(),
+        points: trials.iter().map(|t| (t.report.iterations_per_second, of(&t.report.latency))).collect(),
+    };
+    let throughput = Chart {
+        title: "Latency by throughput".to_owned(),
+        x: Axis::new("iterations a second that came out well", Scale::Linear),
+        y: Axis::new("ms", Scale::Log),
+        lines: vec![curve("p50", |l| l.p50), curve("p95", |l| l.p95), curve("p99", |l| l.p99)],
+    };
+    let _ = writeln!(out, "<h2>Throughput and latency</h2>\n{}", throughput.svg());
+    out.push_str("<div class=\"wide\"><table><tr><th>offered/s<th>done/s<th>failed<th>refused<th>unfinished<th>p50 ms<th>p99 ms<th>");
+    for Trial { offered, holds, report } in trials {
+        let verdict = holds.map_or("", |holds| if holds { "holds" } else { "does not hold" });
+        let Report { failed, refused, unfinished, latency, .. } = report;
+        let (offered, done) = (label(*offered), label(report.iterations_per_second));
+        let (p50, p99) = (label(latency.p50), label(latency.p99));
+        let _ = write!(
+            out,
+            "<tr><td>{offered}<td>{done}<td>{failed}<td>{refused}<td>{unfinished}<td>{p50}<td>{p99}<td>{verdict}"
+        );
+    }
+    out.push_str("</table></div>\n");
+}
+
+fn section(out: &mut String, run: &Report, title: &str) {
+    let (workload, pace, target) = (escaped(&run.workload), escaped(&run.pace), escaped(&run.target));
+    let _ =
+        writeln!(out, "<h2>{title}: {workload}</h2>\n<p class=\"soft\">{target}; {pace}; {} s</p>", label(run.seconds));
+    if run.is_bound_by_generator() {
+        out.push_str(
+            "<p class=\"note\">The generator was the bottleneck: this is its limit, and not the server's.</p>\n",
+        );
+    }
+    for note in &run.notes {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    figures(out, run);
+    table(out, run);
+    if !run.timeline.is_empty() {
+        let _ = writeln!(out, "<h3>Latency over time</h3>\n{}", latencies(&run.timeline).svg());
+        let _ = writeln!(out, "<h3>Rate over time</h3>\n{}", rates(&run.timeline).svg());
+        let _ = writeln!(out, "<h3>Percentiles</h3>\n{}", percentiles(&run.timeline).svg());
+    }
+    if climbs(&run.timeline) {
+        let _ = writeln!(out, "<h3>Throughput and latency</h3>\n{}", knee(&run.timeline).svg());
+    }
+}
+
+fn figures(out: &mut String, run: &Report) {
+    let Report { iterations, failed, refused, unfinished, .. } = run;
+    let (rate, requests) = (label(run.iterations_per_second), label(run.requests_per_second));
+    let _ = writeln!(
+        out,
+        "<p><strong>{rate} iterations/s</strong>, {requests} requests/s; {iterations} done, {failed} failed, \
+         {refused} refused, {unfinished} unfinished.</p>"
+    );
+    if let Some(cores) = run.generator_cores {
+        let (cores, busiest) = (label(cores), label(run.generator_busiest * 100.0));
+        let server = run.server.map(|server| format!(" The server used {} cores.", label(server.cores)));
+        let server = server.unwrap_or_default();
+        let _ =
+            writeln!(out, "<p>The generator used {cores} cores, its busiest thread {busiest} % of one.{server}</p>");
+    }
+}
+
+fn table(out: &mut String, run: &Report) {
+    out.push_str("<div class=\"wide\"><table><tr><th>ms<th>count<th>mean<th>p50<th>p90<th>p95<th>p99<th>p99.9<th>max");
+    let mut row = |name: &str, count: u64, latency: &Latency| {
+        let Latency { mean, p50, p90, p95, p99, p999, max } = *latency;
+        let _ = write!(out, "<tr><td>{}<td>{count}", escaped(name));
+        for value in [mean, p50, p90, p95, p99, p999, max] {
+            let _ = write!(out, "<td>{value:.2}");
+        }
+    };
+    row("iteration", run.iterations, &run.latency);
+    for step in run.steps.iter().filter(|step| step.count > 0) {
+        row(step.step.name(), step.count, &step.latency);
+    }
+    out.push_str("</table></div>\n");
+    for failure in &run.failures {
+        let (step, reason, count) = (failure.step.name(), escaped(&failure.reason), failure.count);
+        let _ = writeln!(out, "<p>{count} x {step}: {reason}</p>");
+    }
+}
+
+fn middle(slice: &Slice) -> f64 {
+    slice.from + slice.seconds / 2.0
+}
+
+fn latencies(timeline: &[Slice]) -> Chart {
+    let full = || timeline.iter().filter(|slice| slice.done > 0);
+    let line = |name: &str, share| Line {
+        name: name.to_owned(),
+        points: full().map(|slice| (middle(slice), slice.latencies.quantile(share))).collect(),
+    };
+    Chart {
+        title: "Latency over time".to_owned(),
+        x: Axis::new("seconds", Scale::Linear),
+        y: Axis::new("ms", Scale::Log),
+        lines: vec![line("p50", 0.5), line("p95", 0.95), line("p99", 0.99)],
+    }
+}
+
+fn rates(timeline: &[Slice]) -> Chart {
+    let line = |name: &str, of: fn(&Slice) -> u64| Line {
+        name: name.to_owned(),
+        points: timeline.iter().map(|slice| (middle(slice), of(slice) as f64 / slice.seconds)).collect(),
+    };
+    let mut lines = vec![line("done", |slice| slice.done)];
+    for (name, of) in [("failed", (|slice| slice.failed) as fn(&Slice) -> u64), ("refused", |slice| slice.refused)] {
+        if timeline.iter().any(|slice| of(slice) > 0) {
+            lines.push(line(name, of));
+        }
+    }
+    let y = Axis::new("iterations/s", Scale::Linear);
+    Chart { title: "Rate over time".to_owned(), x: Axis::new("seconds", Scale::Linear), y, lines }
+}
+
+/// Latency by the share of iterations that stayed at or below it: to the right, each step is ten times rarer.
+fn percentiles(timeline: &[Slice]) -> Chart {
+    let mut all = Sketch::default();
+    timeline.iter().for_each(|slice| all.merge(&slice.latencies));
+    let rarity = |share: f64| 1.0 / (1.0 - share);
+    // No rarer than one in all that there were.
+    let seen = |share: &f64| rarity(*share) <= all.count() as f64;
+    let shares = (0..=40).map(|at| 1.0 - 0.5 * 0.1f64.powf(f64::from(at) / 10.0)).filter(seen);
+    let points = shares.map(|share| (rarity(share), all.quantile(share))).collect();
+    let ticks = SHARES.iter().map(|(share, text)| (rarity(*share), (*text).to_owned())).collect();
+    Chart {
+        title: "Latency by percentile".to_owned(),
+        x: Axis { title: "share of iterations", scale: Scale::Log, ticks },
+        y: Axis::new("ms", Scale::Log),
+        lines: vec![Line { name: "latency".to_owned(), points }],
+    }
+}
+
+/// True when the load was not the same all the time.
+fn climbs(timeline: &[Slice]) -> bool {
+    let levels = || timeline.iter().map(|slice| slice.level);
+    levels().fold(0.0, f64::max) > 1.5 * levels().fold(f64::INFINITY, f64::min)
+}
+
+/// Of a ramp: what each slice of it managed, and how long that took.
+fn knee(timeline: &[Slice]) -> Chart {
+    let full = || timeline.iter().filter(|slice| slice.done > 0);
+    let line = |name: &str, share| {
+        let points = full().map(|slice| (slice.done as f64 / slice.seconds, slice.latencies.quantile(share)));
+        Line { name: name.to_owned(), points: points.collect() }
+    };
+    Chart {
+        title: "Latency by throughput, from slice to slice".to_owned(),
+        x: Axis::new("iterations a second", Scale::Linear),
+        y: Axis::new("ms", Scale::Log),
+        lines: vec![line("p50", 0.5), line("p99", 0.99)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::report;
+
+    fn page(series: &Series) -> String {
+        let page = of(series);
+        assert!(!page.contains("<script") && !page.contains("http-equiv") && !page.contains("NaN"), "{page}");
+        for outside in ["src=", "href=", "url(", "@import"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        page
+    }
+
+    #[test]
+    fn a_page_stands_alone_and_shows_light_and_dark() {
+        let page = page(&Series::of(vec![report("jwks", 100, 100.0)]));
+        assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() == 3, "{page}");
+        assert!(page.contains("100 iterations/s") && page.contains("<title>jwks: load</title>"), "{page}");
+    }
+
+    #[test]
+    fn what_a_server_said_is_not_markup() {
+        let mut run = report("jwks", 1, 1.0);
+        let reason = "500 <img src=x onerror=alert(1)>".to_owned();
+        run.failures = vec![crate::report::Failure { step: crate::visitor::Step::Jwks, reason, count: 1 }];
+        run.notes = vec!["<b>".to_owned()];
+        run.target = "<i>".to_owned();
+        let page = of(&Series::of(vec![run]));
+        assert!(page.contains("500 &lt;img") && !page.contains("<img"), "{page}");
+        assert!(page.contains("&lt;b&gt;") && page.contains("&lt;i&gt;"));
+    }
+
+    #[test]
+    fn a_ramp_and_a_search_have_a_curve_of_throughput() {
+        let mut run = report("jwks", 100, 100.0);
+        let next = Slice { level: 10.0, from: 1.0, ..run.timeline[0].clone() };
+        run.timeline.push(next);
+        assert!(page(&Series::of(vec![run.clone()])).contains("from slice to slice"));
+        let trial = Trial { offered: 50.0, holds: Some(false), report: run.clone() };
+        let page = page(&Series { runs: vec![], trials: vec![trial], ..Series::default() });
+        assert!(page.contains("Latency by throughput") && page.contains("does not hold"), "{page}");
+    }
+}

@@ -1,0 +1,232 @@
+//! What takes more than one plan: repeats, streams side by side, a sweep over rates, a search.
+
+use crate::Refusal;
+use crate::plan::{Pace, Plan, Shape, Workload};
+use crate::report::Report;
+use crate::search::{Terms, limit};
+use crate::series::{Found, Series, Trial};
+use std::time::Duration;
+
+/// The rates of W3 for each read of the account: 5 sign-ups and 3 sign-ins go with 600 reads.
+const READS: f64 = 600.0;
+const SIGN_UPS: f64 = 5.0 / READS;
+const SIGN_INS: f64 = 3.0 / READS;
+/// The connections of each stream of W3.
+const CONNECTIONS: usize = 4;
+/// What W4 offers, beside what the server manages.
+const OFFERS: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
+/// The light requests of W4, and the share of what each manages alone that goes on beside the sign-ins.
+const LIGHT: [Workload; 3] = [Workload::Introspect, Workload::Refresh, Workload::Jwks];
+const LIGHT_SHARE: f64 = 0.2;
+/// The most that are under way at once in W4 and in a search, unless told otherwise.
+const MOST: f64 = 4000.0;
+
+/// The same where each has to sign in first.
+const MOST_SIGNED_IN: f64 = 200.0;
+
+/// Carries out plans side by side; what shows progress, where somebody looks.
+pub type Runner<'a> = &'a mut dyn FnMut(&[Plan]) -> Result<Report, Refusal>;
+
+/// What is made of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programme {
+    /// It alone.
+    Plain,
+    /// W3.
+    Constant {
+        /// With new accounts.
+        sign_ups: bool,
+    },
+    /// W4.
+    Overload,
+    /// W6.
+    Growth,
+}
+
+impl Programme {
+    /// Carries out the programme `repeat` times (a sweep once).
+    ///
+    /// # Errors
+    /// [`Refusal`], the first.
+    pub fn carry_out(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
+        let mut runs = Vec::new();
+        let mut again = |plans: &[Plan], runs: &mut Vec<Report>| -> Result<(), Refusal> {
+            (0..repeat).try_for_each(|_| run(plans).map(|report| runs.push(report)))
+        };
+        match self {
+            Programme::Plain => again(std::slice::from_ref(plan), &mut runs)?,
+            Programme::Constant { sign_ups } => again(&constant(plan, sign_ups), &mut runs)?,
+            Programme::Overload => return overload(plan, run),
+            Programme::Growth => {
+                again(std::slice::from_ref(plan), &mut runs)?;
+                let mut day = Vec::new();
+                again(&[a_day(plan)], &mut day)?;
+                // Repeats of different workloads do not vary, they differ.
+                return Ok(Series { runs: runs.into_iter().chain(day).collect(), ..Series::default() });
+            }
+        }
+        Ok(Series::of(runs))
+    }
+}
+
+fn constant(plan: &Plan, sign_ups: bool) -> Vec<Plan> {
+    let reads = match plan.pace {
+        Pace::Open { rate, .. } => rate,
+        Pace::Closed { .. } => READS,
+    };
+    let stream = |workload, rate| Plan { workload, pace: Pace::Open { rate, visitors: CONNECTIONS }, ..plan.clone() };
+    let mut streams = vec![stream(Workload::Profile, reads), stream(Workload::SignIn, reads * SIGN_INS)];
+    if sign_ups {
+        streams.push(stream(Workload::SignUp, reads * SIGN_UPS));
+    }
+    streams
+}
+
+fn a_day(plan: &Plan) -> Plan {
+    let rate = match plan.pace {
+        Pace::Open { rate, .. } => rate,
+        Pace::Closed { .. } => 100.0,
+    };
+    let pace = Pace::Open { rate, visitors: plan.pace.visitors().max(100) };
+    Plan { workload: Workload::Day, pace, shape: Shape::Day, ..plan.clone() }
+}
+
+fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
+    let visitors = plan.pace.visitors().max(40);
+    let closed = Pace::Closed { visitors, pause: Duration::ZERO };
+    let alone = run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?;
+    let capacity = alone.iterations_per_second;
+    if capacity <= 0.0 {
+        return Err(Refusal::Failure("not one sign-in came out well, so there is no capacity to go beyond".to_owned()));
+    }
+    let mut light = Vec::new();
+    for workload in LIGHT {
+        let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
+        let duration = plan.duration.min(Duration::from_secs(5));
+        let alone = run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?;
+        let pace = Pace::Open { rate: (alone.iterations_per_second * LIGHT_SHARE).max(1.0), visitors: 50 };
+        light.push(Plan { workload, pace, shape: Shape::Steady, ..plan.clone() });
+    }
+    let mut trials = Vec::new();
+    for share in OFFERS {
+        let rate = capacity * share;
+        let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
+        let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..plan.clone() };
+        let report = run(&[&[flood], light.as_slice()].concat())?;
+        trials.push(Trial { offered: rate, holds: None, report });
+    }
+    Ok(Series { runs: vec![alone], trials, ..Series::default() })
+}
+
+/// The highest rate at which the server keeps `terms`.
+///
+/// # Errors
+/// [`Refusal`]; that no rate holds is one.
+pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'_>) -> Result<Series, Refusal> {
+    let first = match plan.pace {
+        Pace::Open { rate, .. } => rate,
+        Pace::Closed { .. } => {
+            (run(&[Plan { shape: Shape::Steady, ..plan.clone() }])?.iterations_per_second / 2.0).max(1.0)
+        }
+    };
+    let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
+    let mut trials: Vec<Trial> = Vec::new();
+    let found = limit(first, terms.precision, |rate| {
+        // So many that at this latency nobody has to wait for a free one.
+        let enough = (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
+        let pace = Pace::Open { rate, visitors: visitors.unwrap_or(enough) };
+        let report = run(&[Plan { pace, shape: Shape::Steady, ..plan.clone() }])?;
+        let holds = terms.hold(&report);
+        trials.push(Trial { offered: rate, holds: Some(holds), report });
+        Ok::<_, Refusal>(holds)
+    })?;
+    let best = trials.iter().rfind(|trial| Some(trial.offered) == found && trial.holds == Some(true));
+    let Some(best) = best.cloned() else {
+        let (p99, errors) = (terms.p99, terms.errors * 100.0);
+        let line =
+            format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
+        return Err(Refusal::Failure(line));
+    };
+    let broke = trials.iter().filter(|trial| trial.holds == Some(false) && trial.offered > best.offered);
+    let lowest = broke.min_by(|a, b| a.offered.total_cmp(&b.offered));
+    let found = Found {
+        rate: best.offered,
+        not: lowest.map(|trial| trial.offered),
+        p99_ms: terms.p99.as_secs_f64() * 1000.0,
+        errors: terms.errors,
+        by_generator: lowest.is_some_and(|trial| trial.report.is_bound_by_generator()),
+    };
+    trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    Ok(Series { runs: vec![best.report], trials, found: Some(found), ..Series::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::plan;
+
+    /// Holds what is offered up to 100 a second.
+    fn server(plans: &[Plan]) -> Report {
+        let rate = match plans[0].pace {
+            Pace::Open { rate, .. } => rate,
+            Pace::Closed { .. } => 120.0,
+        };
+        let mut report = report(plans[0].workload.name(), 100, rate);
+        report.failed = u64::from(rate > 100.0);
+        report.beside = plans[1..].iter().map(|plan| self::report(plan.workload.name(), 1, 1.0)).collect();
+        report
+    }
+
+    fn report(name: &str, count: u64, rate: f64) -> Report {
+        crate::report::tests::report(name, count, rate)
+    }
+
+    #[test]
+    fn a_search_ends_between_what_held_and_what_did_not() {
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
+        let series = search(&plan(), None, &terms, &mut |plans| Ok(server(plans))).unwrap();
+        let found = series.found.unwrap();
+        assert!(
+            found.rate <= 100.0 && found.not.is_some_and(|not| not > 100.0 && not <= found.rate * 1.06),
+            "{found:?}"
+        );
+        assert!(series.trials.is_sorted_by_key(|trial| trial.offered));
+        assert_eq!(series.runs[0].iterations_per_second, found.rate);
+        let strict = Terms { p99: Duration::from_micros(1), ..terms };
+        let refusal = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap_err();
+        assert!(refusal.to_string().starts_with("no rate near 60.0/s keeps p99"), "{refusal}");
+    }
+
+    #[test]
+    fn errors_up_to_a_share_are_borne() {
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.02, precision: 0.05 };
+        let found = search(&plan(), None, &terms, &mut |plans| Ok(server(plans))).unwrap().found.unwrap();
+        assert_eq!((found.rate > 10_000.0, found.not), (true, None), "{found:?}");
+    }
+
+    #[test]
+    fn the_streams_of_w3_keep_their_proportions() {
+        let plans = constant(&Plan { workload: Workload::Profile, ..plan() }, true);
+        let rates: Vec<_> = plans.iter().map(|plan| (plan.workload.name(), plan.pace)).collect();
+        let open = |rate| Pace::Open { rate, visitors: 4 };
+        assert_eq!(rates, [("profile", open(600.0)), ("sign_in", open(3.0)), ("sign_up", open(5.0))]);
+        assert_eq!(constant(&plan(), false).len(), 2);
+    }
+
+    #[test]
+    fn overload_offers_up_to_ten_times_what_was_managed() {
+        let series = Programme::Overload.carry_out(&plan(), 1, &mut |plans| Ok(server(plans))).unwrap();
+        let offered: Vec<_> = series.trials.iter().map(|trial| trial.offered).collect();
+        assert_eq!(offered, [60.0, 120.0, 240.0, 600.0, 1200.0]);
+        assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
+    }
+
+    #[test]
+    fn growth_is_w1_and_then_a_day() {
+        let plan = Plan { workload: Workload::Flow, ..plan() };
+        let series = Programme::Growth.carry_out(&plan, 2, &mut |plans| Ok(server(plans))).unwrap();
+        let names: Vec<_> = series.runs.iter().map(|run| run.workload.as_str()).collect();
+        assert_eq!(names, ["w1", "w1", "w5", "w5"]);
+        assert!(series.spread.is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! What comes before a measurement: one iteration, so that a mistake is one clear line and not a table of failures; and visitors
+//! that make ready.
+
+use crate::Refusal;
+use crate::plan::{Plan, Workload};
+use crate::run::runtime;
+use crate::visitor::{AccountApi, Cause, Provider, Scene, Setback, Visitor};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How often a visitor that is refused while it prepares comes back.
+const PREPARE_TRIES: u32 = 20;
+/// How often the first of all tries.
+const REHEARSAL_TRIES: u32 = 5;
+
+/// Learns the endpoints and goes through one iteration.
+pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
+    let runtime = runtime().map_err(Refusal::Failure)?;
+    runtime.block_on(async {
+        let provider = Provider::discover(plan).await?;
+        let mut scene = Scene::new(plan.clone(), provider);
+        let clear = |setback: Setback| Refusal::Failure(format!("the first iteration failed: {setback}"));
+        if plan.workload.wants_account() {
+            scene = with_account(scene).await?;
+        }
+        let scene = Arc::new(scene);
+        let mut visitor = Visitor::new(Arc::clone(&scene));
+        let mut tries = 0;
+        while let Err(setback) = visitor.prepare().await {
+            tries += 1;
+            wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
+        }
+        while let Err(setback) = visitor.iterate().await {
+            tries += 1;
+            wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
+        }
+        drop(visitor);
+        Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
+    })
+}
+
+/// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: whoever else
+/// is refused does without, and the report says so.
+async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
+    let Some(api) = AccountApi::of(&scene.provider.issuer, &scene.plan.client) else { return Ok(scene) };
+    let scene = Arc::new(scene);
+    let mut visitor = Visitor::new(Arc::clone(&scene));
+    let mut tries = 0;
+    let refused = loop {
+        let Err(setback) = visitor.knock(&api).await else { break None };
+        match &setback.cause {
+            Cause::Refused { .. } => {
+                tries += 1;
+                let told = wait_if_refused(setback, tries, REHEARSAL_TRIES).await;
+                told.map_err(|setback| Refusal::Failure(format!("the first iteration failed: {setback}")))?;
+            }
+            Cause::Wrong(why) if why == "422 wrong-credentials" => {
+                let line = "sign_in: the account API refuses the first of the users: wrong login or password";
+                return Err(Refusal::Failure(format!("the first iteration failed: {line}")));
+            }
+            cause => break Some(cause.to_string()),
+        }
+    };
+    drop(visitor);
+    let mut scene = Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference"));
+    match refused {
+        None => scene.account = Some(api),
+        Some(why) if scene.plan.workload == Workload::SignUp => {
+            let needed = "sign_up needs Portiere's account API and a client that is --first-party there";
+            return Err(Refusal::Failure(format!("{needed}: it answers {why}; w3 goes without by --no-sign-ups")));
+        }
+        Some(why) => {
+            scene.notes.push(format!("userinfo in place of the account: no account API lets this client in ({why})"));
+        }
+    }
+    Ok(scene)
+}
+
+/// Prepares a visitor, with patience while the server is busy with the others.
+pub async fn prepared(visitor: &mut Visitor) -> Result<(), Setback> {
+    let mut tries = 0;
+    while let Err(setback) = visitor.prepare().await {
+        tries += 1;
+        wait_if_refused(setback, tries, PREPARE_TRIES).await?;
+    }
+    Ok(())
+}
+
+async fn wait_if_refused(setback: Setback, tries: u32, most: u32) -> Result<(), Setback> {
+    match setback.cause {
+        Cause::Refused { retry_after, .. } if tries < most => {
+            // Spread over twice the time asked for: all visitors are told the same.
+            sleep(retry_after.mul_f64(1.0 + fastrand::f64()).min(Duration::from_secs(10))).await;
+            Ok(())
+        }
+        _ => Err(setback),
+    }
+}

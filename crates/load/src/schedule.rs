@@ -1,0 +1,153 @@
+//! When the iterations of an open loop start: at a steady rate, on a ramp, or as a day goes.
+
+use crate::plan::{Pace, Plan, Shape};
+use std::ops::Range;
+use std::time::Duration;
+
+/// The day of W5: hour, and rate beside that of the quiet hours. The morning has a peak of five times.
+const DAY: [(f64, f64); 5] = [(0.0, 1.0), (7.0, 1.0), (9.0, 5.0), (11.0, 1.0), (24.0, 1.0)];
+/// Where a ramp of rates begins, as a share of its end.
+const FOOT: f64 = 0.05;
+
+/// The starts of an open loop, counted from the beginning of the warm-up.
+pub struct Schedule {
+    segments: Vec<Segment>,
+    counted: Range<u64>,
+}
+
+/// A stretch in which the rate goes in a straight line.
+struct Segment {
+    /// In seconds since the beginning.
+    from: f64,
+    seconds: f64,
+    /// At both ends.
+    rates: (f64, f64),
+    /// Starts before it.
+    before: f64,
+}
+
+impl Segment {
+    fn starts(&self) -> f64 {
+        self.seconds * self.rates.0.midpoint(self.rates.1)
+    }
+}
+
+impl Schedule {
+    /// The schedule of `plan`; `None` for a closed loop, which has none.
+    pub fn of(plan: &Plan) -> Option<Schedule> {
+        let Pace::Open { rate, .. } = plan.pace else { return None };
+        let (warmup, window) = (plan.warmup.as_secs_f64(), plan.duration.as_secs_f64());
+        let corners = match plan.shape {
+            Shape::Steady => vec![(0.0, rate), (window, rate)],
+            Shape::Ramp(time) => {
+                let time = time.as_secs_f64();
+                vec![(0.0, rate * FOOT), (time, rate), (window.max(time), rate)]
+            }
+            Shape::Day => {
+                let mean = DAY.windows(2).map(|w| (w[1].0 - w[0].0) * w[0].1.midpoint(w[1].1)).sum::<f64>() / 24.0;
+                DAY.iter().map(|(hour, level)| (window * hour / 24.0, rate * level / mean)).collect()
+            }
+        };
+        let mut segments =
+            vec![Segment { from: 0.0, seconds: warmup, rates: (corners[0].1, corners[0].1), before: 0.0 }];
+        let mut before = segments[0].starts();
+        let first = before;
+        for pair in corners.windows(2) {
+            let (from, seconds) = (warmup + pair[0].0, pair[1].0 - pair[0].0);
+            segments.push(Segment { from, seconds, rates: (pair[0].1, pair[1].1), before });
+            before += segments[segments.len() - 1].starts();
+        }
+        // The sums may be off by the last bit, which must not make one start more.
+        let whole = |starts: f64| (starts - 1e-6).ceil().max(0.0) as u64;
+        Some(Schedule { segments, counted: whole(first)..whole(before) })
+    }
+
+    /// When a start is due.
+    pub fn due(&self, start: u64) -> Duration {
+        let start = start as f64;
+        let at = self.segments.partition_point(|segment| segment.before <= start).saturating_sub(1);
+        let Segment { from, seconds, rates: (first, last), before } = self.segments[at];
+        let rest = start - before;
+        // The time t with first·t + slope·t²/2 = rest, written so that a slope of zero is no division by zero.
+        let slope = if seconds > 0.0 { (last - first) / seconds } else { 0.0 };
+        let root = (first * first + 2.0 * slope * rest).max(0.0).sqrt();
+        Duration::try_from_secs_f64(from + 2.0 * rest / (first + root)).unwrap_or(Duration::MAX)
+    }
+
+    /// Starts a second at a time since the beginning.
+    pub fn rate(&self, at: Duration) -> f64 {
+        let at = at.as_secs_f64();
+        let segment = &self.segments[self.segments.partition_point(|segment| segment.from <= at).saturating_sub(1)];
+        let share = if segment.seconds > 0.0 { ((at - segment.from) / segment.seconds).min(1.0) } else { 1.0 };
+        segment.rates.0 + (segment.rates.1 - segment.rates.0) * share
+    }
+
+    /// The starts that are due in the window.
+    pub fn counted(&self) -> Range<u64> {
+        self.counted.clone()
+    }
+}
+
+/// How many users a closed loop has, or how many starts a second an open loop, at a time since the beginning.
+pub fn level(plan: &Plan, at: Duration) -> f64 {
+    let visitors = plan.pace.visitors();
+    match Schedule::of(plan) {
+        Some(schedule) => schedule.rate(at),
+        None => (0..visitors).filter(|visitor| plan.joins(*visitor) <= at).count() as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::plan;
+
+    fn schedule(shape: Shape, seconds: u64) -> Schedule {
+        let pace = Pace::Open { rate: 100.0, visitors: 1 };
+        let (warmup, duration) = (Duration::from_secs(2), Duration::from_secs(seconds));
+        Schedule::of(&Plan { pace, shape, warmup, duration, ..plan() }).unwrap()
+    }
+
+    fn near(value: f64, expected: f64) -> bool {
+        (value - expected).abs() < 1e-6 * expected.max(1.0)
+    }
+
+    #[test]
+    fn a_steady_rate_starts_every_so_often() {
+        let steady = schedule(Shape::Steady, 10);
+        assert_eq!(steady.counted(), 200..1200);
+        assert!(near(steady.due(0).as_secs_f64(), 0.0) && near(steady.due(777).as_secs_f64(), 7.77));
+    }
+
+    #[test]
+    fn a_ramp_climbs_to_the_rate_and_stays() {
+        let ramp = schedule(Shape::Ramp(Duration::from_secs(4)), 10);
+        // Two seconds at 5/s, four from 5 to 100, six at 100.
+        assert_eq!(ramp.counted(), 10..10 + 210 + 600);
+        let rates = [0, 2, 4, 6, 12].map(|at| ramp.rate(Duration::from_secs(at)));
+        assert!(rates.iter().zip([5.0, 5.0, 52.5, 100.0, 100.0]).all(|(rate, expected)| near(*rate, expected)));
+        // Half way up the hill: 5·2 + (95/4)·2²/2 = 57.5 starts.
+        assert!(near(ramp.due(10 + 210).as_secs_f64(), 6.0));
+        assert!(ramp.due(67) < Duration::from_secs(4) && ramp.due(68) > Duration::from_secs(4));
+        let dues: Vec<_> = (0..820).map(|start| ramp.due(start)).collect();
+        assert!(dues.is_sorted());
+    }
+
+    #[test]
+    fn a_day_has_its_peak_in_the_morning_and_keeps_the_mean() {
+        let day = schedule(Shape::Day, 24);
+        assert_eq!(day.counted().count(), 2400);
+        let rate = |hour: u64| day.rate(Duration::from_secs(2 + hour));
+        assert!(near(rate(9), 375.0) && near(rate(3), 75.0) && near(rate(20), 75.0), "{}", rate(9));
+    }
+
+    #[test]
+    fn the_users_of_a_closed_loop_come_one_by_one() {
+        let (warmup, duration) = (Duration::from_secs(1), Duration::from_secs(10));
+        let shape = Shape::Ramp(Duration::from_secs(5));
+        let plan =
+            Plan { pace: Pace::Closed { visitors: 10, pause: Duration::ZERO }, shape, warmup, duration, ..plan() };
+        let levels = [0, 1, 2, 3, 6, 11].map(|at| level(&plan, Duration::from_secs(at)) as u32);
+        assert_eq!(levels, [1, 1, 3, 5, 10, 10]);
+    }
+}

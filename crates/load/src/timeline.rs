@@ -1,0 +1,192 @@
+//! What happened when: the window in slices, each with its own latencies.
+
+use crate::plan::Plan;
+use crate::schedule::level;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How much wider each bucket of a sketch is than the one before it.
+const WIDTH: f64 = 1.02;
+
+/// Latencies in buckets that are 2 % wide: coarser than a histogram, and small enough to keep one for every second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sketch(Vec<u32>);
+
+impl Sketch {
+    /// Adds one.
+    pub fn add(&mut self, latency: Duration) {
+        let bucket = (latency.as_micros().max(1) as f64).log(WIDTH) as usize;
+        self.of(bucket, 1);
+    }
+
+    fn of(&mut self, bucket: usize, count: u32) {
+        if bucket >= self.0.len() {
+            self.0.resize(bucket + 1, 0);
+        }
+        self.0[bucket] += count;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Sketch) {
+        other.0.iter().enumerate().filter(|(_, count)| **count > 0).for_each(|(bucket, count)| self.of(bucket, *count));
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The latency in milliseconds that a share (0 to 1) stayed at or below, to within 1 %; 0 when there is none.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let found = self.0.iter().position(|count| {
+            seen += u64::from(*count);
+            seen >= wanted
+        });
+        found.map_or(0.0, middle)
+    }
+
+    /// The mean in milliseconds; 0 when there is none.
+    pub fn mean(&self) -> f64 {
+        let sum: f64 = self.0.iter().enumerate().map(|(bucket, count)| middle(bucket) * f64::from(*count)).sum();
+        if sum == 0.0 { 0.0 } else { sum / self.count() as f64 }
+    }
+}
+
+/// The middle of a bucket in milliseconds.
+fn middle(bucket: usize) -> f64 {
+    WIDTH.powf(bucket as f64 + 0.5) / 1000.0
+}
+
+/// Buckets and their counts, such as `348:2 351:1`.
+impl Serialize for Sketch {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let full = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        let pairs: Vec<String> = full.map(|(bucket, count)| format!("{bucket}:{count}")).collect();
+        serializer.serialize_str(&pairs.join(" "))
+    }
+}
+
+impl<'de> Deserialize<'de> for Sketch {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut sketch = Sketch::default();
+        for pair in text.split_ascii_whitespace() {
+            let read = pair.split_once(':').and_then(|(at, count)| Some((at.parse().ok()?, count.parse().ok()?)));
+            let Some((bucket @ 0..10_000, count)) = read else {
+                return Err(serde::de::Error::custom("a sketch is made of pairs such as 348:2"));
+            };
+            sketch.of(bucket, count);
+        }
+        Ok(sketch)
+    }
+}
+
+/// What happened in one slice of the window, on one thread.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Iterations without a setback.
+    pub done: Sketch,
+    /// Iterations that failed.
+    pub failed: u64,
+    /// Iterations that were refused politely.
+    pub refused: u64,
+}
+
+impl Tally {
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Tally) {
+        self.done.merge(&other.done);
+        self.failed += other.failed;
+        self.refused += other.refused;
+    }
+}
+
+/// The same in a report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Slice {
+    /// Seconds since the window began.
+    pub from: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Users of a closed loop, or starts a second of an open loop, in its middle.
+    pub level: f64,
+    /// Iterations without a setback.
+    pub done: u64,
+    /// Iterations that failed.
+    pub failed: u64,
+    /// Iterations that were refused politely.
+    pub refused: u64,
+    /// Latencies, in buckets of 2 %.
+    pub latencies: Sketch,
+}
+
+/// The length of a slice: about a second, with at least 10 of them and at most 120.
+pub fn slice_length(window: Duration) -> Duration {
+    window.div_f64(window.as_secs_f64().round().clamp(10.0, 120.0)).max(Duration::from_nanos(1))
+}
+
+/// The slices of a whole window, the empty ones too. In a closed loop an iteration belongs where it ended, in an open loop
+/// where it was due.
+pub fn slices(plan: &Plan, tallies: &[Tally]) -> Vec<Slice> {
+    let length = slice_length(plan.duration);
+    let count = (plan.duration.as_secs_f64() / length.as_secs_f64()).round() as usize;
+    let empty = Tally::default();
+    let slice = |at: usize| {
+        let Tally { done, failed, refused } = tallies.get(at).unwrap_or(&empty).clone();
+        let from = length.mul_f64(at as f64);
+        Slice {
+            from: from.as_secs_f64(),
+            seconds: length.as_secs_f64(),
+            level: level(plan, plan.warmup + from + length / 2),
+            done: done.count(),
+            failed,
+            refused,
+            latencies: done,
+        }
+    };
+    (0..count).map(slice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sketch(millis: impl IntoIterator<Item = u64>) -> Sketch {
+        let mut sketch = Sketch::default();
+        millis.into_iter().for_each(|ms| sketch.add(Duration::from_millis(ms)));
+        sketch
+    }
+
+    #[test]
+    fn quantiles_and_means_are_right_to_about_a_hundredth() {
+        let sketch = sketch(1..=1000);
+        for (share, expected) in [(0.5, 500.0), (0.95, 950.0), (0.99, 990.0), (1.0, 1000.0)] {
+            assert!((sketch.quantile(share) / expected - 1.0).abs() < 0.02, "{share}: {}", sketch.quantile(share));
+        }
+        assert!((sketch.mean() / 500.5 - 1.0).abs() < 0.02);
+        assert_eq!((Sketch::default().quantile(0.5), Sketch::default().mean()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_sketch_is_written_as_text_and_read_again() {
+        let mut both = sketch([1, 1, 700]);
+        both.merge(&sketch([700, 90_000]));
+        let text = serde_json::to_string(&both).unwrap();
+        assert_eq!(text.matches(':').count(), 3, "{text}");
+        assert_eq!(serde_json::from_str::<Sketch>(&text).unwrap(), both);
+        assert_eq!(both.count(), 5);
+        for wrong in ["\"1\"", "\"a:1\"", "\"99999999999:1\"", "\"10000:1\"", "7"] {
+            assert!(serde_json::from_str::<Sketch>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn slices_are_about_a_second() {
+        for (window, slice) in [(0.5, 0.05), (20.0, 1.0), (600.0, 5.0)] {
+            let length = slice_length(Duration::from_secs_f64(window)).as_secs_f64();
+            assert!((length - slice).abs() < 1e-6, "{window}: {length}");
+        }
+    }
+}

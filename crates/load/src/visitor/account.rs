@@ -1,0 +1,112 @@
+//! The account API, where the provider has one: sign-up, sign-in and the account for applications with screens of their own.
+//! It is Portiere's; another provider is asked for userinfo in its place.
+
+use super::grant::Granted;
+use super::{Setback, Step, Visitor};
+use crate::plan::{Client, Proof, User};
+use crate::wire::{Body, Url};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Where it is, and how the client shows there who it is.
+#[derive(Clone, Debug)]
+pub struct AccountApi {
+    sign_up: Url,
+    sign_in: Url,
+    refresh: Url,
+    me: Url,
+    /// What a browser would send for a page of the client; it lets in public clients.
+    origin: Option<String>,
+}
+
+/// The account, as far as it is used.
+#[derive(Deserialize)]
+struct Account {
+    sub: String,
+}
+
+impl AccountApi {
+    /// The API of the provider at `issuer`, if it has one; whether the client may use it, its first sign-in tells.
+    pub fn of(issuer: &str, client: &Client) -> Option<AccountApi> {
+        let base = issuer.trim_end_matches('/');
+        let at = |path: &str| Url::parse(&format!("{base}/api/v1/{path}")).ok();
+        Some(AccountApi {
+            sign_up: at("signup")?,
+            sign_in: at("signin")?,
+            refresh: at("refresh")?,
+            me: at("me")?,
+            origin: origin(&client.redirect_uri),
+        })
+    }
+}
+
+/// The origin of a redirect URI of http or https (RFC 6454 §4).
+fn origin(redirect_uri: &str) -> Option<String> {
+    let (scheme, rest) = redirect_uri.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    ["http", "https"].contains(&scheme).then(|| format!("{scheme}://{authority}"))
+}
+
+impl Visitor {
+    /// Signs the next user in, and keeps the tokens. Counts as step `sign_in`.
+    pub(super) async fn account_sign_in(&mut self, api: &AccountApi, user: &User) -> Result<(), Setback> {
+        let body = json!({ "login": user.login, "password": user.password });
+        self.account = self.account_tokens(Step::SignIn, (api, &api.sign_in), body).await?;
+        Ok(())
+    }
+
+    /// Makes an account that nobody has, and forgets it. Counts as step `sign_up`.
+    pub(super) async fn sign_up(&mut self) -> Result<(), Setback> {
+        let scene = std::sync::Arc::clone(&self.scene);
+        let Some(api) = &scene.account else {
+            return Err(Step::SignUp.wrong("this provider has no account API that lets the client in"));
+        };
+        let mut word = |length| std::iter::repeat_with(|| self.rng.lowercase()).take(length).collect::<String>();
+        let (name, password) = (format!("load-{}", word(12)), word(20));
+        let body = json!({ "username": name, "password": password });
+        self.account_tokens(Step::SignUp, (api, &api.sign_up), body).await.map(|_| ())
+    }
+
+    /// Reads the account. Counts as step `account`.
+    pub(super) async fn account_read(&mut self, api: &AccountApi) -> Result<(), Setback> {
+        if self.account.is_stale() {
+            let body = json!({ "refresh_token": self.account.refresh });
+            self.account = self.account_tokens(Step::SignIn, (api, &api.refresh), body).await?;
+        }
+        let bearer = format!("Bearer {}", self.account.access);
+        let headers = [("accept", "application/json"), ("authorization", bearer.as_str())];
+        let account: Account = self.exchange(Step::Account, &api.me, &headers, Body::Nothing).await?;
+        if account.sub.is_empty() { Err(Step::Account.wrong("200, but without a subject")) } else { Ok(()) }
+    }
+
+    async fn account_tokens(
+        &mut self,
+        step: Step,
+        (api, url): (&AccountApi, &Url),
+        mut body: serde_json::Value,
+    ) -> Result<Granted, Setback> {
+        let scene = std::sync::Arc::clone(&self.scene);
+        let client = &scene.plan.client;
+        body["client_id"] = client.id.as_str().into();
+        if let Proof::Post(secret) = &client.proof {
+            body["client_secret"] = secret.as_str().into();
+        }
+        let mut headers = vec![("accept", "application/json")];
+        headers.extend(scene.authorization.as_deref().map(|value| ("authorization", value)));
+        let is_public = client.proof == Proof::Nothing;
+        headers.extend(api.origin.as_deref().filter(|_| is_public).map(|origin| ("origin", origin)));
+        self.exchange(step, url, &headers, Body::Json(&body.to_string())).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_addresses_have_an_origin() {
+        assert_eq!(origin("https://shop.example.com:8443/cb?x").as_deref(), Some("https://shop.example.com:8443"));
+        assert_eq!(origin("com.example.app:/cb"), None);
+        assert_eq!(origin("com.example.app://cb"), None);
+    }
+}

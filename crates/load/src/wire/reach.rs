@@ -1,0 +1,110 @@
+//! Where load may go: this machine, and those that somebody says are theirs.
+
+use super::{Url, Wrong};
+use crate::Refusal;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The hosts beside this machine that may be measured, and how TLS is spoken. By default: none, and not at all.
+#[derive(Clone, Default)]
+pub struct Reach {
+    owned: Vec<(String, Vec<IpAddr>)>,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Reach {
+    /// Takes in a host of which the user says that it is theirs. Its name is looked up here, once.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`] when the name has no address.
+    pub fn own(&mut self, host: &str) -> Result<(), Refusal> {
+        let found = (host, 0).to_socket_addrs();
+        let found = found.map_err(|error| Refusal::Failure(format!("{host} has no address: {error}")))?;
+        self.owned.push((host.to_ascii_lowercase(), found.map(|address| address.ip()).collect()));
+        Ok(())
+    }
+
+    /// Speaks TLS with whoever has a certificate of the machine's authorities, or of those in a PEM file.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`] when the file holds no certificate, [`Refusal::Failure`] when the machine has none.
+    pub fn speak_tls(&mut self, authorities: Option<&Path>) -> Result<(), Refusal> {
+        let mut roots = RootCertStore::empty();
+        match authorities {
+            Some(file) => read(file, &mut roots)?,
+            None => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+        }
+        if roots.is_empty() {
+            return Err(Refusal::Failure("this machine trusts no authority; name one with --ca".to_owned()));
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let versions = versions.map_err(|error| Refusal::Failure(format!("no TLS: {error}")))?;
+        let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        self.tls = Some(Arc::new(config));
+        Ok(())
+    }
+
+    /// Where to connect for `url`, in the order to try.
+    ///
+    /// # Errors
+    /// [`Wrong::NotLoopback`] for a host that nobody owns, [`Wrong::NoTls`].
+    pub fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Wrong> {
+        if url.is_secure() && self.tls.is_none() {
+            return Err(Wrong::NoTls);
+        }
+        url.addresses().or_else(|wrong| {
+            let (_, known) = self.owned.iter().find(|(host, _)| host == url.host()).ok_or(wrong)?;
+            Ok(known.iter().map(|ip| SocketAddr::new(*ip, url.port())).collect())
+        })
+    }
+
+    pub(super) fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
+    }
+}
+
+fn read(file: &Path, roots: &mut RootCertStore) -> Result<(), Refusal> {
+    let wrong = |why: String| Refusal::Use(format!("{}: {why}", file.display()));
+    let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
+    for certificate in found {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(reach: &Reach, url: &str) -> Result<Vec<SocketAddr>, Wrong> {
+        reach.addresses(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn only_this_machine_and_what_is_owned_is_reached() {
+        let mut reach = Reach::default();
+        assert_eq!(addresses(&reach, "http://192.0.2.1/"), Err(Wrong::NotLoopback));
+        reach.own("192.0.2.1").unwrap();
+        assert_eq!(addresses(&reach, "http://192.0.2.1:81/").unwrap(), ["192.0.2.1:81".parse().unwrap()]);
+        assert_eq!(addresses(&reach, "http://192.0.2.2/"), Err(Wrong::NotLoopback));
+        assert_eq!(addresses(&reach, "http://[::1]/").unwrap(), ["[::1]:80".parse().unwrap()]);
+    }
+
+    #[test]
+    fn tls_is_spoken_only_where_it_was_asked_for() {
+        let mut reach = Reach::default();
+        assert_eq!(addresses(&reach, "https://localhost/"), Err(Wrong::NoTls));
+        let empty = reach.speak_tls(Some(Path::new("/dev/null"))).unwrap_err();
+        assert_eq!(empty, Refusal::Use("/dev/null: no certificate in it".to_owned()));
+        assert!(reach.speak_tls(Some(Path::new("/nowhere/at/all"))).unwrap_err().to_string().starts_with("/nowhere"));
+    }
+}

@@ -1,0 +1,139 @@
+//! The command line, from the words to the files that it writes.
+
+use crate::provider::{Manner, Provider};
+use clap::Parser;
+use load::series::Series;
+use std::path::PathBuf;
+
+#[derive(Parser)]
+struct Program {
+    #[command(flatten)]
+    command: load::cli::Command,
+}
+
+/// A folder with the users and the secret of the client; it goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let folder = std::env::temp_dir().join(format!("load-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("people"), "ann:right\nbob:right\n").unwrap();
+        std::fs::write(folder.join("secret"), "secret\n").unwrap();
+        Place(folder)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn client(&self) -> String {
+        let (people, secret) = (self.file("people"), self.file("secret"));
+        format!("--client app --client-secret-file {secret} --redirect-uri http://localhost:9/cb --users {people}")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a line prints, or why it does not.
+fn said(line: &str) -> Result<String, load::Refusal> {
+    let words = std::iter::once("load").chain(line.split_whitespace());
+    let program = Program::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let mut out = Vec::new();
+    load::cli::main(&program.command, &mut out).map(|()| String::from_utf8(out).unwrap())
+}
+
+const SHORT: &str = "--warmup 50ms --duration 400ms --vus 4";
+
+#[test]
+fn a_result_is_a_table_a_file_and_a_page() {
+    let (provider, place) = (Provider::start(Manner::Good), Place::new("result"));
+    let (save, html) = (place.file("a.json"), place.file("a.html"));
+    let line = format!("w1 {SHORT} --target {} {} --save {save} --html {html}", provider.url, place.client());
+    let table = said(&line).unwrap();
+    assert!(table.starts_with("w1 at http://127.0.0.1:") && table.contains("authorize"), "{table}");
+    let saved: Series = serde_json::from_str(&std::fs::read_to_string(&save).unwrap()).unwrap();
+    assert!(saved.runs[0].iterations > 0 && saved.runs[0].timeline.len() == 10);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.matches("<svg").count() == 3, "{page}");
+    let printed: Series =
+        serde_json::from_str(&said(&format!("jwks --json {SHORT} --target {}", provider.url)).unwrap()).unwrap();
+    assert_eq!(printed.runs[0].workload, "jwks");
+}
+
+#[test]
+fn what_is_compared_with_itself_shows_no_difference() {
+    let (provider, place) = (Provider::start(Manner::Slow), Place::new("compare"));
+    let save = place.file("a.json");
+    said(&format!("jwks {SHORT} --target {} --save {save}", provider.url)).unwrap();
+    let table = said(&format!("compare {save} {save}")).unwrap();
+    assert_eq!(table.matches("no difference shown").count(), 5, "{table}");
+    assert!(table.contains("Method: bootstrap over slices of time"), "{table}");
+    let json = said(&format!("compare --json {save} {save}")).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["parts"][0]["figures"].is_array());
+    let people = place.file("people");
+    let refusal = said(&format!("compare {save} {people}")).unwrap_err();
+    assert!(
+        refusal.exit_code() == 2 && refusal.to_string().starts_with(&format!("{people} is no result: ")),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_search_finds_where_a_slow_server_ends() {
+    let (provider, place) = (Provider::start(Manner::Slow), Place::new("search"));
+    let html = place.file("search.html");
+    let line = format!("search jwks {SHORT} --target {} --p99 100ms --precision 30 --html {html}", provider.url);
+    let table = said(&line).unwrap();
+    // Four at once, each for 20 ms: 200 a second, and less where the machine is busy.
+    let found: f64 = table.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(table.starts_with("Holds ") && (20.0..=260.0).contains(&found), "{table}");
+    assert!(table.contains("offered/s") && table.contains("does not"), "{table}");
+    assert!(std::fs::read_to_string(html).unwrap().contains("Latency by throughput"));
+    let refusal = said(&format!("search jwks {SHORT} --target {} --p99 1ms --rate 8", provider.url)).unwrap_err();
+    assert!(refusal.to_string().starts_with("no rate near 8.0/s keeps p99 at or below 1ms"), "{refusal}");
+    assert_eq!(refusal.exit_code(), 1);
+}
+
+#[test]
+fn the_workloads_of_several_streams_run() {
+    let (provider, place) = (Provider::start(Manner::Accounts), Place::new("streams"));
+    let common = format!("{SHORT} --target {} {}", provider.url, place.client());
+    let w3 = said(&format!("w3 --rate 300 {common}")).unwrap();
+    assert!(
+        w3.starts_with("profile at ") && w3.contains("beside it: sign_in") && w3.contains("beside it: sign_up"),
+        "{w3}"
+    );
+    let w4 = said(&format!("w4 {common}")).unwrap();
+    assert_eq!(w4.lines().skip_while(|line| !line.contains("offered/s")).count(), 6, "{w4}");
+    let w6 = said(&format!("w6 {common}")).unwrap();
+    assert!(w6.starts_with("w1 at ") && w6.contains("\nw5 at "), "{w6}");
+}
+
+#[test]
+fn where_a_result_cannot_be_written_is_said_before_or_after_and_never_kept_quiet() {
+    let provider = Provider::start(Manner::Good);
+    let line = |more: &str| format!("jwks {SHORT} --target {} {more}", provider.url);
+    let refusal = said(&line("--save /nowhere/at/all.json")).unwrap_err();
+    assert!(refusal.to_string().starts_with("/nowhere/at/all.json cannot be written: "), "{refusal}");
+    assert_eq!((refusal.exit_code(), provider.seen("/jwks")), (1, 0), "nothing was measured");
+    let place = Place::new("unwritten");
+    let save = place.file("a.json");
+    assert!(said(&format!("jwks {SHORT} --target http://127.0.0.1:1 --save {save}")).is_err());
+    assert!(!std::path::Path::new(&save).exists(), "nothing is left of a run that was refused");
+    for file in ["--save /dev/full", "--html /dev/full"] {
+        let refusal = said(&line(file)).unwrap_err();
+        assert!(refusal.to_string().starts_with("/dev/full cannot be written: No space left"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_run_without_any_success_is_a_failure() {
+    let provider = Provider::start(Manner::Stuck);
+    let refusal = said(&format!("jwks --timeout 50ms {SHORT} --target {}", provider.url)).unwrap_err();
+    assert_eq!(refusal, load::Refusal::Failure("no iteration of jwks came out well".to_owned()));
+}

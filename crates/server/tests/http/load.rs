@@ -1,0 +1,163 @@
+//! `portiere load`, against this server and against what is none.
+
+use crate::support::*;
+use serde_json::Value;
+use std::path::Path;
+
+/// A server with an application that may do everything, and the words that name both.
+struct Scene {
+    folder: tempfile::TempDir,
+    server: &'static Server,
+    app: App,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let server = sign_up_server();
+        let folder = tempfile::tempdir().unwrap();
+        let app = App::add(server, Grants::All, &["--trusted", "--first-party"]);
+        let people: String = (0..3)
+            .map(|_| Person::add(server))
+            .map(|person| format!("{}:{}\n", person.name, person.password))
+            .collect();
+        std::fs::write(folder.path().join("people"), people).unwrap();
+        std::fs::write(folder.path().join("secret"), SECRET).unwrap();
+        Scene { folder, server, app }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn load(&self, line: &str) -> Output {
+        let (people, secret) = (self.file("people"), self.file("secret"));
+        self.load_as(line, &people, &secret)
+    }
+
+    fn load_as(&self, line: &str, people: &str, secret: &str) -> Output {
+        let given = [
+            ("--target", self.server.issuer.as_str()),
+            ("--client", &self.app.id),
+            ("--redirect-uri", &self.app.redirect),
+            ("--users", people),
+            ("--client-secret-file", secret),
+            ("--warmup", "100ms"),
+        ];
+        let mut words: Vec<&str> = std::iter::once("load").chain(line.split(' ')).collect();
+        given.iter().for_each(|(name, value)| words.extend([name, value]));
+        if !line.contains("--duration") {
+            words.extend(["--duration", "1s"]);
+        }
+        run(self.folder.path(), &words, "")
+    }
+
+    fn report(&self, line: &str) -> Value {
+        let output = self.load(&format!("{line} --json"));
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{line}");
+        serde_json::from_str(&output.out).unwrap()
+    }
+}
+
+fn run_alone(words: &[&str]) -> Output {
+    run(Path::new("/nowhere"), words, "")
+}
+
+/// Iterations of each step that came out well, in all the reports.
+fn done(report: &Value, step: &str) -> u64 {
+    let run = &report["runs"][0];
+    let beside = run["beside"].as_array().unwrap();
+    let steps = std::iter::once(run).chain(beside).flat_map(|one| one["steps"].as_array().unwrap());
+    steps.filter(|one| one["step"] == step).map(|one| one["count"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn every_workload_goes_through() {
+    let scene = Scene::new();
+    for (line, steps) in [
+        ("w1 --vus 2", &["authorize", "login", "token", "introspect", "refresh"][..]),
+        ("w2 --vus 8 --pause 10ms", &["userinfo", "device", "poll", "account"]),
+        ("w3 --rate 400", &["account", "sign_in", "sign_up"]),
+        ("w5 --rate 200 --vus 4", &["refresh", "introspect", "userinfo", "jwks", "discovery"]),
+        ("userinfo --rate 50 --ramp 1s", &["userinfo"]),
+        ("jwks", &["jwks"]),
+        ("client_credentials --vus 2", &["client_credentials"]),
+        ("device --vus 2", &["device", "poll"]),
+    ] {
+        let report = scene.report(line);
+        assert_eq!(report["runs"][0]["failed"], 0, "{line}: {report:#}");
+        assert_eq!(report["runs"][0]["notes"].as_array().map(Vec::len), Some(0), "{line}");
+        for step in steps {
+            assert!(done(&report, step) > 0, "{line}: {step} of {report:#}");
+        }
+    }
+}
+
+#[test]
+fn a_sign_up_is_an_account() {
+    let scene = Scene::new();
+    let before = scene.server.must(&["user", "list", "--json"], "");
+    scene.report("sign_up --vus 1");
+    let after = scene.server.must(&["user", "list", "--json"], "");
+    assert!(after.matches("\"load-").count() > before.matches("\"load-").count(), "{after}");
+}
+
+#[test]
+fn a_search_and_a_comparison_come_to_a_page_and_a_table() {
+    let scene = Scene::new();
+    let (save, html) = (scene.file("a.json"), scene.file("a.html"));
+    let line = format!("search w1 --vus 40 --p99 2s --errors 5 --precision 50 --rate 4 --save {save} --html {html}");
+    let output = scene.load(&line);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.starts_with("Holds "), "{}", output.out);
+    assert!(std::fs::read_to_string(&html).unwrap().contains("Throughput and latency"));
+    for (line, expected) in
+        [(["load", "compare", &save, &save], "limit /s"), (["load", "compare", &save, &html], "is no result: ")]
+    {
+        let output = run_alone(&line);
+        assert!(format!("{}{}", output.out, output.err).contains(expected), "{} {}", output.out, output.err);
+    }
+}
+
+#[test]
+fn a_client_that_is_not_of_the_house_reads_userinfo_and_is_told_so() {
+    let mut scene = Scene::new();
+    scene.app = App::trusted(scene.server);
+    let report = scene.report("w2 --vus 4 --pause 10ms");
+    assert_eq!((done(&report, "account"), done(&report, "userinfo") > 0), (0, true), "{report:#}");
+    let notes = report["runs"][0]["notes"].to_string();
+    assert!(notes.contains("userinfo in place of the account") && notes.contains("401 client-refused"), "{notes}");
+    let refused = scene.load("w3 --rate 100");
+    assert!(refused.err.contains("w3 goes without by --no-sign-ups"), "{}", refused.err);
+    assert!(done(&scene.report("w3 --rate 100 --no-sign-ups --duration 3s"), "userinfo") > 0);
+}
+
+#[test]
+fn what_cannot_be_measured_is_one_line() {
+    let scene = Scene::new();
+    let (people, secret, wrong) = (scene.file("people"), scene.file("secret"), scene.file("wrong"));
+    std::fs::write(&wrong, "nobody:at all\n").unwrap();
+    let stranger = Person::add(scene.server);
+    stranger.change(scene.server, "disable");
+    let out = scene.file("out");
+    std::fs::write(&out, format!("{}:{}\n", stranger.name, stranger.password)).unwrap();
+    let credentials = "the sign-in page came back";
+    for (output, code, expected) in [
+        (scene.load_as("w1", &people, &wrong), 1, "portiere: the first iteration failed: token: 401 invalid_client"),
+        (scene.load_as("w1", &wrong, &secret), 1, credentials),
+        (scene.load_as("w1", &out, &secret), 1, credentials),
+        (scene.load_as("w3", &wrong, &secret), 1, "the account API refuses the first of the users"),
+        (scene.load("w1 --save /dev/full"), 1, "/dev/full cannot be written: No space left on device"),
+        (scene.load("w1 --html /nowhere/at/all"), 1, "/nowhere/at/all cannot be written: No such file"),
+        (scene.load("w1 --ramp 1h"), 2, "the ramp must be"),
+        (run_alone(&["load", "jwks", "--target", "http://192.0.2.1"]), 2, "--i-own-this-host"),
+        (run_alone(&["load", "jwks", "--target", "http://127.0.0.1:1"]), 1, "no connection (connection refused)"),
+        (run_alone(&["load"]), 2, "required"),
+    ] {
+        let Output { code: ended, err, out } = output;
+        assert_eq!((ended, err.trim_end().lines().count()), (code, 1), "{expected}: {err} {out}");
+        assert!(err.contains(expected), "{expected}: {err}");
+    }
+    let elsewhere = format!("{}/elsewhere", scene.server.issuer);
+    let refused = run_alone(&["load", "jwks", "--target", &elsewhere]);
+    assert!(refused.err.contains("is no OpenID provider: ") && refused.code == 1, "{}", refused.err);
+}
