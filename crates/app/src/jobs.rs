@@ -111,6 +111,9 @@ impl App {
     /// Lets another node have what this one does for all. For the end of a node.
     pub async fn retire(&self) {
         self.take_leave().await;
+        if let Err(fault) = self.keep_mark(true).await {
+            tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
+        }
         if let Err(error) = self.engine.commit(leases::give_back(&self.realm.id, &self.node)).await {
             tracing::debug!(?error, "the leases of this node were not given back: they run out");
         }
@@ -160,11 +163,21 @@ pub(crate) struct Complaint(Option<String>);
 
 impl Complaint {
     pub(crate) fn tell(&mut self, why: &dyn std::fmt::Display, what: &str) {
-        let why = why.to_string();
-        if self.0.as_ref() != Some(&why) {
+        if let Some(why) = self.anew(why) {
             tracing::warn!(fault = why, "{what}");
-            self.0 = Some(why);
         }
+    }
+
+    /// The same about what nothing but an operator can put right.
+    pub(crate) fn accuse(&mut self, why: &dyn std::fmt::Display, what: &str) {
+        if let Some(why) = self.anew(why) {
+            tracing::error!(fault = why, "{what}");
+        }
+    }
+
+    fn anew(&mut self, why: &dyn std::fmt::Display) -> Option<&str> {
+        let why = Some(why.to_string()).filter(|why| self.0.as_ref() != Some(why))?;
+        Some(self.0.insert(why))
     }
 
     pub(crate) fn over(&mut self) {

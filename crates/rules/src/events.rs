@@ -97,8 +97,12 @@ kinds! {
     NodeForgotten = "node.forgotten",
     /// The audit log is sealed under another key than before, whose owner did not hand it over.
     AuditRekeyed = "audit.rekeyed",
-    /// Lines of the audit log were taken out before they were sealed or delivered: they were more than its ceiling.
+    /// Lines of the audit log were taken out that were not sealed, not delivered or not what was sealed; `detail` says why.
     AuditDropped = "audit.dropped",
+    /// An operator let the audit log go on although a node had seen a longer one, or another.
+    AuditAccepted = "audit.accepted",
+    /// A line of the audit log was not delivered to a stream: its receiver refused it for good.
+    AuditSkipped = "audit.skipped",
     /// A stream of the audit log was given up.
     AuditForgotten = "audit.forgotten",
 }

@@ -5,9 +5,11 @@ use crate::config::Config;
 use crate::private::{self, Key as Secret, Unread};
 use app::App;
 use app::audit::sink::{Http, Sink, Syslog};
-use app::audit::{Stream, Terms};
+use app::audit::{Shelf, Stream, Terms};
 use rules::audit::{Key, Keys};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
 use tokio::task::JoinSet;
 
 /// Tells `app` what was chosen, and makes the audit key at the first start.
@@ -21,8 +23,33 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
         retention: audit.retention,
         max_lines: most(audit.max_lines),
         ceiling: most(audit.ceiling),
+        shelf: Some(Arc::new(MarkFile(config.server.data.join("audit.mark")))),
     });
     Ok(())
+}
+
+/// The mark of this node, a file in its data folder.
+#[derive(Debug)]
+struct MarkFile(PathBuf);
+
+impl Shelf for MarkFile {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        private::replace(&self.0, bytes)
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The key that seals; `None` where it is missing and another node has it.
@@ -64,7 +91,8 @@ pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
     let mut streams = Vec::new();
     if let Some(url) = &config.audit_syslog.url {
         let failed = |why: String| BootError::Other(format!("audit.syslog: {why}"));
-        let sink = Syslog::new(url, config.audit_syslog.authorities.as_deref()).map_err(failed)?;
+        let syslog = &config.audit_syslog;
+        let sink = Syslog::new(url, syslog.authorities.as_deref(), syslog.require_close_notify).map_err(failed)?;
         streams.push(Stream { name: "syslog".to_owned(), sink: Sink::Syslog(sink) });
     }
     if let Some(url) = &config.audit_http.url {

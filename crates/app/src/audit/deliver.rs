@@ -2,12 +2,14 @@
 //! delivered is marked when the receiver has said so; a node that ends in between is followed by one that sends the same
 //! lines again.
 
+use super::lag::is_beyond;
 use super::seal::end;
 use super::sink::{Refused, Sink};
 use super::{EVERY, Step, Tenure, rest};
 use crate::jobs::Complaint;
 use crate::{App, Fault, entropy};
 use rules::audit::Line;
+use rules::events::{Event, Kind};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{self, Begins, Newest, Place, Streams};
@@ -20,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// The longest rest after a failure, and the longest that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// How the trouble of a stream begins whose receiver refuses a line for good.
+pub(super) const STUCK: &str = "the receiver refuses the line ";
 
 /// Where lines are delivered to.
 pub struct Stream {
@@ -34,22 +39,28 @@ struct Going {
     tenure: Tenure,
     failures: u32,
     complaint: Complaint,
+    /// The most lines that are sent at a time: fewer where the receiver refused more.
+    most: i64,
 }
 
 impl App {
     /// Delivers until it is dropped.
     pub async fn deliver(&self, stream: Stream) {
         let tenure = Tenure::of(format!("audit.stream.{}", stream.name));
-        let mut going = Going { tenure, failures: 0, complaint: Complaint::default() };
+        let mut going = Going { tenure, failures: 0, complaint: Complaint::default(), most: AT_ONCE };
         loop {
             let began = Instant::now();
             let pause = match self.deliver_once(&stream, &mut going).await {
                 Ok(Ok(step)) => rest(&step, began.elapsed()),
                 Ok(Err(refused)) => {
                     going.failures += 1;
-                    going
-                        .complaint
-                        .tell(&refused.why, "a stream of the audit log is not taken: it will be tried again");
+                    match refused.for_good {
+                        true => going.complaint.accuse(&refused.why, "a stream of the audit log stands still"),
+                        false => {
+                            let what = "a stream of the audit log is not taken: it will be tried again";
+                            going.complaint.tell(&refused.why, what);
+                        }
+                    }
                     pause(going.failures, refused.after)
                 }
                 Err(fault) => {
@@ -68,24 +79,91 @@ impl App {
             return Ok(Ok(Step::Elsewhere));
         }
         let Some(seen) = self.stream(&stream.name).await? else { return Ok(Ok(Step::More)) };
-        let lines = self.sealed_after(&seen.place, AT_ONCE).await?;
-        let Some(last) = lines.last() else { return Ok(Ok(Step::Idle)) };
+        let lines = self.sealed_after(&seen.place, going.most).await?;
+        let Some(last) = lines.last() else { return self.nothing_after(&seen).await };
         let place = Place { block: last.block, line: last.id.clone() };
         let sent = tokio::time::timeout(PATIENCE, stream.sink.send(&self.realm, &lines)).await;
         let sent = sent.unwrap_or_else(|_| Err(Refused::because("the receiver did not answer in time")));
-        let trouble = sent.as_ref().err().map_or("", |refused| refused.why.as_str());
-        if sent.is_ok() || seen.trouble != trouble {
-            let place = if sent.is_ok() { place } else { seen.place.clone() };
-            let next =
-                audit::Stream { name: seen.name, place, moved_at: self.clock.now(), trouble: trouble.to_owned() };
-            let moved_at = if sent.is_ok() { next.moved_at } else { seen.moved_at };
-            self.mark(&seen.place, &audit::Stream { moved_at, ..next }).await?;
-        }
+        let sent = match sent {
+            // One of them, or their number: half as many tell.
+            Err(refused) if refused.for_good && lines.len() > 1 => {
+                going.most = lines.len() as i64 / 2;
+                return Ok(Ok(Step::More));
+            }
+            Err(refused) if refused.for_good => Err(stuck(&seen.name, &last.id, refused)),
+            sent => sent,
+        };
+        self.note_sent(seen, place, &sent).await?;
+        let full = lines.len() as i64 == going.most;
         if sent.is_ok() {
             going.failures = 0;
             going.complaint.over();
+            going.most = (going.most * 2).min(AT_ONCE);
         }
-        Ok(sent.map(|()| if lines.len() as i64 == AT_ONCE { Step::More } else { Step::Idle }))
+        Ok(sent.map(|()| if full { Step::More } else { Step::Idle }))
+    }
+
+    /// Says in the stream's row how far it is now, or why it is no further.
+    async fn note_sent(&self, seen: audit::Stream, place: Place, sent: &Result<(), Refused>) -> Result<(), Fault> {
+        let trouble = sent.as_ref().err().map_or("", |refused| refused.why.as_str());
+        if sent.is_err() && seen.trouble == trouble {
+            return Ok(());
+        }
+        let (place, moved_at) = match sent {
+            Ok(()) => (place, self.clock.now()),
+            Err(_) => (seen.place.clone(), seen.moved_at),
+        };
+        let next = audit::Stream { name: seen.name, place, moved_at, trouble: trouble.to_owned() };
+        self.mark(&seen.place, &next).await
+    }
+
+    /// Leaves a line out that the receiver of a stream refuses for good, and writes that down. In the error, why not.
+    pub async fn skip_line(&self, name: &str, line: &str) -> Result<Result<(), String>, Fault> {
+        let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
+            return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
+        };
+        if !stream.trouble.starts_with(&format!("{STUCK}{line} ")) {
+            return Ok(Err(format!("stream {name} does not stand still at line {line}; see: portiere audit status")));
+        }
+        let Some(next) = self.sealed_after(&stream.place, 1).await?.pop().filter(|next| next.id == line) else {
+            return Ok(Err(format!("line {line} is not the next one of stream {name}")));
+        };
+        let event = Event::new(Kind::AuditSkipped, self.clock.now()).detail("stream", name);
+        let event = event.detail("line", line).detail("block", next.block).detail("event", next.kind.as_str());
+        let place = Place { block: next.block, line: next.id };
+        let behind = audit::Stream { place, trouble: String::new(), ..stream.clone() };
+        let mut writes = vec![audit::advance(&self.realm.id, &stream.place, &behind)];
+        writes.extend(self.noting(event)?);
+        match self.engine.commit(writes).await {
+            Ok(_) => {
+                tracing::warn!(
+                    stream = name,
+                    line,
+                    "a line of the audit log was not delivered: an operator left it out"
+                );
+                Ok(Ok(()))
+            }
+            Err(CommitError::Conflict { at: 0, .. }) => Ok(Err(format!("stream {name} has moved on meanwhile"))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where nothing is sealed behind the place of a stream: the chain has to reach up to there.
+    async fn nothing_after(&self, seen: &audit::Stream) -> Result<Result<Step, Refused>, Fault> {
+        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let (end, _) = end(newest.as_ref(), begins.as_ref());
+        if !is_beyond(&seen.place, &end) {
+            return Ok(Ok(Step::Idle));
+        }
+        let why = format!(
+            "it was delivered up to block {}, and the log ends with block {}: what comes is not delivered until somebody \
+             has looked (portiere audit verify, portiere audit accept)",
+            seen.place.block, end.number
+        );
+        if seen.trouble != why {
+            self.mark(&seen.place, &audit::Stream { trouble: why.clone(), ..seen.clone() }).await?;
+        }
+        Ok(Err(Refused::because(why)))
     }
 
     /// How far a stream is; `None` when it was only just begun, where the chain begins.
@@ -115,6 +193,16 @@ impl App {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// A stream that goes no further until an operator has looked.
+fn stuck(stream: &str, line: &str, refused: Refused) -> Refused {
+    let why = format!(
+        "{STUCK}{line} for good ({}): nothing behind it is delivered, and it is tried again; to leave it out: portiere audit \
+         skip {stream} {line}",
+        refused.why
+    );
+    Refused { why, ..refused }
 }
 
 /// Doubles with each failure, with some chance in it, so that many nodes do not come at the same moment.

@@ -1,11 +1,12 @@
 //! How far sealing and delivering are behind.
 
+use super::deliver::STUCK;
 use super::seal::end;
 use crate::{App, Fault};
 use rules::audit::Link;
 use rules::fresh::time_of;
 use rules::{Span, Time};
-use store::tables::audit::{After, Backlog, Begins, LeftOf, Newest, Stream, Streams};
+use store::tables::audit::{After, Backlog, Begins, LeftOf, Newest, Place, Stream, Streams};
 
 /// How far the audit log is behind.
 #[derive(Clone, Debug)]
@@ -37,6 +38,14 @@ pub struct Lagging {
     pub moved_at: Time,
     /// Why nothing more was; empty when all is well.
     pub trouble: String,
+    /// Whether it stands still at a line that its receiver refuses for good.
+    pub stuck: bool,
+}
+
+/// Whether a place is one that a chain with this end does not reach: nothing that is sealed would ever be behind it.
+pub(super) fn is_beyond(place: &Place, end: &Link) -> bool {
+    let next = Place::from(end);
+    (place.block, &place.line) > (next.block, &next.line)
 }
 
 impl App {
@@ -74,6 +83,7 @@ impl App {
             waits: waits.map_or(Span::ZERO, |oldest| now.since(oldest)),
             name: stream.name,
             moved_at: stream.moved_at,
+            stuck: stream.trouble.starts_with(STUCK),
             trouble: stream.trouble,
         })
     }

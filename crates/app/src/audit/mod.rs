@@ -3,8 +3,10 @@
 //!
 //! One node does each of these for all, for as long as its lease runs. Nothing here is waited for by a request.
 
+mod alarm;
 mod deliver;
 mod lag;
+mod mark;
 mod read;
 mod retire;
 mod seal;
@@ -16,12 +18,16 @@ pub mod wire;
 
 pub use deliver::Stream;
 pub use lag::{Lag, Lagging};
+pub use mark::{Accepted, Kept, Shelf};
 pub use read::{Filter, Page};
 pub use seal::Sealed;
 pub use verify::Verified;
 
 use crate::jobs::{Complaint, LEASE};
 use crate::{App, Fault};
+use alarm::{About, Alarms};
+use mark::Marked;
+use retire::Retired;
 use rules::audit::Keys;
 use rules::{Span, Time};
 use std::sync::OnceLock;
@@ -49,22 +55,28 @@ pub struct Terms {
     pub max_lines: Option<i64>,
     /// The most lines that are kept whatever else holds: beyond that, lines go that were not sealed or not delivered.
     pub ceiling: Option<i64>,
+    /// Where this node keeps its mark.
+    pub shelf: Option<Kept>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Terms { keys: Keys::default(), retention: Span::days(90), max_lines: None, ceiling: None }
+        Terms { keys: Keys::default(), retention: Span::days(90), max_lines: None, ceiling: None, shelf: None }
     }
 }
 
-/// The terms, once they are known.
+/// The terms, once they are known, and what was found since.
 #[derive(Default)]
-pub struct Books(OnceLock<Terms>);
+pub struct Books {
+    terms: OnceLock<Terms>,
+    alarms: Alarms,
+    marked: Marked,
+}
 
 impl Books {
     /// What an operator chose.
     pub fn terms(&self) -> &Terms {
-        self.0.get_or_init(Terms::default)
+        self.terms.get_or_init(Terms::default)
     }
 }
 
@@ -115,9 +127,10 @@ impl App {
         self.books.terms().keys.current.as_ref().map(|key| key.id().to_owned())
     }
 
-    /// Says what an operator chose. Once, before anything is sealed.
+    /// Says what an operator chose, and reads the mark. Once, before anything is sealed.
     pub fn open_books(&self, terms: Terms) {
-        drop(self.books.0.set(terms));
+        self.books.marked.recall(&terms);
+        drop(self.books.terms.set(terms));
     }
 
     /// Seals and retires until it is dropped.
@@ -147,20 +160,24 @@ impl App {
         looked: &mut Option<Instant>,
         complaints: &mut [Complaint; 2],
     ) -> Result<Step, Fault> {
+        let goes_on = self.look_at_end().await?.is_ok();
+        self.keep_mark(false).await?;
         if tenure.until.is_none()
             && let Some(why) = self.cannot_seal().await?
         {
             complaints[1].tell(&why, "this node does not seal the audit log");
             return Ok(Step::Elsewhere);
         }
+        if !goes_on {
+            return Ok(Step::Elsewhere);
+        }
         if !tenure.holds(self).await? {
+            self.books.alarms.over(About::Old);
             return Ok(Step::Elsewhere);
         }
         if looked.is_none_or(|at| at.elapsed() >= RETIRE_EVERY) {
-            match self.retire_once().await? {
-                retire::Retired::Block => return Ok(Step::More),
-                retire::Retired::Nothing => complaints[1].over(),
-                retire::Retired::Held(why) => complaints[1].tell(&why, "old audit lines are kept"),
+            if self.retire_step(&mut complaints[1]).await? {
+                return Ok(Step::More);
             }
             *looked = Some(Instant::now());
         }
@@ -168,5 +185,19 @@ impl App {
             Sealed::All(_) => Ok(Step::Idle),
             Sealed::Some(_) => Ok(Step::More),
         }
+    }
+
+    /// Takes out the oldest block if its time has come; whether there may be another one.
+    async fn retire_step(&self, complaint: &mut Complaint) -> Result<bool, Fault> {
+        let retired = self.retire_once().await?;
+        match &retired {
+            Retired::Held(why) => complaint.tell(why, "old audit lines are kept"),
+            _ => complaint.over(),
+        }
+        match &retired {
+            Retired::Wrong(why) => self.books.alarms.raise(About::Old, why),
+            _ => self.books.alarms.over(About::Old),
+        }
+        Ok(retired == Retired::Block)
     }
 }

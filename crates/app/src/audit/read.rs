@@ -4,8 +4,9 @@
 use super::wire::outcome;
 use crate::{App, Fault};
 use rules::Time;
-use rules::audit::{Head, Line, Link, hexadecimal};
+use rules::audit::{Block, Checkpoint, Head, Line, Link, hexadecimal};
 use rules::fresh::first_id;
+use rules::id::RealmId;
 use serde::{Deserialize, Serialize};
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
 use store::tables::events::Window;
@@ -126,12 +127,17 @@ impl App {
     /// The end of the chain as it is exported, to be kept elsewhere.
     pub async fn audit_head(&self) -> Result<Head, Fault> {
         let (begins, newest) = self.ask((Begins, Newest)).await?;
-        let (link, key, at) = match (&newest, &begins) {
-            (Some(block), _) => (Link::from(block), block.key.clone(), block.sealed_at),
-            (None, Some(begins)) => (Link::from(begins), begins.key.clone(), begins.removed_at),
-            (None, None) => (Link { mac: hexadecimal(&[0; 32]), ..Link::beginning() }, String::new(), Time(0)),
-        };
-        let realm = self.realm.id.as_str().to_owned();
-        Ok(Head { realm, block: link.number, lines: link.last, mac: link.mac, key, sealed_at: at })
+        Ok(head(&self.realm.id, newest.as_ref(), begins.as_ref()))
     }
+}
+
+/// The end of a chain.
+pub(super) fn head(realm: &RealmId, newest: Option<&Block>, begins: Option<&Checkpoint>) -> Head {
+    let (link, key, at) = match (newest, begins) {
+        (Some(block), _) => (Link::from(block), block.key.clone(), block.sealed_at),
+        (None, Some(begins)) => (Link::from(begins), begins.key.clone(), begins.removed_at),
+        (None, None) => (Link { mac: hexadecimal(&[0; 32]), ..Link::beginning() }, String::new(), Time(0)),
+    };
+    let realm = realm.as_str().to_owned();
+    Head { realm, block: link.number, lines: link.last, mac: link.mac, key, sealed_at: at }
 }

@@ -1,13 +1,14 @@
 //! Taking out what is too old or too much: whole blocks from the beginning of the chain, which a checkpoint under the key
-//! says. What was not sealed or not delivered stays, unless an operator named a ceiling.
+//! says. What was not sealed or not delivered stays, unless an operator named a ceiling; and so does what is not what was
+//! sealed, until an operator discards it.
 
 use super::seal::end;
 use crate::{App, Fault};
 use rules::Span;
-use rules::audit::{Block, Checkpoint, Link, Sealing};
+use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
 use store::engine::{CommitError, Write};
-use store::tables::audit::{After, Backlog, Begins, Newest, Stream, Streams, drop_unsealed, retire};
+use store::tables::audit::{Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, retire};
 
 /// Lines that one batch drops.
 const AT_ONCE: i64 = 200;
@@ -19,14 +20,34 @@ pub(super) enum Retired {
     Block,
     /// Nothing is too old or too much.
     Nothing,
-    /// Something is, and stays: why.
+    /// Something is, and a stream waits for it: which.
     Held(String),
+    /// Something is, and stays, since it is not what was sealed: what.
+    Wrong(String),
 }
 
 impl App {
-    /// Takes out the oldest block, if its time has come.
+    /// Takes out the oldest block, if its time has come and it is what was sealed: the checkpoint that follows says under
+    /// the key that it was.
     pub(super) async fn retire_once(&self) -> Result<Retired, Fault> {
-        let first = After { number: 0, limit: 1 };
+        self.retire_next(None).await
+    }
+
+    /// Takes out the blocks up to `until` whose time has come although they are not what was sealed, and writes that down;
+    /// how many. In the error, why one stays.
+    pub async fn discard_audit(&self, until: i64) -> Result<Result<u64, String>, Fault> {
+        let mut many = 0;
+        loop {
+            match self.retire_next(Some(until)).await? {
+                Retired::Block => many += 1,
+                Retired::Nothing => return Ok(Ok(many)),
+                Retired::Held(why) | Retired::Wrong(why) => return Ok(Err(why)),
+            }
+        }
+    }
+
+    async fn retire_next(&self, discard: Option<i64>) -> Result<Retired, Fault> {
+        let first = Whole { number: 0, limit: 1 };
         let (begins, oldest, newest, streams) = self.ask((Begins, first, Newest, Streams)).await?;
         let (Some(block), Some(newest)) = (oldest.into_iter().next(), newest) else { return Ok(Retired::Nothing) };
         let (terms, kept) = (self.books.terms(), newest.last - block.first + 1);
@@ -34,32 +55,81 @@ impl App {
         // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
         let told = self.ward.is_some() && !(block.newest + Span::days(1)).has_come(self.clock.now());
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
-        if !aged && !over {
+        let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
+        if !aged && !over && !beyond || discard.is_some_and(|until| block.number > until) {
             return Ok(Retired::Nothing);
         }
-        let waiting = streams.iter().find(|stream| stream.place.block <= block.number);
-        let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
+        let waiting = self.waiting_for(&block, &streams).await?;
         if let Some(stream) = waiting.filter(|_| !beyond) {
             return Ok(Retired::Held(format!(
                 "the stream {} has not delivered block {} yet; to give it up: portiere audit forget {0}",
                 stream.name, block.number
             )));
         }
+        let Some(key) = self.own_key(&newest, begins.as_ref()) else { return Ok(Retired::Nothing) };
+        let Some(wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else { return Ok(Retired::Nothing) };
+        if let (Some(finding), None) = (wrong.first(), discard) {
+            let number = block.number;
+            return Ok(Retired::Wrong(format!(
+                "block {number} is due to go, and it is not proved that it is what was sealed: {}. It stays. See portiere audit \
+                 verify; to take it out all the same: portiere audit discard {number}",
+                finding.why
+            )));
+        }
         let mut writes = self.gap(&block, begins.as_ref())?;
         writes.extend(self.undelivered(&block, waiting)?);
-        self.take_out(&block, (begins.as_ref(), &newest), writes).await
+        writes.extend(self.unproved(&block, &wrong)?);
+        self.take_out(&block, (begins.as_ref(), key), writes).await
+    }
+
+    /// A stream that has not delivered all of a block.
+    async fn waiting_for<'a>(&self, block: &Block, streams: &'a [Stream]) -> Result<Option<&'a Stream>, Fault> {
+        for stream in streams {
+            let place = &stream.place;
+            let (left, _) = match place.block == block.number {
+                true => self.ask(LeftOf { block: block.number, after: &place.line }).await?,
+                false => (0, None),
+            };
+            if place.block < block.number || left > 0 {
+                return Ok(Some(stream));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The key under which this node says what it took out; `None` where that is another node's matter.
+    fn own_key(&self, newest: &Block, begins: Option<&Checkpoint>) -> Option<&Key> {
+        let keys = &self.books.terms().keys;
+        let (_, last) = end(Some(newest), begins);
+        keys.current.as_ref().filter(|_| last.is_none_or(|last| keys.find(&last).is_some()))
+    }
+
+    /// In what a block is not the one that was sealed there, with all its lines; `None` where another node is at it.
+    /// How many lines are kept is the newest block's word, so that it has to be one, too.
+    async fn wrong_with(
+        &self,
+        block: &Block,
+        begins: Option<&Checkpoint>,
+        newest: &Block,
+    ) -> Result<Option<Vec<Finding>>, Fault> {
+        let verifier = Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None };
+        let (mut told, mut findings) = verifier.begin(begins);
+        for (block, lines) in self.with_lines(std::slice::from_ref(block)).await? {
+            findings.extend(verifier.block(&mut told, block, &lines));
+        }
+        let (last, again) = self.ask((Whole { number: newest.number - 1, limit: 1 }, Begins)).await?;
+        let same = |last: &&Block| Block { leaves: Vec::new(), ..(*last).clone() } == *newest;
+        let Some(last) = last.first().filter(same).filter(|_| again.as_ref() == begins) else { return Ok(None) };
+        findings.extend(verifier.record(last));
+        Ok(Some(findings))
     }
 
     async fn take_out(
         &self,
         block: &Block,
-        (begins, newest): (Option<&Checkpoint>, &Block),
+        (begins, key): (Option<&Checkpoint>, &Key),
         mut writes: Vec<Write>,
     ) -> Result<Retired, Fault> {
-        let terms = self.books.terms();
-        let (_, last) = end(Some(newest), begins);
-        let ours = last.is_none_or(|last| terms.keys.find(&last).is_some());
-        let Some(key) = terms.keys.current.as_ref().filter(|_| ours) else { return Ok(Retired::Nothing) };
         let sealing = Sealing { realm: &self.realm.id, key, now: self.clock.now() };
         let next = sealing.checkpoint(&Link::from(block));
         writes.extend(retire(&self.realm.id, block.number, (begins, &next)));
@@ -82,6 +152,15 @@ impl App {
         self.noting(event.detail("from_block", next).detail("until_block", block.number - 1))
     }
 
+    /// An operator lets a block go that is not what was sealed.
+    fn unproved(&self, block: &Block, wrong: &[Finding]) -> Result<Vec<Write>, Fault> {
+        let Some(first) = wrong.first() else { return Ok(Vec::new()) };
+        tracing::warn!(block = block.number, why = first.why, "a block of the audit log was discarded unproved");
+        let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not what was sealed");
+        let event = event.detail("block", block.number).detail("lines", block.lines());
+        self.noting(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
+    }
+
     fn undelivered(&self, block: &Block, waiting: Option<&Stream>) -> Result<Vec<Write>, Fault> {
         let Some(stream) = waiting else { return Ok(Vec::new()) };
         let (stream, lines) = (stream.name.as_str(), block.lines());
@@ -90,24 +169,31 @@ impl App {
         self.noting(event.detail("stream", stream).detail("block", block.number).detail("lines", lines))
     }
 
-    /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many.
+    /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many. Each batch says what
+    /// it drops, with what was told by lines among that, and looks first at how many wait by then: lines that were sealed meanwhile are not among them.
     pub(crate) async fn drop_beyond_ceiling(&self) -> Result<u64, Fault> {
         let Some(ceiling) = self.books.terms().ceiling else { return Ok(0) };
-        let (waiting, _) = self.ask(Backlog).await?;
         let mut dropped = 0;
-        while waiting - dropped > ceiling {
-            let limit = (waiting - dropped - ceiling).min(AT_ONCE);
-            let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
-            let mut writes = vec![drop_unsealed(&self.realm.id, limit)];
-            dropped += limit;
-            // With the last of them: what says so is not to be among what goes.
-            if waiting - dropped <= ceiling {
-                writes.extend(self.noting(event.detail("lines", dropped))?);
+        loop {
+            let (waiting, _) = self.ask(Backlog).await?;
+            if waiting <= ceiling {
+                return Ok(dropped);
             }
-            self.engine.commit(writes).await?;
+            // One more for the line that says so.
+            let lines = self.ask(Unsealed { limit: (waiting - ceiling + 1).min(AT_ONCE) }).await?;
+            let (many, lost) = (lines.len() as u64, lines.iter().map(lost_with).sum::<i64>());
+            let ids = lines.into_iter().map(|line| line.id);
+            let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
+            let mut writes = drop_unsealed(&self.realm.id, ids);
+            writes.extend(self.noting(event.detail("lines", lost))?);
+            match self.engine.commit(writes).await {
+                Ok(_) => dropped += many,
+                // One of them was sealed meanwhile.
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
             tokio::time::sleep(super::REST).await;
         }
-        Ok(dropped.unsigned_abs())
     }
 
     /// Gives a stream up: what it has not delivered is no longer kept for it.
@@ -121,4 +207,11 @@ impl App {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// How many lines nobody knows of any more where this one is gone: it may be the one that told of others.
+fn lost_with(line: &Line) -> i64 {
+    let detail = Some(&line.detail).filter(|_| line.kind == Kind::AuditDropped.name());
+    let detail = detail.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    1 + detail.and_then(|detail| detail["lines"].as_i64()).unwrap_or(0)
 }

@@ -1,6 +1,8 @@
 //! Sealing: lines that were committed, whatever their ids, become the next block of the chain.
 
 use super::Terms;
+use super::mark::Known;
+use super::read::head;
 use crate::{App, Fault, entropy};
 use rules::Change;
 use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
@@ -78,6 +80,7 @@ impl App {
         let event = event.detail("from", last.unwrap_or_default()).detail("to", current.id());
         self.note(event).await?;
         self.seal_with(true).await?;
+        self.keep_mark(true).await?;
         Ok(Ok(current.id().to_owned()))
     }
 
@@ -92,9 +95,15 @@ impl App {
     }
 
     async fn seal_with(&self, anew: bool) -> Result<Sealed, Fault> {
+        // Before the chain is read, so that it cannot be ahead of it.
+        let known = self.books.marked().known();
         let (newest, begins, mut lines) = self.ask((Newest, Begins, Unsealed { limit: AT_ONCE })).await?;
         if lines.is_empty() {
             return Ok(Sealed::All(0));
+        }
+        let lost = anew && matches!(known, Known::Untold { keyless: true, .. });
+        if !lost {
+            self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?.map_err(Fault::Broken)?;
         }
         let (end, last) = end(newest.as_ref(), begins.as_ref());
         let key = key(self.books.terms(), last.as_deref().filter(|_| !anew)).map_err(Fault::Broken)?;
@@ -102,8 +111,10 @@ impl App {
         let block = Sealing { realm: &self.realm.id, key, now }.block(&end, &mut lines);
         let many = lines.len() as u64;
         match self.engine.commit(seal(&self.realm.id, &block, &lines)).await {
-            Ok(_) if many < AT_ONCE.unsigned_abs() => Ok(Sealed::All(many)),
-            Ok(_) => Ok(Sealed::Some(many)),
+            Ok(_) => {
+                self.books.marked().saw(head(&self.realm.id, Some(&block), None), lost);
+                Ok(if many < AT_ONCE.unsigned_abs() { Sealed::All(many) } else { Sealed::Some(many) })
+            }
             // Another node was faster.
             Err(CommitError::Conflict { .. }) => Ok(Sealed::Some(0)),
             Err(error) => Err(error.into()),

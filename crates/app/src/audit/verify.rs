@@ -1,5 +1,6 @@
 //! Verifying the audit log, some blocks at a time.
 
+use super::mark::Known;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Head, Line, Told, Verifier};
 use store::tables::audit::{Backlog, Begins, Between, Newest, Whole, Within};
@@ -22,15 +23,21 @@ pub struct Verified {
     pub done: bool,
     /// The newest block.
     pub newest: i64,
+    /// The end as this node saw it last, where no other was given.
+    pub mark: Option<Head>,
     /// Lines that are not sealed, of which nothing can be proved; at the end.
     pub unsealed: i64,
 }
 
 impl App {
-    /// Looks at the next blocks after what was `told`, or at the first ones.
+    /// Looks at the next blocks after what was `told`, or at the first ones. Where no exported head is given, nothing may
+    /// be missing from before the end that this node saw last.
     pub async fn verify_audit(&self, told: Option<&Told>, head: Option<&Head>) -> Result<Verified, Fault> {
         let keys = &self.books.terms().keys;
-        let verifier = Verifier { realm: &self.realm.id, keys, head };
+        // Before any block is read: what was sealed since is not missing.
+        let known = self.books.marked().known();
+        let mark = if let (Known::End(mark), None) = (&known, head) { Some(mark.clone()) } else { None };
+        let verifier = Verifier { realm: &self.realm.id, keys, head: head.or(mark.as_ref()) };
         for _ in 0..TRIES {
             let (begins, newest) = self.ask((Begins, Newest)).await?;
             let newest = newest.map_or(0, |newest| newest.number);
@@ -54,7 +61,10 @@ impl App {
                 findings.extend(verifier.end(&here));
                 unsealed = self.ask(Backlog).await?.0;
             }
-            return Ok(Verified { told: here, findings, done, newest, unsealed });
+            if let (Known::Untold { why, .. }, None, true) = (&known, head, told.is_none()) {
+                findings.insert(0, Finding::of(0, "mark.edited", why.clone()));
+            }
+            return Ok(Verified { told: here, findings, done, newest, mark, unsealed });
         }
         Err(Fault::Contended("retention takes out blocks faster than they are read".into()))
     }
@@ -87,7 +97,7 @@ impl App {
     }
 
     /// Each block with the lines that name it.
-    async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
+    pub(super) async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
         let mut with = Vec::with_capacity(blocks.len());
         for block in blocks {
             let limit = block.lines().clamp(0, 1 << 16) + FOREIGN;

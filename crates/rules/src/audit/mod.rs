@@ -7,12 +7,14 @@
 
 mod block;
 mod key;
+mod mark;
 #[cfg(test)]
 mod tests;
 mod verify;
 
 pub use block::{Block, Checkpoint, Leaf, Link, Sealing};
 pub use key::{Key, Keys};
+pub use mark::Mark;
 pub use verify::{Finding, Head, Told, Verifier};
 
 use crate::time::Time;

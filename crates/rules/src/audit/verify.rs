@@ -21,7 +21,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(block: i64, what: &str, why: String) -> Self {
+    /// A finding about a block as such, or about none.
+    pub fn of(block: i64, what: &str, why: String) -> Self {
         Finding { block, line: None, what: what.to_owned(), why }
     }
     fn line(block: i64, id: &str, what: &str, why: String) -> Self {
@@ -60,7 +61,7 @@ pub struct Told {
     pub lines: u64,
     /// The last key that was missing: it is told once.
     missing: Option<String>,
-    /// Whether the exported head was met.
+    /// Whether the block was met that was the end once.
     met: bool,
 }
 
@@ -70,7 +71,7 @@ pub struct Verifier<'a> {
     pub realm: &'a RealmId,
     /// The keys that are there.
     pub keys: &'a Keys,
-    /// The end as it was exported once.
+    /// The end as it was once: exported, or noted by this node.
     pub head: Option<&'a Head>,
 }
 
@@ -119,15 +120,27 @@ impl Verifier<'_> {
             find("block.unlinked", format!("block {number} does not continue block {}", end.number));
         }
         match block.is_sealed(self.realm, self.keys) {
-            Some(true) => {}
-            Some(false) => find("block.edited", format!("the record of block {number} is not what was sealed")),
             None => findings.extend(missing(told, number, &block.key)),
+            Some(_) => findings.extend(self.record(block)),
         }
         findings.extend(compared(block, lines));
         (told.end, told.blocks) = (Link::from(block), told.blocks + 1);
         told.lines += lines.len() as u64;
         self.meet(told, &mut findings);
         findings
+    }
+
+    /// Whether the record of a block alone, whatever is before it, is what was sealed.
+    pub fn record(&self, block: &Block) -> Option<Finding> {
+        let number = block.number;
+        match block.is_sealed(self.realm, self.keys) {
+            Some(true) => None,
+            Some(false) => {
+                let why = format!("the record of block {number} is not what was sealed");
+                Some(Finding::of(number, "block.edited", why))
+            }
+            None => Some(unknown(number, &block.key)),
+        }
     }
 
     /// Lines that name a block that is not there.
@@ -147,16 +160,16 @@ impl Verifier<'_> {
         }
         let (from, last) = (told.end.number + 1, head.block);
         let which = if from == last { format!("{from} is") } else { format!("{from} to {last} are") };
-        let why = format!("the chain was cut: the exported head is block {last}, and block {which} missing");
+        let why = format!("the chain was cut: it ended with block {last} once, and block {which} missing");
         vec![Finding::of(from, "chain.cut", why)]
     }
 
-    /// Compares with the exported head, at its block.
+    /// Compares with the end as it was once, at its block.
     fn meet(&self, told: &mut Told, findings: &mut Vec<Finding>) {
         let Some(head) = self.head.filter(|head| head.block > 0 && head.block == told.end.number) else { return };
         told.met = true;
         if head.mac != told.end.mac || head.lines != told.end.last {
-            let why = format!("block {} is another one than when the head was exported", head.block);
+            let why = format!("block {} is another one than when the log ended with it", head.block);
             findings.push(Finding::of(head.block, "head.differs", why));
         }
     }
@@ -168,7 +181,7 @@ impl Told {
         Told { blocks: self.blocks, lines: self.lines, met: self.met || from.met, ..from }
     }
 
-    /// Whether the exported head was compared: not if retention removed its block, or if there was none.
+    /// Whether the end as it was once was compared: not if retention removed its block, or if there was none.
     pub fn met_head(&self) -> bool {
         self.met
     }
@@ -179,8 +192,12 @@ fn missing(told: &mut Told, block: i64, key: &str) -> Option<Finding> {
         return None;
     }
     told.missing = Some(key.to_owned());
+    Some(unknown(block, key))
+}
+
+fn unknown(block: i64, key: &str) -> Finding {
     let why = format!("block {block} was sealed under key {key}, which is not here: from here on nothing is proved");
-    Some(Finding::of(block, "key.missing", why))
+    Finding::of(block, "key.missing", why)
 }
 
 fn compared(block: &Block, lines: &[Line]) -> Vec<Finding> {

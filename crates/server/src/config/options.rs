@@ -440,6 +440,10 @@ options! {
         url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
+        /// Whether lines count as delivered over TLS only when the receiver says that it closes (`close_notify`). rsyslog with
+        /// GnuTLS (`gtls`) never does, with OpenSSL (`ossl`) it does. With `false` lines are lost where such a receiver dies,
+        /// or somebody on the way cuts the connection, just after our end.
+        require_close_notify: bool = true, Start;
     }
 
     /// Delivery of the audit log to an HTTP server, as lines of JSON.

@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use store::engine::Engine as _;
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -62,7 +63,7 @@ fn every_line_is_sealed_once_by_whichever_node() {
     std::fs::write(&head, other).unwrap();
     let refused = server.command(&["audit", "verify", "--head", head.to_str().unwrap()], "");
     assert_eq!(refused.code, 1, "{}", refused.err);
-    assert!(refused.out.contains("another one than when the head was exported"), "{}", refused.out);
+    assert!(refused.out.contains("another one than when the log ended with it"), "{}", refused.out);
     assert!(refused.err.contains("1 thing is wrong with the audit log"), "{}", refused.err);
 }
 
@@ -209,4 +210,139 @@ fn following_needs_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let refused = run(folder.path(), &["audit", "tail", "-f"], "");
     assert!(refused.code == 1 && refused.err.contains("no server runs"), "{}", refused.err);
+}
+
+/// Does something to the database that no server does. One on a file is stopped for it, and started again.
+fn tamper(server: &Server, statements: &[&str]) {
+    if on_file() {
+        assert_eq!(server.stop(), Some(0));
+        let file = server.data().join("portiere.db");
+        let done = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let engine = store::sqlite::Sqlite::open(store::sqlite::Options::at(file), &[]).unwrap();
+            let done = engine.alter(statements.iter().map(|text| (*text).to_owned()).collect()).await;
+            engine.close();
+            done
+        });
+        done.unwrap();
+        return server.restart();
+    }
+    let url = server.setting("PORTIERE_STORE_URL").unwrap();
+    let (sql, mut client) = (statements.join("; "), Command::new("psql"));
+    if let Some(place) = url.strip_prefix("mysql://") {
+        let (who, place) = place.split_once('@').unwrap();
+        let ((user, password), (place, name)) = (who.split_once(':').unwrap(), place.split_once('/').unwrap());
+        let (host, port) = place.split_once(':').unwrap();
+        client = Command::new("mariadb");
+        client.args(["-h", host, "-P", port, "-u", user, name, "-e", &sql]).env("MYSQL_PWD", password);
+    } else {
+        client.args(["--quiet", "--single-transaction", "--set", "ON_ERROR_STOP=1", "--command", &sql, &url]);
+    }
+    assert!(client.status().unwrap().success());
+}
+
+/// Says that a log is meant, at every node.
+fn accept(server: &Server) {
+    let folders = if server.count() > 1 { server.folders().to_vec() } else { vec![server.data()] };
+    for folder in folders {
+        let accepted = run(&folder, &["audit", "accept", "--yes"], "");
+        assert!(accepted.code == 0 && accepted.out.contains("goes on after block"), "{}", accepted.err);
+    }
+}
+
+#[test]
+fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_meant() {
+    let server = Server::leaked(&[]);
+    busy(server, 2, 2);
+    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    wait_until("the mark is kept", || server.data().join("audit.mark").exists());
+    let verified = server.must(&["audit", "verify"], "");
+    assert!(verified.contains("nothing was cut off since"), "{verified}");
+    let anew = [
+        "UPDATE events SET user_id = 'eve', block = 0 WHERE block > 0",
+        "DELETE FROM audit_blocks",
+        "DELETE FROM audit_checkpoints",
+    ];
+    tamper(server, &anew);
+    wait_until("each node says so", || {
+        server.logs().iter().all(|log| log.contains("the audit log is not what it was"))
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let told = status(server);
+    assert!(told["block"] == 0 && told["unsealed"].as_i64().unwrap() > 0, "nothing is sealed: {told}");
+    assert!(told["wrong"][0].as_str().unwrap().contains("this node has seen block"), "{told}");
+    let ready: Value = serde_json::from_str(&server.get("/readyz").text()).unwrap();
+    assert!(ready["warnings"].to_string().contains("the audit log is not what this node saw"), "{ready}");
+    let refused = server.command(&["audit", "verify"], "");
+    assert!(refused.code == 1 && refused.out.contains("the chain was cut"), "{} {}", refused.out, refused.err);
+    let unmeant = server.command(&["audit", "accept"], "");
+    assert!(unmeant.code == 2 && unmeant.err.contains("--yes"), "{}", unmeant.err);
+
+    accept(server);
+    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    server.must(&["audit", "verify"], "");
+    assert_eq!(server.command(&["audit", "accept", "--yes"], "").code, 1, "there is nothing to accept");
+    let list = server.must(&["audit", "list", "--kind", "audit.accepted", "--json"], "");
+    assert!(!serde_json::from_str::<Vec<Value>>(&list).unwrap().is_empty());
+    assert_eq!(server.stop(), Some(0));
+    server.restart();
+    busy(server, 1, 1);
+    wait_until("everything is sealed after a start", || status(server)["unsealed"] == 0);
+}
+
+#[test]
+fn a_block_that_was_edited_is_not_retired_before_an_operator_discards_it() {
+    let server = Server::leaked(&[]);
+    for _ in 0..2 {
+        busy(server, 1, 1);
+        wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    }
+    let kept = status(server)["lines_kept"].as_i64().unwrap();
+    tamper(server, &["UPDATE audit_blocks SET newest = 0 WHERE number = 1"]);
+    wait_until("it is told", || server.log().contains("block 1 is due to go"));
+    assert!(status(server)["lines_kept"].as_i64().unwrap() >= kept);
+    assert_eq!(server.command(&["audit", "discard", "1"], "").code, 2, "nobody can be asked");
+    let discarded = server.must(&["audit", "discard", "1", "--yes"], "");
+    assert!(discarded.contains("1 block is gone"), "{discarded}");
+    server.must(&["audit", "verify"], "");
+    assert_eq!(server.command(&["audit", "discard", "2", "--yes"], "").code, 1, "its time has not come");
+}
+
+#[test]
+fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
+    if !on_file() {
+        return;
+    }
+    let server = Server::leaked(&[]);
+    let backup = server.folder.join("backup.db");
+    for _ in 0..2 {
+        busy(server, 1, 1);
+        wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+        if !backup.exists() {
+            server.must(&["backup", backup.to_str().unwrap()], "");
+        }
+    }
+    let head = server.folder.join("head.json");
+    std::fs::write(&head, server.must(&["audit", "head"], "")).unwrap();
+    assert_eq!(server.stop(), Some(0));
+    server.must(&["restore", "--force", backup.to_str().unwrap()], "");
+    server.restart();
+    busy(server, 1, 1);
+    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    server.must(&["audit", "verify"], "");
+    let refused = server.command(&["audit", "verify", "--head", head.to_str().unwrap()], "");
+    assert_eq!(refused.code, 1, "an exported head is not forgotten: {}", refused.out);
+    let list = server.must(&["audit", "list", "--kind", "audit.accepted", "--json"], "");
+    assert_eq!(serde_json::from_str::<Vec<Value>>(&list).unwrap().len(), 1);
+
+    // A copy that somebody put there is not known to be meant.
+    assert_eq!(server.stop(), Some(0));
+    for ending in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(server.data().join(format!("portiere.db{ending}")));
+    }
+    std::fs::copy(&backup, server.data().join("portiere.db")).unwrap();
+    server.restart();
+    wait_until("it is told", || server.log().contains("the audit log is not what it was"));
+    accept(server);
+    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    server.must(&["audit", "verify"], "");
 }

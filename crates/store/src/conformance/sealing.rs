@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Done, Shared, same};
 use crate::engine::{Broken, CommitError};
 use crate::tables::audit::{
-    Backlog, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin, retire, seal,
+    Backlog, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin, drop_unsealed,
+    retire, seal,
 };
 use crate::tables::{ask, changes};
 use rules::audit::{Block, Key, Keys, Line, Link, Sealing, Verifier};
@@ -90,6 +91,7 @@ pub async fn sealing(engines: [Shared; 2]) -> Done {
     }
     verified(&engines[0], 2 * WRITERS * EACH).await?;
     late(&engines).await?;
+    dropped(&engines).await?;
     streams(&engines).await?;
     retired(&engines).await
 }
@@ -136,6 +138,25 @@ async fn late(engines: &[Shared; 2]) -> Done {
     verified(&engines[0], 2 * WRITERS * EACH + 2).await
 }
 
+/// Lines that were never sealed are dropped as they were named, or not at all.
+async fn dropped(engines: &[Shared; 2]) -> Done {
+    for seed in 0..50 {
+        write(&engines[0], Time(2), 20_000 + seed).await?;
+    }
+    let waits = ask(&*engines[1], &realm(), Unsealed { limit: 70 }).await.map_err(|why| why.0)?;
+    let batch = || drop_unsealed(&realm(), waits.iter().map(|line| line.id.clone()));
+    super::stands(&engines[1], batch()).await?;
+    let gone = Err(CommitError::Conflict { at: 0, why: Broken::Guard });
+    same(engines[0].commit(batch()).await, gone, "dropping what is gone")?;
+    let rest = ask(&*engines[0], &realm(), Unsealed { limit: 70 }).await.map_err(|why| why.0)?;
+    same(rest.len(), 30, "lines that stay")?;
+    same(step(&engines[0], 64).await?, Some(30), "lines to seal")?;
+    let sealed = drop_unsealed(&realm(), rest.into_iter().map(|line| line.id));
+    let guard = Err(CommitError::Conflict { at: 0, why: Broken::Guard });
+    same(engines[1].commit(sealed).await, guard, "dropping what was sealed")?;
+    verified(&engines[0], 2 * WRITERS * EACH + 32).await
+}
+
 /// Of two that deliver at the same time one marks it.
 async fn streams(engines: &[Shared; 2]) -> Done {
     let at = |block, line: &str| Place { block, line: line.to_owned() };
@@ -168,5 +189,5 @@ async fn retired(engines: &[Shared; 2]) -> Done {
         gone += usize::try_from(block.lines()).unwrap_or(0);
         seen = Some(next);
     }
-    verified(&engines[1], 2 * WRITERS * EACH + 2 - gone).await
+    verified(&engines[1], 2 * WRITERS * EACH + 32 - gone).await
 }

@@ -277,11 +277,15 @@ pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &
     ]
 }
 
-/// Takes out the oldest lines that were never sealed.
-pub fn drop_unsealed(realm: &RealmId, limit: i64) -> Write {
-    let sql = "DELETE FROM events WHERE realm = ? AND block = 0 AND id IN \
-               (SELECT id FROM events WHERE realm = ? AND block = 0 ORDER BY id LIMIT ?)";
-    write(sql, values![realm, realm, limit], Must::Any)
+/// Takes out lines that were never sealed. Does not stand where any of them was sealed meanwhile, or is gone.
+pub fn drop_unsealed(realm: &RealmId, ids: impl Iterator<Item = String>) -> Vec<Write> {
+    let ids: Vec<Value> = ids.map(Value::Text).collect();
+    let lists = ids.chunks(LIST).filter_map(|ids| list(ids.to_vec()).map(|(piece, args)| (piece, args, ids.len())));
+    let write = |(piece, ids, many): (&'static str, Vec<Value>, usize)| {
+        let sql = Sql::joined(&["DELETE FROM events WHERE realm = ? AND block = 0 AND id IN ", piece]);
+        Write { sql, args: values![realm].into_iter().chain(ids).collect(), must: Must::Touch(many as u64) }
+    };
+    lists.map(write).collect()
 }
 
 /// How far a stream is.

@@ -200,7 +200,7 @@ async fn a_sweep_costs_what_it_takes_out() {
     let bounds = Bounds { now: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     let realm = RealmId("main".to_owned());
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
-    engine.commit(vec![audit::drop_unsealed(&realm, 100)]).await.unwrap();
+    engine.commit(audit::drop_unsealed(&realm, (1..=100).map(|id| format!("{id:026}")))).await.unwrap();
     engine.close().await;
     let left: Option<i64> = conn.query_first("SELECT COUNT(*) FROM events").await.unwrap();
     assert_eq!(left, Some(19_900));

@@ -21,6 +21,19 @@ use zeroize::Zeroizing;
 /// The most of an answer's body that is read, to be thrown away.
 const ANSWER: usize = 64 << 10;
 
+/// Refusals that are not about what was sent, but about who sends it, where to, and when.
+const OTHERWISE: [StatusCode; 9] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::MISDIRECTED_REQUEST,
+    StatusCode::TOO_EARLY,
+    StatusCode::TOO_MANY_REQUESTS,
+];
+
 /// An HTTP server.
 pub struct Http {
     target: Target,
@@ -129,5 +142,6 @@ async fn judge(response: Response<Incoming>) -> Result<(), Refused> {
         }
         status => format!("the receiver answered {status}"),
     };
-    Err(Refused { why, after: after.map(Duration::from_secs) })
+    let for_good = status.is_client_error() && !OTHERWISE.contains(&status);
+    Err(Refused { why, after: after.map(Duration::from_secs), for_good })
 }

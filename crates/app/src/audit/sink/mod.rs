@@ -32,11 +32,13 @@ pub struct Refused {
     pub why: String,
     /// How long the receiver asked to wait.
     pub after: Option<Duration>,
+    /// Whether it is what was sent that is refused, and not the moment: the same would be refused again.
+    pub for_good: bool,
 }
 
 impl Refused {
     pub(super) fn because(why: impl Into<String>) -> Self {
-        Refused { why: why.into(), after: None }
+        Refused { why: why.into(), after: None, for_good: false }
     }
 }
 

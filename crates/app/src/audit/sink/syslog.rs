@@ -2,7 +2,8 @@
 //!
 //! Syslog has no answers, so that nobody can know what a receiver has of an open connection. Each batch therefore has a
 //! connection of its own: once everything was sent, our side is closed, and the batch is done when the receiver has closed
-//! its side, too, which it does when it has read to the end.
+//! its side, too, which it does when it has read to the end. Over TLS it has to say so (close_notify): a connection that
+//! just ends may be that of a receiver that died, or was cut by somebody in between.
 
 use super::Refused;
 use super::link::{Link, Target, connect, tls};
@@ -14,7 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 /// The ports of RFC 5425 and of plain TCP.
 const SEALED: u16 = 6514;
@@ -26,14 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Syslog {
     target: Target,
     tls: Option<Arc<ClientConfig>>,
+    closes: bool,
 }
 
 impl Syslog {
-    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`; `authorities` vouch for the latter, else those of the system.
-    pub fn new(url: &str, authorities: Option<&Path>) -> Result<Self, String> {
+    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`; `authorities` vouch for the latter, else those of the system. One that
+    /// `closes` says over TLS that it has read to the end; of another that is believed without.
+    pub fn new(url: &str, authorities: Option<&Path>, closes: bool) -> Result<Self, String> {
         let target = Syslog::target(url)?;
         let tls = if target.scheme == "tls" { Some(tls(authorities)?) } else { None };
-        Ok(Syslog { target, tls })
+        Ok(Syslog { target, tls, closes })
     }
 
     /// Reads such a URL.
@@ -46,31 +49,43 @@ impl Syslog {
         }
     }
 
+    /// Waits until the receiver has closed, after our end.
+    async fn closed(&self, link: &mut Link) -> Result<(), Refused> {
+        let broke = |error| Refused::because(format!("the connection broke before all was read: {error}"));
+        match read_out(link).await {
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(broke(error)),
+            Err(_) if self.closes => {
+                return Err(Refused::because(
+                    "the receiver ended the connection without close_notify, so that it is not known whether it has read all; \
+                     for one that never says it: audit.syslog.require_close_notify",
+                ));
+            }
+            _ => {}
+        }
+        // What it has not read when it says goodbye is answered with a reset.
+        match link {
+            Link::Plain(_) => Ok(()),
+            Link::Sealed(tls) => read_out(tls.get_mut().0).await.map_err(broke),
+        }
+    }
+
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let port = if self.tls.is_some() { SEALED } else { PLAIN };
         let mut link = connect(&self.target, port, self.tls.as_ref()).await?;
         link.write_all(&framed(realm, lines)).await?;
         link.shutdown().await?;
-        match tokio::time::timeout(PATIENCE, read_out(&mut link)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Refused::because(format!("the connection broke before all was read: {error}"))),
+        match tokio::time::timeout(PATIENCE, self.closed(&mut link)).await {
+            Ok(closed) => closed,
             Err(_) => Err(Refused::because("the receiver did not close the connection after the last line")),
         }
     }
 }
 
 /// Whatever a receiver says until it closes.
-async fn read_out(link: &mut Link) -> std::io::Result<()> {
+async fn read_out(link: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
     let mut nothing = [0; 512];
-    loop {
-        match link.read(&mut nothing).await {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            // Closed without the goodbye of TLS: closed all the same, and after ours.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
-            Err(error) => return Err(error),
-        }
-    }
+    while link.read(&mut nothing).await? > 0 {}
+    Ok(())
 }
 
 /// Each message with its length before it.

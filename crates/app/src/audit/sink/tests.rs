@@ -122,7 +122,7 @@ async fn whatever_is_no_success_is_refused() {
 }
 
 fn syslog(port: u16) -> Sink {
-    Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), None).unwrap())
+    Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), None, true).unwrap())
 }
 
 /// The messages in what was framed by octet counting.
@@ -165,12 +165,19 @@ async fn a_receiver_that_ends_before_it_has_read_has_nothing() {
 
 /// A certificate for `localhost`, its key, and the file of whoever vouches for it.
 fn certificate(folder: &std::path::Path) -> (rustls::ServerConfig, std::path::PathBuf) {
+    certificate_over(folder, rustls::DEFAULT_VERSIONS)
+}
+
+fn certificate_over(
+    folder: &std::path::Path,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> (rustls::ServerConfig, std::path::PathBuf) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let file = folder.join("authority.pem");
     std::fs::write(&file, made.cert.pem()).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
     (config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap(), file)
 }
 
@@ -190,7 +197,8 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
         }
     })
     .await;
-    let at = |host: &str, authority| Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), authority).unwrap());
+    let at =
+        |host: &str, authority| Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), authority, true).unwrap());
     for stranger in [at("localhost", None), at("127.0.0.1", Some(authority.as_path()))] {
         let refused = stranger.send(&realm(), &lines(1)).await.unwrap_err();
         assert!(refused.why.contains("TLS"), "{}", refused.why);
@@ -198,6 +206,59 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
     assert!(got.lock().unwrap().is_empty());
     at("localhost", Some(authority.as_path())).send(&realm(), &lines(5)).await.unwrap();
     assert_eq!(messages(&got.lock().unwrap()).len(), 5);
+}
+
+/// How a receiver over TLS ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    /// It reads all and says goodbye.
+    Goodbye,
+    /// It reads all, and its connection just ends.
+    Abrupt,
+    /// It reads some and dies.
+    Dies,
+    /// It reads some and says goodbye.
+    Leaves,
+}
+
+async fn ending(acceptor: tokio_rustls::TlsAcceptor, stream: TcpStream, end: End) {
+    let mut stream = acceptor.accept(stream).await.unwrap();
+    match end {
+        End::Goodbye | End::Abrupt => drop(stream.read_to_end(&mut Vec::new()).await.unwrap()),
+        End::Dies | End::Leaves => drop(stream.read_exact(&mut [0; 64]).await.unwrap()),
+    }
+    if matches!(end, End::Goodbye | End::Leaves) {
+        // The goodbye of TLS alone: the connection ends as its socket is closed, whatever is unread.
+        stream.get_mut().1.send_close_notify();
+        stream.flush().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn over_tls_a_connection_that_just_ends_is_no_delivery() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for (end, strict, lenient) in [
+            (End::Goodbye, true, true),
+            (End::Abrupt, false, true),
+            (End::Dies, false, false),
+            (End::Leaves, false, false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let (config, authority) = certificate_over(folder.path(), &[version]);
+            let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+            let act = move |stream, _| ending(acceptor.clone(), stream, end);
+            let (port, _, _running) = receiver(act).await;
+            for (closes, taken) in [(true, strict), (false, lenient)] {
+                let url = format!("tls://localhost:{port}");
+                let sink = Sink::Syslog(Syslog::new(&url, Some(&authority), closes).unwrap());
+                let sent = sink.send(&realm(), &lines(2000)).await;
+                assert_eq!(sent.is_ok(), taken, "{version:?} {end:?} {closes}: {sent:?}");
+                if (end, closes) == (End::Abrupt, true) {
+                    assert!(sent.unwrap_err().why.contains("require_close_notify"));
+                }
+            }
+        }
+    }
 }
 
 #[test]

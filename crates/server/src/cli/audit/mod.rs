@@ -9,7 +9,7 @@ mod wanted;
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
-use super::text::{Table, facts};
+use super::text::{Table, facts, harmless};
 use crate::utc::{iso, when};
 use app::App;
 use clap::{Args, Subcommand};
@@ -51,8 +51,9 @@ Examples:
     /// Prove that the log is what was sealed
     ///
     /// Names every line that was edited, removed, put in or given to another block, and every block that was edited or is
-    /// missing. That the newest blocks were cut off can only be told with a head that was exported before: --head. Needs the
-    /// audit key, which is not in the database. Ends with exit code 1 if anything is wrong.
+    /// missing. That the newest blocks were cut off or written anew is told from what this node saw last (audit.mark in its
+    /// data folder), and for certain from a head that was exported before and kept elsewhere: --head. Needs the audit key,
+    /// which is not in the database. Ends with exit code 1 if anything is wrong.
     #[command(after_long_help = "\
 Examples:
   portiere audit verify
@@ -72,7 +73,35 @@ Examples:
     ///
     /// Blocks that were sealed under the lost key stay, and can no longer be proved. It is written into the audit log. If the
     /// key is not lost, name its file in audit.old_keys instead, and nothing else is needed.
-    Rekey(Rekey),
+    Rekey(Meant),
+    /// Go on with the log as it is, although this node saw a longer one, or another
+    ///
+    /// A node keeps in its data folder (audit.mark) where the log ended when it looked last. If the log in the database ends
+    /// before that, or has another block there, the node does not seal it any further, and says so in its log, in audit
+    /// status and on /readyz: somebody took lines out or wrote them anew, or the database was put back from a backup, or
+    /// failed over with a loss. Find out which, and say here that it is meant: at each node that says so. It is written into
+    /// the audit log. portiere restore does this by itself.
+    Accept(Meant),
+    /// Take out blocks that retention keeps because they are not what was sealed
+    ///
+    /// Retention takes out a block only if it is proved to be what was sealed: the note that it leaves would hide what was
+    /// done to it. What portiere audit verify finds in it should be kept elsewhere before. Blocks whose time has not come
+    /// stay. It is written into the audit log.
+    #[command(after_long_help = "\
+Examples:
+  portiere audit verify > findings.txt
+  portiere audit discard 117")]
+    Discard(Discard),
+    /// Leave a line out that the receiver of a stream refuses for good
+    ///
+    /// An HTTP receiver that answers 400, 413 or another status of that kind to a single line would refuse it for ever: the
+    /// stream stands still there, and portiere audit status names the line. It stays in the log. That it was not delivered is
+    /// written into the audit log, and delivered.
+    #[command(after_long_help = "\
+Examples:
+  portiere audit status
+  portiere audit skip http 01jh2c6k3v8xq4w9t5b7n0m1pa")]
+    Skip(Skip),
     /// Give a stream up, so that what it has not delivered is no longer kept for it
     ///
     /// For a stream that is not in the configuration any more. One that still is begins again where the log begins.
@@ -81,7 +110,27 @@ Examples:
 
 /// Whether it is meant.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Rekey {
+pub struct Meant {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Which line of which stream.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Skip {
+    /// The stream, as `portiere audit status` calls it
+    pub stream: String,
+    /// The line's id, as it is named there
+    pub line: String,
+}
+
+/// Which blocks.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Discard {
+    /// The last block that goes, with all before it
+    #[arg(value_parser = clap::value_parser!(i64).range(1..))]
+    pub block: i64,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -102,14 +151,14 @@ impl Command {
             Command::Export(export) => export.wanted.complete(),
             Command::Tail(tail) => tail.wanted.complete(),
             Command::Verify(verify) => verify.complete(),
-            Command::Rekey(Rekey { yes: false }) => {
-                let question = "What was sealed before can then only be proved with the key from before.\n\
-                                Type rekey to go on: ";
-                match input.line(question)? {
-                    Some(typed) if typed == "rekey" => Ok(()),
-                    Some(_) => Err(Failure::Failed("nothing was done".into())),
-                    None => Err(Failure::Use("nobody can be asked here: --yes says that it is meant".into())),
-                }
+            Command::Rekey(Meant { yes: false }) => {
+                meant(input, "What was sealed before can then only be proved with the key from before.", "rekey")
+            }
+            Command::Accept(Meant { yes: false }) => {
+                meant(input, "What was taken out of the log, or written anew, is then no longer told of.", "accept")
+            }
+            Command::Discard(Discard { yes: false, .. }) => {
+                meant(input, "What is wrong with these blocks can then no longer be seen.", "discard")
             }
             _ => Ok(()),
         }
@@ -173,12 +222,48 @@ impl Command {
                 Ok(key) => Ok(Outcome::new(format!("the audit log is sealed under key {key}"), json!({ "key": key }))),
                 Err(why) => Err(Failure::Failed(why)),
             },
+            Command::Accept(_) => accept(app).await,
+            Command::Discard(Discard { block, .. }) => match app.discard_audit(block).await? {
+                Ok(0) => Err(Failure::Failed(format!("no block up to {block} is there whose time has come"))),
+                Ok(blocks) => {
+                    let what = if blocks == 1 { "1 block is".to_owned() } else { format!("{blocks} blocks are") };
+                    Ok(Outcome::new(format!("{what} gone"), json!({ "blocks": blocks })))
+                }
+                Err(why) => Err(Failure::Failed(why)),
+            },
+            Command::Skip(Skip { stream, line }) => match app.skip_line(&stream, &line).await? {
+                Ok(()) => {
+                    let text = format!("line {line} is not delivered to stream {stream}");
+                    Ok(Outcome::new(text, json!({ "stream": stream, "line": line })))
+                }
+                Err(why) => Err(Failure::Failed(why)),
+            },
             Command::Forget(Forget { stream }) => match app.forget_stream(&stream).await? {
                 true => Ok(Outcome::new(format!("stream {stream} is given up"), json!({ "stream": stream }))),
                 false => Err(Failure::Failed(format!("no stream is called {stream}; see: portiere audit status"))),
             },
         }
     }
+}
+
+/// Asks whoever typed it whether it is meant.
+fn meant(input: &mut Input, what: &str, word: &str) -> Result<(), Failure> {
+    match input.line(&format!("{what}\nType {word} to go on: "))? {
+        Some(typed) if typed == word => Ok(()),
+        Some(_) => Err(Failure::Failed("nothing was done".into())),
+        None => Err(Failure::Use("nobody can be asked here: --yes says that it is meant".into())),
+    }
+}
+
+async fn accept(app: &App) -> Reply {
+    let Some(accepted) = app.accept_audit().await? else {
+        return Err(Failure::Failed("the log goes on from what this node saw: nothing was done".into()));
+    };
+    let mut text = format!("the audit log goes on after block {}", accepted.block);
+    for stream in &accepted.streams {
+        text.push_str(&format!("\nstream {stream} goes on from there"));
+    }
+    Ok(Outcome::new(text, json!({ "block": accepted.block, "streams": accepted.streams })))
 }
 
 async fn head(app: &App) -> Reply {
@@ -205,6 +290,8 @@ async fn status(app: &App) -> Reply {
         let (behind, moved) = (stream.lines.to_string(), when(stream.moved_at));
         table.row([stream.name.clone(), behind, seconds(stream.waits), moved, stream.trouble.clone()]);
     }
+    let alarms = app.audit_wrong().await?;
+    let wrong: String = alarms.iter().map(|why| format!("WRONG: {}\n", harmless(why))).collect();
     let streams = if lag.streams.is_empty() { "no streams\n".to_owned() } else { table.render() };
     let shown: Vec<Value> = lag
         .streams
@@ -215,6 +302,7 @@ async fn status(app: &App) -> Reply {
                 "behind": stream.lines,
                 "oldest_age_seconds": stream.waits.whole_seconds(),
                 "delivered_at": iso(stream.moved_at),
+                "stuck": stream.stuck,
                 "trouble": (!stream.trouble.is_empty()).then_some(&stream.trouble),
             })
         })
@@ -227,6 +315,7 @@ async fn status(app: &App) -> Reply {
         "unsealed": lag.unsealed,
         "unsealed_age_seconds": lag.unsealed_for.whole_seconds(),
         "streams": shown,
+        "wrong": alarms,
     });
-    Ok(Outcome::new(format!("{about}\n{streams}"), shown))
+    Ok(Outcome::new(format!("{wrong}{about}\n{streams}"), shown))
 }

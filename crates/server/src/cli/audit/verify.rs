@@ -116,6 +116,7 @@ impl Verify {
                 "last_block": told.end.number,
                 "unsealed": step.unsealed,
                 "head_compared": compared,
+                "mark": step.mark.as_ref().map(|mark| mark.block),
                 "findings": state.found,
                 "findings_in_all": state.count,
             });
@@ -143,11 +144,25 @@ impl Verify {
                     "the exported head, block {block}, was taken out by retention: export a newer one\n"
                 ));
             }
-            (None, _) if told.end.number > 0 => {
-                text.push_str("whether newer blocks were cut off cannot be told without --head\n");
-            }
+            (None, _) => text.push_str(&since_the_mark(step, state)),
             _ => {}
         }
         text
+    }
+}
+
+/// What the mark of this node told, where no exported head was given.
+fn since_the_mark(step: &Verified, state: &State) -> String {
+    match &step.mark {
+        Some(mark) if state.count == 0 => {
+            let (block, at) = (mark.block, iso(mark.sealed_at));
+            format!(
+                "nothing was cut off since {at}, when this node saw block {block}; --head compares with another machine\n"
+            )
+        }
+        None if step.told.end.number > 0 => {
+            "whether newer blocks were cut off cannot be told without --head: this node keeps no mark yet\n".to_owned()
+        }
+        _ => String::new(),
     }
 }

@@ -30,6 +30,12 @@ fn fenced(status: &Status) -> String {
     )
 }
 
+/// Whether the audit log is what it was. What is wrong with it is not for everybody.
+fn doubtful(site: &Site) -> Option<String> {
+    let wrong = !site.app.audit_alarms().is_empty();
+    wrong.then(|| "the audit log is not what this node saw or sealed (portiere audit status)".to_owned())
+}
+
 /// Whether the database is being moved.
 async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<String>) {
     match Marks::known(&*site.app.engine).await {
@@ -124,6 +130,7 @@ async fn look(site: &Site) -> Readiness {
         Ok(Some(why)) if !problems.iter().any(|problem| problem.ends_with(&why)) => problems.push(why),
         _ => {}
     }
+    warnings.extend(doubtful(site));
     let fence = site.app.last_seen();
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let hashing = site.app.hasher.state();

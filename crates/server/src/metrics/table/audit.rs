@@ -25,6 +25,12 @@ pub static GROUP: Group = Group {
             now.audit.iter().for_each(|lag| out.one(lag.kept));
         }),
         gauge(
+            "portiere_audit_wrong",
+            &[],
+            "Things that this node found wrong with the log, so that it seals or retires no further; portiere audit status.",
+            |now, out| out.one(now.from.app.audit_alarms().len()),
+        ),
+        gauge(
             "portiere_audit_undelivered_lines",
             &["stream"],
             "A stream: sealed lines that it has not delivered.",
@@ -39,8 +45,14 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_audit_stream_failing",
             &["stream"],
-            "A stream: whether the last attempt to deliver failed; portiere audit head says why.",
+            "A stream: whether the last attempt to deliver failed; portiere audit status says why.",
             |now, out| out.each(streams(now).map(|(name, stream)| (name, u8::from(!stream.trouble.is_empty())))),
+        ),
+        gauge(
+            "portiere_audit_stream_stuck",
+            &["stream"],
+            "A stream: whether it stands still at a line that its receiver refuses for good; portiere audit skip.",
+            |now, out| out.each(streams(now).map(|(name, stream)| (name, u8::from(stream.stuck)))),
         ),
     ],
 };

@@ -1,0 +1,280 @@
+//! The mark: the end of the chain as this node saw it last, kept in its data folder. A chain that ends before it, or has
+//! another block there, is not sealed any further: whatever was done to the database, it does not look like new lines.
+
+use super::alarm::About;
+use super::lag::is_beyond;
+use super::read::head;
+use super::seal::end;
+use super::{Books, Terms};
+use crate::{App, Fault};
+use rules::audit::{Block, Checkpoint, Head, Mark, Verifier, hexadecimal};
+use rules::events::{Event, Kind};
+use rules::utc::iso_ms;
+use std::fmt::Debug;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::engine::CommitError;
+use store::tables::audit::{After, Begins, Newest, Place, Stream, Streams, Whole, advance};
+
+/// The shortest time between two writes of the mark, however fast the chain grows.
+const KEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Where a node keeps its mark. Not in the database.
+pub trait Shelf: Send + Sync + Debug {
+    /// What is there.
+    fn read(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Puts something in its place, durably.
+    fn write(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Takes it away.
+    fn clear(&self) -> io::Result<()>;
+}
+
+/// What this node knows of the end of the chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It saw none yet.
+    #[default]
+    Nothing,
+    /// This one.
+    End(Head),
+    /// What it kept cannot be told: why, and whether only for want of its key.
+    Untold { why: String, keyless: bool },
+}
+
+/// What this node knows, and what of it is on the shelf.
+#[derive(Default)]
+pub(super) struct Marked(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    known: Known,
+    kept: Option<Head>,
+    kept_at: Option<Instant>,
+}
+
+impl Marked {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn known(&self) -> Known {
+        self.state().known.clone()
+    }
+
+    /// What was on the shelf at the start.
+    pub(super) fn recall(&self, terms: &Terms) {
+        let known = recalled(terms);
+        let kept = if let Known::End(head) = &known { Some(head.clone()) } else { None };
+        *self.state() = State { known, kept, kept_at: None };
+    }
+
+    /// The chain ends here now. What was seen stands, unless `anew`.
+    pub(super) fn saw(&self, head: Head, anew: bool) {
+        let mut state = self.state();
+        let further = match &state.known {
+            Known::Nothing => true,
+            Known::End(seen) => seen.block <= head.block,
+            Known::Untold { .. } => false,
+        };
+        if further || anew {
+            state.known = if head.block > 0 { Known::End(head) } else { Known::Nothing };
+        }
+    }
+}
+
+fn recalled(terms: &Terms) -> Known {
+    let untold = |why: String, keyless| {
+        let why = format!("the mark that this node keeps of the end of the log (audit.mark in its data folder) {why}");
+        Known::Untold { why, keyless }
+    };
+    let bytes = match terms.shelf.as_ref().map_or(Ok(None), |shelf| shelf.read()) {
+        Ok(None) => return Known::Nothing,
+        Ok(Some(bytes)) => bytes,
+        Err(error) => return untold(format!("cannot be read: {error}"), false),
+    };
+    let Ok(mark) = serde_json::from_slice::<Mark>(&bytes) else { return untold("is not one".into(), false) };
+    match mark.is_sealed(&terms.keys) {
+        Some(true) => Known::End(mark.head),
+        Some(false) => untold("is not what was written".into(), false),
+        None => untold(format!("was written under key {}, which is not here (audit.old_keys)", mark.key), true),
+    }
+}
+
+impl Books {
+    pub(super) fn marked(&self) -> &Marked {
+        &self.marked
+    }
+}
+
+/// What an operator accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The end of the log from which it goes on.
+    pub block: i64,
+    /// The streams that go on from there.
+    pub streams: Vec<String>,
+}
+
+impl App {
+    /// Looks where the chain ends; in the error, why this node does not go on with it.
+    pub(super) async fn look_at_end(&self) -> Result<Result<(), String>, Fault> {
+        // The mark first: what is read after it cannot be before it.
+        let known = self.books.marked().known();
+        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
+        // Without any key the mark tells nothing, and it is told already that this node has none.
+        let keyless = matches!(known, Known::Untold { keyless: true, .. }) && self.books.terms().keys.current.is_none();
+        match &goes_on {
+            Err(why) if !keyless => self.books.alarms().raise(About::End, why),
+            _ => self.books.alarms().over(About::End),
+        }
+        Ok(goes_on)
+    }
+
+    /// What is wrong with the log as it is now, in sentences: a look for whoever asks, where no server looks.
+    pub async fn audit_wrong(&self) -> Result<Vec<String>, Fault> {
+        drop(self.look_at_end().await?);
+        Ok(self.audit_alarms())
+    }
+
+    /// Whether a chain with this end goes on from what was `known` before it was read; then that is known from now on.
+    pub(super) async fn goes_on(
+        &self,
+        known: &Known,
+        newest: Option<&Block>,
+        begins: Option<&Checkpoint>,
+    ) -> Result<Result<(), String>, Fault> {
+        let head = head(&self.realm.id, newest, begins);
+        match known {
+            Known::Untold { why, .. } => return Ok(Err(format!("{why}; {HOW}"))),
+            Known::Nothing => {}
+            Known::End(mark) if head.block < mark.block => {
+                let (seen, ends, at) = (mark.block, head.block, iso_ms(mark.sealed_at));
+                let why = format!("it ends with block {ends}, and this node has seen block {seen}, sealed at {at}");
+                return Ok(Err(format!("{why}; {HOW}")));
+            }
+            Known::End(mark) if head.block == mark.block => {
+                return Ok(same(mark, &head.mac, head.lines));
+            }
+            Known::End(mark) => {
+                if let Err(why) = self.continues(mark).await? {
+                    return Ok(Err(why));
+                }
+            }
+        }
+        if head.block > 0 {
+            match self.proved(newest, begins).await? {
+                Ok(true) => self.books.marked().saw(head, false),
+                Ok(false) => {}
+                Err(why) => return Ok(Err(format!("{why}; {HOW}"))),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether a longer chain has the block of the mark, unless retention took it out.
+    async fn continues(&self, mark: &Head) -> Result<Result<(), String>, Fault> {
+        let blocks = self.ask(After { number: mark.block - 1, limit: 1 }).await?;
+        if let Some(block) = blocks.first().filter(|block| block.number == mark.block) {
+            return Ok(same(mark, &hexadecimal(&block.mac), block.last));
+        }
+        let Some(begins) = self.ask(Begins).await?.filter(|begins| begins.number >= mark.block) else {
+            return Ok(Err(format!("block {}, which this node has seen, is missing; {HOW}", mark.block)));
+        };
+        if begins.number == mark.block {
+            return Ok(same(mark, &hexadecimal(&begins.mac), begins.last));
+        }
+        if begins.is_sealed(&self.realm.id, &self.books.terms().keys) == Some(false) {
+            return Ok(Err(format!("the note of what retention took out is not what was sealed; {HOW}")));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether the end of the chain was sealed, as far as the keys tell.
+    async fn proved(&self, newest: Option<&Block>, begins: Option<&Checkpoint>) -> Result<Result<bool, String>, Fault> {
+        let (realm, keys) = (&self.realm.id, &self.books.terms().keys);
+        let Some(newest) = newest else {
+            let sealed = begins.map(|begins| begins.is_sealed(realm, keys));
+            let why = "the note of what retention took out is not what was sealed";
+            return Ok(if sealed == Some(Some(false)) { Err(why.to_owned()) } else { Ok(sealed == Some(Some(true))) });
+        };
+        let blocks = self.ask(Whole { number: newest.number - 1, limit: 1 }).await?;
+        let Some(block) = blocks.first().filter(|block| block.mac == newest.mac) else { return Ok(Ok(false)) };
+        match (Verifier { realm, keys, head: None }).record(block) {
+            None => Ok(Ok(true)),
+            Some(_) if keys.find(&block.key).is_none() => Ok(Ok(false)),
+            Some(finding) => Ok(Err(finding.why)),
+        }
+    }
+
+    /// Keeps the mark, if it is another one than is kept; not often, unless `at_once`.
+    pub(crate) async fn keep_mark(&self, at_once: bool) -> Result<(), Fault> {
+        let terms = self.books.terms();
+        let Some(shelf) = terms.shelf.clone() else { return Ok(()) };
+        let (known, rests) = {
+            let state = self.books.marked().state();
+            let rests = !at_once && state.kept_at.is_some_and(|at| at.elapsed() < KEEP_EVERY);
+            let is_kept = matches!(&state.known, Known::End(head) if state.kept.as_ref() == Some(head));
+            (state.known.clone(), rests || is_kept)
+        };
+        let (Known::End(head), Some(key), false) = (known, &terms.keys.current, rests) else { return Ok(()) };
+        let bytes = serde_json::to_vec(&Mark::seal(head.clone(), key)).map_err(|why| Fault::Broken(why.to_string()))?;
+        on_shelf(move || shelf.write(&bytes)).await?;
+        let mut state = self.books.marked().state();
+        (state.kept, state.kept_at) = (Some(head), Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Goes on with the log as it is in the database, although this node saw a longer one, or another, and writes that
+    /// down; streams that are beyond its end go on from there. `None` where there is nothing to accept.
+    pub async fn accept_audit(&self) -> Result<Option<Accepted>, Fault> {
+        let known = self.books.marked().known();
+        let (newest, begins, streams) = self.ask((Newest, Begins, Streams)).await?;
+        let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
+        let (end, _) = end(newest.as_ref(), begins.as_ref());
+        let beyond: Vec<&Stream> = streams.iter().filter(|stream| is_beyond(&stream.place, &end)).collect();
+        if goes_on.is_ok() && beyond.is_empty() {
+            return Ok(None);
+        }
+        let event = Event::new(Kind::AuditAccepted, self.clock.now()).detail("block", end.number);
+        let event = event.detail("why", goes_on.as_ref().err().map_or("a stream was beyond the end", String::as_str));
+        let mut writes = self.noting(event)?;
+        let back = |stream: &&Stream| Stream { place: Place::from(&end), trouble: String::new(), ..(*stream).clone() };
+        writes.extend(beyond.iter().map(|stream| advance(&self.realm.id, &stream.place, &back(stream))));
+        match self.engine.commit(writes).await {
+            Ok(_) => {}
+            Err(CommitError::Conflict { .. }) => return Err(Fault::Contended("a stream moved on meanwhile".into())),
+            Err(error) => return Err(error.into()),
+        }
+        tracing::warn!(block = end.number, "the audit log goes on as it is: an operator accepted it");
+        self.books.marked().saw(head(&self.realm.id, newest.as_ref(), begins.as_ref()), true);
+        self.books.alarms().over(About::End);
+        if let Some(shelf) = self.books.terms().shelf.clone().filter(|_| end.number == 0) {
+            on_shelf(move || shelf.clear()).await?;
+        }
+        self.keep_mark(true).await?;
+        let streams = beyond.iter().map(|stream| stream.name.clone()).collect();
+        Ok(Some(Accepted { block: end.number, streams }))
+    }
+}
+
+/// What to do about it.
+const HOW: &str = "lines were taken out of the database or written anew, or it was restored or failed over with a loss: see \
+                   portiere audit verify, and to go on with the log as it is: portiere audit accept";
+
+fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
+    if mark.mac == mac && mark.lines == lines {
+        return Ok(());
+    }
+    Err(format!("its block {} is another one than this node has seen; {HOW}", mark.block))
+}
+
+async fn on_shelf(act: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), Fault> {
+    let done = tokio::task::spawn_blocking(act).await;
+    let done = done.map_err(io::Error::other).and_then(|done| done);
+    done.map_err(|error| Fault::Broken(format!("the mark of the end of the audit log could not be kept: {error}")))
+}
+
+/// [`Shelf`] of a node.
+pub type Kept = Arc<dyn Shelf>;

@@ -1,0 +1,128 @@
+//! The ceiling: what goes beyond it, and that each loss is told, however it is interrupted.
+
+use super::*;
+use store::dialect::Dialect;
+use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+
+/// What happens before the commit of that number, from 0.
+type Before = Box<dyn Fn(usize) -> Answer<'static, (), CommitError> + Send + Sync>;
+
+/// A database to which something happens between the batches of a node.
+struct Meddled {
+    inner: Arc<dyn Engine>,
+    commits: Mutex<usize>,
+    before: Before,
+}
+
+impl Engine for Meddled {
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        self.inner.fetch(reads)
+    }
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        let mut commits = self.commits.lock().unwrap();
+        let happens = (self.before)(*commits);
+        *commits += 1;
+        Box::pin(async move {
+            happens.await?;
+            self.inner.commit(writes).await
+        })
+    }
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        self.inner.health()
+    }
+    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
+        self.inner.backup(file)
+    }
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        self.inner.alter(statements)
+    }
+}
+
+/// A node without a key that keeps to a ceiling of ten.
+async fn low(world: &World, before: Before) -> App {
+    let engine = Meddled { inner: Arc::clone(&world.app.engine), commits: Mutex::new(0), before };
+    let terms = Terms { keys: Keys::default(), ceiling: Some(10), ..terms() };
+    node_on(Arc::new(engine), &world.clock, terms).await
+}
+
+/// How many lines were dropped, as the log says.
+async fn told_dropped(world: &World) -> i64 {
+    let count =
+        |line: Line| serde_json::from_str::<serde_json::Value>(&line.detail).unwrap()["lines"].as_i64().unwrap();
+    world.told(Kind::AuditDropped).await.into_iter().map(count).sum()
+}
+
+#[tokio::test]
+async fn a_ceiling_is_kept_and_says_so() {
+    let world = World::new(terms()).await;
+    world.write(500).await;
+    let app = low(&world, Box::new(|_| Box::pin(std::future::ready(Ok(()))))).await;
+    let dropped = app.drop_beyond_ceiling().await.unwrap();
+    assert_eq!(world.app.audit_lag().await.unwrap().unsealed, 10);
+    let told = world.told(Kind::AuditDropped).await;
+    assert!(told.iter().all(|line| line.detail.contains("not sealed")), "{told:?}");
+    // Some of the lines that told of a loss may have gone, too: what goes on telling has all of it.
+    assert_eq!((told_dropped(&world).await, dropped), (500 + 3 - 10, 500 + 3 - 10));
+    assert_eq!(app.drop_beyond_ceiling().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn wherever_dropping_is_interrupted_what_is_gone_is_told() {
+    for stops in 0..4 {
+        let world = World::new(terms()).await;
+        world.write(500).await;
+        let before = move |number: usize| -> Answer<'static, (), CommitError> {
+            let gone = CommitError::Unavailable("the node is killed".into());
+            Box::pin(std::future::ready(if number >= stops { Err(gone) } else { Ok(()) }))
+        };
+        let app = low(&world, Box::new(before)).await;
+        assert_eq!(app.drop_beyond_ceiling().await.is_err(), stops < 3, "{stops}");
+        let left = world.app.audit_lag().await.unwrap().unsealed;
+        assert_eq!(told_dropped(&world).await, 500 + stops.min(3) as i64 - left, "{stops}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sealed_meanwhile_is_not_dropped() {
+    for moment in 0..3 {
+        let world = World::new(terms()).await;
+        world.write(500).await;
+        let other = world.app.clone();
+        let before = move |number: usize| -> Answer<'static, (), CommitError> {
+            let other = other.clone();
+            Box::pin(async move {
+                while number == moment && matches!(other.seal_once().await.unwrap(), Sealed::Some(_)) {}
+                Ok(())
+            })
+        };
+        let app = low(&world, Box::new(before)).await;
+        let dropped = app.drop_beyond_ceiling().await.unwrap();
+        // Each batch takes two hundred at most; that of the moment finds its lines sealed, and none is left to drop.
+        assert_eq!(dropped, moment as u64 * 200, "{moment}");
+        assert_eq!(told_dropped(&world).await, moment as i64 * 200, "{moment}");
+        assert_eq!(world.app.audit_lag().await.unwrap().kept, 500 - moment as i64 * 199, "{moment}");
+        assert_eq!(world.verify(None).await.1, vec![]);
+    }
+}
+
+#[tokio::test]
+async fn a_ceiling_alone_takes_out_what_is_sealed() {
+    // Without streams; with one that has everything, one that has nothing.
+    for (stream, told) in [(None, 0), (Some(13), 0), (Some(1), 7)] {
+        let world = World::new(Terms { ceiling: Some(20), ..terms() }).await;
+        if let Some(block) = stream {
+            begin(&world, Place { block, line: String::new() }).await;
+        }
+        world.sealed(12, 4).await;
+        assert!(matches!(world.retire().await, Retired::Nothing));
+        assert_eq!(world.app.audit_lag().await.unwrap().kept, 20);
+        assert_eq!(world.told(Kind::AuditDropped).await.len(), told);
+        assert_eq!(world.verify(None).await.1, vec![]);
+    }
+}

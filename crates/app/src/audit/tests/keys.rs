@@ -1,0 +1,34 @@
+//! Keys that follow one another.
+
+use super::*;
+
+#[tokio::test]
+async fn a_key_is_followed_by_another_only_by_who_has_both_or_says_so() {
+    let world = World::new(terms()).await;
+    world.sealed(2, 2).await;
+    let engine = Arc::clone(&world.app.engine);
+    let of = |current: u8, old: &[u8]| Terms {
+        keys: Keys { current: Some(key(current)), old: old.iter().map(|seed| key(*seed)).collect() },
+        ..terms()
+    };
+    let stranger = node_on(Arc::clone(&engine), &world.clock, of(8, &[])).await;
+    world.write(1).await;
+    let why = stranger.cannot_seal().await.unwrap().unwrap();
+    assert!(why.contains(key(7).id()) && why.contains("copy audit.key"), "{why}");
+    assert!(stranger.seal_once().await.is_err());
+    let both = node_on(Arc::clone(&engine), &world.clock, of(8, &[7])).await;
+    assert_eq!(both.cannot_seal().await.unwrap(), None);
+    assert_eq!(both.seal_once().await.unwrap(), Sealed::All(1));
+    assert_eq!(verify(&both, None).await.1, vec![]);
+    assert_eq!(whats(&verify(&world.app, None).await.1), [("key.missing", 3)]);
+    assert!(both.rekey().await.unwrap().is_err(), "there is no need");
+
+    let lost = node_on(engine, &world.clock, of(9, &[])).await;
+    assert_eq!(lost.rekey().await.unwrap(), Ok(key(9).id().to_owned()));
+    world.write(3).await;
+    assert_eq!(lost.seal_once().await.unwrap(), Sealed::All(3));
+    assert_eq!(whats(&verify(&lost, None).await.1), [("key.missing", 1), ("key.missing", 3)]);
+    let all = Keys { current: Some(key(9)), old: vec![key(7), key(8)] };
+    let auditor = node_on(Arc::clone(&lost.engine), &world.clock, Terms { keys: all, ..terms() }).await;
+    assert_eq!(verify(&auditor, None).await.1, vec![]);
+}

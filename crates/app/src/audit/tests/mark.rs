@@ -1,0 +1,240 @@
+//! A history that was cut or written anew is not sealed any further, and is not taken for the log.
+
+use super::*;
+use crate::audit::alarm::About;
+use crate::audit::mark::Shelf;
+use std::io;
+
+/// A shelf that outlives its node.
+#[derive(Clone, Debug, Default)]
+struct Drawer(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl Shelf for Drawer {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        *self.0.lock().unwrap() = Some(bytes.to_vec());
+        Ok(())
+    }
+    fn clear(&self) -> io::Result<()> {
+        *self.0.lock().unwrap() = None;
+        Ok(())
+    }
+}
+
+fn marked(drawer: &Drawer) -> Terms {
+    Terms { shelf: Some(Arc::new(drawer.clone())), ..terms() }
+}
+
+/// Six blocks of two lines, with the mark on its shelf.
+async fn six() -> (World, Drawer) {
+    let drawer = Drawer::default();
+    let world = World::new(marked(&drawer)).await;
+    world.sealed(6, 2).await;
+    world.app.keep_mark(true).await.unwrap();
+    (world, drawer)
+}
+
+/// What an intruder does to the log who can write the database and has no key.
+const FORGERIES: [&str; 8] = [
+    // All of it is edited, and to be sealed again.
+    "UPDATE events SET user_id = 'eve', block = 0; DELETE FROM audit_blocks; DELETE FROM audit_checkpoints",
+    // The newest two blocks, or one.
+    "UPDATE events SET user_id = 'eve', block = 0 WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4",
+    "UPDATE events SET user_id = 'eve', block = 0 WHERE block = 6; DELETE FROM audit_blocks WHERE number = 6",
+    // They are gone.
+    "DELETE FROM events WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4",
+    "DELETE FROM events; DELETE FROM audit_blocks",
+    // The record of the newest says something else.
+    "UPDATE audit_blocks SET mac = zeroblob(32) WHERE number = 6",
+    "UPDATE audit_blocks SET last_line = 900 WHERE number = 6",
+    // It is another one, which was sealed once.
+    "DELETE FROM audit_blocks WHERE number = 6; UPDATE audit_blocks SET number = 6 WHERE number = 5",
+];
+
+#[tokio::test]
+async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
+    for sql in FORGERIES {
+        let (world, drawer) = six().await;
+        let world = world.tamper(sql).await;
+        world.write(3).await;
+        let before = (world.app.audit_head().await.unwrap(), drawer.read().unwrap());
+        let fault = world.app.seal_once().await.unwrap_err().to_string();
+        assert!(fault.contains("portiere audit accept"), "{sql}: {fault}");
+        let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
+        let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
+        assert!(matches!(step, Step::Elsewhere), "{sql}");
+        assert_eq!(world.app.audit_alarms().len(), 1, "{sql}");
+        assert_eq!((world.app.audit_head().await.unwrap(), drawer.read().unwrap()), before, "{sql}");
+        let found = world.verify(None).await.1;
+        let what = |finding: &Finding| ["chain.cut", "head.differs"].contains(&finding.what.as_str());
+        assert!(found.iter().any(what), "without an exported head: {sql}: {found:#?}");
+
+        let accepted = world.app.accept_audit().await.unwrap().unwrap();
+        assert_eq!(accepted.block, before.0.block, "{sql}");
+        assert!(world.app.audit_alarms().is_empty());
+        let told = world.told(Kind::AuditAccepted).await;
+        assert!(told.len() == 1 && told[0].detail.contains("this node has seen"), "{sql}: {told:?}");
+        assert!(matches!(world.app.seal_once().await.unwrap(), Sealed::All(_)), "{sql}");
+        assert_eq!(world.app.accept_audit().await.unwrap(), None, "{sql}: once is enough");
+        let found = world.verify(None).await.1;
+        assert!(!found.iter().any(what), "{sql}: {found:#?}");
+        // It is kept: after a start nothing is wrong either.
+        world.app.keep_mark(true).await.unwrap();
+        let again = world.tamper("").await;
+        again.write(1).await;
+        assert_eq!(again.app.seal_once().await.unwrap(), Sealed::All(1), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_chain_that_grew_elsewhere_is_gone_on_with_if_it_has_what_was_seen() {
+    for (retired, forged) in [(0, false), (0, true), (5, false), (7, false)] {
+        let (world, drawer) = six().await;
+        if forged {
+            // Sealed anew by a node that never saw more, and longer than what was seen.
+            let sql = "UPDATE events SET block = 0 WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4";
+            let other = World { terms: terms(), ..world }.tamper(sql).await;
+            assert!(matches!(other.app.seal_once().await.unwrap(), Sealed::All(4)));
+            other.sealed(4, 2).await;
+            let world = World { terms: marked(&drawer), ..other }.tamper("").await;
+            world.write(1).await;
+            let fault = world.app.seal_once().await.unwrap_err().to_string();
+            assert!(fault.contains("another one than this node has seen"), "{fault}");
+            continue;
+        }
+        let other = node_on(Arc::clone(&world.app.engine), &world.clock, terms()).await;
+        for _ in 0..4 {
+            world.write(2).await;
+            assert_eq!(other.seal_once().await.unwrap(), Sealed::All(2));
+            world.clock.advance(Span::hours(1));
+        }
+        world.clock.advance(Span::minutes((90 * 24 - 10 + retired) * 60 - 30));
+        while other.retire_once().await.unwrap() == Retired::Block {}
+        assert_eq!(world.verify(None).await.0.begin, retired);
+        assert_eq!(world.app.look_at_end().await.unwrap(), Ok(()));
+        world.write(1).await;
+        assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1), "{retired}");
+        assert_eq!(world.verify(None).await.1, vec![]);
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_was_not_sealed_is_not_learnt() {
+    let (world, drawer) = six().await;
+    let row = "INSERT INTO audit_blocks SELECT realm, 7, 13, 14, oldest, newest, sealed_at, key_id, digest, leaves, mac, \
+               zeroblob(32) FROM audit_blocks WHERE number = 6";
+    let world = world.tamper(row).await;
+    world.write(1).await;
+    assert!(world.app.seal_once().await.unwrap_err().to_string().contains("block 7 is not what was sealed"));
+    // Taken away again, all is well.
+    let world = world.tamper("DELETE FROM audit_blocks WHERE number = 7").await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
+    assert!(drawer.read().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_mark_that_cannot_be_told_is_none_and_says_so() {
+    let (world, drawer) = six().await;
+    let good = String::from_utf8(drawer.read().unwrap().unwrap()).unwrap();
+    for bad in ["", "{}", &good.replace("\"block\":6", "\"block\":5")] {
+        drawer.write(bad.as_bytes()).unwrap();
+        let app = node_on(Arc::clone(&world.app.engine), &world.clock, marked(&drawer)).await;
+        world.write(1).await;
+        assert!(app.seal_once().await.unwrap_err().to_string().contains("audit.mark"), "{bad}");
+        assert_eq!(whats(&verify(&app, None).await.1), [("mark.edited", 0)], "{bad}");
+        app.accept_audit().await.unwrap().unwrap();
+        app.seal_once().await.unwrap();
+        assert_eq!(verify(&app, None).await.1, vec![]);
+    }
+}
+
+#[tokio::test]
+async fn a_mark_is_followed_over_keys_as_the_chain_is() {
+    let (world, drawer) = six().await;
+    let of = |current: u8, old: &[u8]| Terms {
+        keys: Keys { current: Some(key(current)), old: old.iter().map(|seed| key(*seed)).collect() },
+        ..marked(&drawer)
+    };
+    world.write(1).await;
+    let engine = Arc::clone(&world.app.engine);
+    let both = node_on(Arc::clone(&engine), &world.clock, of(8, &[7])).await;
+    assert_eq!(both.seal_once().await.unwrap(), Sealed::All(1));
+    both.keep_mark(true).await.unwrap();
+    let new = node_on(Arc::clone(&engine), &world.clock, of(8, &[])).await;
+    assert_eq!(new.look_at_end().await.unwrap(), Ok(()));
+    let lost = node_on(engine, &world.clock, of(9, &[])).await;
+    assert!(lost.look_at_end().await.unwrap().unwrap_err().contains(key(8).id()));
+    assert_eq!(lost.audit_alarms().len(), 1);
+    let none = Terms { keys: Keys::default(), ..marked(&drawer) };
+    let none = node_on(Arc::clone(&lost.engine), &world.clock, none).await;
+    assert!(
+        none.look_at_end().await.unwrap().is_err() && none.audit_alarms().is_empty(),
+        "it has no key, and says that"
+    );
+    assert_eq!(lost.rekey().await.unwrap(), Ok(key(9).id().to_owned()));
+    assert_eq!(lost.look_at_end().await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn a_key_that_is_lost_is_no_way_around_the_mark() {
+    let (world, drawer) = six().await;
+    let sql = "DELETE FROM audit_blocks WHERE number > 4; UPDATE events SET block = 0 WHERE block > 4; \
+               UPDATE audit_blocks SET key_id = 'lost' WHERE number = 4";
+    let world = world.tamper(sql).await;
+    let fault = world.app.rekey().await.unwrap_err().to_string();
+    assert!(fault.contains("this node has seen block 6"), "{fault}");
+    assert!(drawer.read().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_stream_says_that_the_log_ends_before_it_and_goes_on_once_that_is_accepted() {
+    for terms in [marked(&Drawer::default()), terms()] {
+        says_and_goes_on(World::new(terms).await).await;
+    }
+}
+
+async fn says_and_goes_on(world: World) {
+    world.sealed(6, 2).await;
+    world.app.keep_mark(true).await.unwrap();
+    let place = Place { block: 6, line: "z".into() };
+    begin(&world, place).await;
+    let cut = "UPDATE events SET block = 0 WHERE block > 3; DELETE FROM audit_blocks WHERE number > 3";
+    let world = world.tamper(cut).await;
+    let (sink, got) = delivery::moody(&[]).await;
+    let stream = Stream { name: "http".into(), sink };
+    let accepts = async {
+        loop {
+            let streams = world.app.audit_lag().await.unwrap().streams;
+            if streams[0].trouble.contains("the log ends with block 3") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(world.app.accept_audit().await.unwrap().unwrap().streams, ["http"]);
+        world.app.seal_once().await.unwrap();
+        while got.lock().unwrap().len() < 7 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = world.app.deliver(stream) => {}
+        () = accepts => {}
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("{:?}", world.app.audit_lag().await),
+    }
+}
+
+#[tokio::test]
+async fn a_mark_is_not_written_for_every_block() {
+    let (world, drawer) = six().await;
+    let first = drawer.read().unwrap();
+    world.sealed(1, 1).await;
+    world.app.keep_mark(false).await.unwrap();
+    assert_eq!(drawer.read().unwrap(), first);
+    world.app.retire().await;
+    assert_ne!(drawer.read().unwrap(), first, "the end of a node keeps it");
+    world.app.books.alarms().raise(About::End, "x");
+    assert_eq!(world.app.look_at_end().await.unwrap(), Ok(()));
+    assert!(world.app.audit_alarms().is_empty(), "an alarm is over when all is well");
+}

@@ -1,0 +1,157 @@
+//! The audit log over a real database file: sealed, delivered, retired, verified.
+
+mod ceiling;
+mod delivery;
+mod keys;
+mod mark;
+mod proof;
+mod reading;
+mod refused;
+mod retention;
+
+use super::retire::Retired;
+use super::sink::{Http, Sink};
+use super::*;
+use crate::clock::Clock;
+use crate::keyring::Keyring;
+use hasher::{Hasher, Settings as Hashing};
+use rules::audit::{Finding, Head, Key, Line, Told};
+use rules::events::{Event, Kind};
+use rules::realm::{Realm, Settings};
+use rules::{Change, Fresh};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use store::sqlite::{Options, Sqlite};
+use store::tables::audit::Place;
+use tempfile::TempDir;
+
+const BEGAN: Time = Time(1_700_000_000_000);
+
+fn key(seed: u8) -> Key {
+    Key::new([seed; 32].into())
+}
+
+fn terms() -> Terms {
+    Terms { keys: Keys { current: Some(key(7)), old: vec![] }, ..Terms::default() }
+}
+
+/// A node on the database in `folder`.
+async fn node(folder: &Path, clock: &Clock, terms: Terms) -> App {
+    let engine = Sqlite::open(Options::at(folder.join("facts.db")), store::migrations::MIGRATIONS).unwrap();
+    node_on(Arc::new(engine), clock, terms).await
+}
+
+async fn node_on(engine: Arc<dyn store::engine::Engine>, clock: &Clock, terms: Terms) -> App {
+    let realm = Realm { id: "main".into(), issuer: "http://localhost".into(), settings: Settings::default() };
+    engine.migrate().await.unwrap();
+    let hashing = Hashing { threads: std::num::NonZeroUsize::new(1), memory: Some(32 << 20), ..Hashing::default() };
+    let keyring = Keyring::new(&[1; 32]).unwrap();
+    let app = App::new(realm, engine, Hasher::start(hashing).unwrap(), keyring, clock.clone()).unwrap();
+    app.open_books(terms);
+    app
+}
+
+struct World {
+    folder: TempDir,
+    clock: Clock,
+    terms: Terms,
+    app: App,
+}
+
+impl World {
+    async fn new(terms: Terms) -> Self {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(BEGAN));
+        let app = node(folder.path(), &clock, terms.clone()).await;
+        World { folder, clock, terms, app }
+    }
+
+    /// Commits so many lines, each a batch, now.
+    async fn write(&self, many: usize) {
+        for _ in 0..many {
+            let event = Event::new(Kind::SignedIn, self.clock.now()).user(&"ada".into()).address("192.0.2.1");
+            let fresh = crate::entropy::fresh().unwrap();
+            self.app.commit(vec![Change::Record(event)], self.clock.now(), &fresh).await.unwrap();
+        }
+    }
+
+    /// The same, sealed in blocks of that size.
+    async fn sealed(&self, blocks: usize, each: usize) {
+        for _ in 0..blocks {
+            self.write(each).await;
+            assert_eq!(self.app.seal_once().await.unwrap(), Sealed::All(each as u64));
+            self.clock.advance(Span::hours(1));
+        }
+    }
+
+    /// Retires until there is nothing more to; what came last.
+    async fn retire(&self) -> Retired {
+        loop {
+            match self.app.retire_once().await.unwrap() {
+                Retired::Block => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn verify(&self, head: Option<&Head>) -> (Told, Vec<Finding>) {
+        verify(&self.app, head).await
+    }
+
+    /// The lines of a kind, the newest first.
+    async fn told(&self, kind: Kind) -> Vec<Line> {
+        let wanted = Filter { kinds: vec![kind.name().to_owned()], ..Filter::default() };
+        self.app.audit_lines(&wanted, "", true, 100).await.unwrap().lines
+    }
+
+    /// Does something to the file that this program does not do.
+    async fn tamper(self, sql: &str) -> World {
+        let World { folder, clock, terms, app } = self;
+        drop(app);
+        let file = folder.path().join("facts.db");
+        for _ in 0..200 {
+            let done = rusqlite::Connection::open(&file).and_then(|open| open.execute_batch(sql));
+            if done.is_ok() {
+                let app = node(folder.path(), &clock, terms.clone()).await;
+                return World { folder, clock, terms, app };
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the file stays held");
+    }
+}
+
+async fn verify(app: &App, head: Option<&Head>) -> (Told, Vec<Finding>) {
+    let (mut told, mut findings) = (None, Vec::new());
+    loop {
+        let step = app.verify_audit(told.as_ref(), head).await.unwrap();
+        findings.extend(step.findings);
+        if step.done {
+            return (step.told, findings);
+        }
+        told = Some(step.told);
+    }
+}
+
+fn whats(findings: &[Finding]) -> Vec<(&str, i64)> {
+    findings.iter().map(|finding| (finding.what.as_str(), finding.block)).collect()
+}
+
+/// A stream that is so far.
+async fn begin(world: &World, place: Place) {
+    let stream = store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble: String::new() };
+    world.app.engine.commit(vec![store::tables::audit::begin(&world.app.realm.id, &stream)]).await.unwrap();
+}
+
+/// The ids of all lines.
+async fn ids(app: &App) -> BTreeSet<String> {
+    let (mut all, mut from) = (BTreeSet::new(), String::new());
+    loop {
+        let page = app.audit_lines(&Filter::default(), &from, false, 10_000).await.unwrap();
+        all.extend(page.lines.into_iter().map(|line| line.id));
+        match page.next {
+            Some(next) => from = next,
+            None => return all,
+        }
+    }
+}

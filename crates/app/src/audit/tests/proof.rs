@@ -1,0 +1,47 @@
+//! Whatever is done to the file is named.
+
+use super::*;
+
+#[tokio::test]
+async fn whatever_is_done_to_the_file_is_named() {
+    for (sql, wanted) in [
+        (
+            "UPDATE events SET user_id = 'eve' WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)",
+            vec![("line.edited", 3)],
+        ),
+        (
+            "DELETE FROM events WHERE block = 11 AND id = (SELECT MIN(id) FROM events WHERE block = 11)",
+            vec![("line.missing", 11)],
+        ),
+        (
+            "INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', 'x', 1, 'user.added', '{}', 4)",
+            vec![("line.inserted", 4)],
+        ),
+        (
+            "UPDATE events SET block = 5 WHERE id = (SELECT MIN(id) FROM events WHERE block = 6)",
+            vec![("line.inserted", 5), ("line.missing", 6)],
+        ),
+        (
+            "DELETE FROM audit_blocks WHERE number = 9",
+            vec![("line.inserted", 9), ("line.inserted", 9), ("block.missing", 10)],
+        ),
+        ("DELETE FROM audit_blocks WHERE number = 12; DELETE FROM events WHERE block = 12", vec![("chain.cut", 12)]),
+        (
+            "DELETE FROM audit_blocks WHERE number = 12",
+            vec![("line.inserted", 12), ("line.inserted", 12), ("chain.cut", 12)],
+        ),
+        ("UPDATE audit_blocks SET newest = newest + 1 WHERE number = 2", vec![("block.edited", 2)]),
+        ("DELETE FROM audit_blocks; DELETE FROM events", vec![("chain.cut", 1)]),
+        (
+            "UPDATE events SET block = -1 WHERE block = 7",
+            vec![("line.inserted", -1), ("line.inserted", -1), ("line.missing", 7), ("line.missing", 7)],
+        ),
+    ] {
+        let world = World::new(terms()).await;
+        world.sealed(12, 2).await;
+        let head = world.app.audit_head().await.unwrap();
+        let world = world.tamper(sql).await;
+        let (_, findings) = world.verify(Some(&head)).await;
+        assert_eq!(whats(&findings), wanted, "{sql}: {findings:#?}");
+    }
+}

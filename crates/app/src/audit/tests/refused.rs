@@ -1,0 +1,132 @@
+//! A receiver that refuses what it is sent, and not the moment: smaller batches, and a line that stands in the way.
+
+use super::*;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+/// A receiver that takes a batch or answers with a status: where it is, and the lines of each batch that it was sent and
+/// how it answered.
+type Seen = Arc<Mutex<Vec<(Vec<String>, u16)>>>;
+
+#[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
+async fn picky(judge: impl Fn(&[String]) -> u16 + Send + 'static) -> (Sink, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let theirs = Arc::clone(&seen);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let body = delivery::read(&mut stream).await;
+            let id = |line: &str| {
+                serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
+            };
+            let ids: Vec<String> = body.lines().map(id).collect();
+            let status = judge(&ids);
+            theirs.lock().unwrap().push((ids, status));
+            let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (Sink::Http(Box::new(Http::new(&url, None, None, None).unwrap())), seen)
+}
+
+/// The lines that it took, in order.
+fn taken(seen: &Seen) -> Vec<String> {
+    let seen = seen.lock().unwrap();
+    seen.iter().filter(|(_, status)| *status == 200).flat_map(|(ids, _)| ids.clone()).collect()
+}
+
+/// Delivers until `done`, which may take steps of its own.
+async fn deliver_until(app: &App, sink: Sink, done: impl Future<Output = ()>) {
+    tokio::select! {
+        () = app.deliver(Stream { name: "http".into(), sink }) => {}
+        () = done => {}
+        () = tokio::time::sleep(Duration::from_secs(100)) => panic!("{:?}", app.audit_lag().await),
+    }
+}
+
+async fn all_in_order(app: &App) -> Vec<String> {
+    app.sealed_after(&Place::default(), 10_000).await.unwrap().into_iter().map(|line| line.id).collect()
+}
+
+async fn is_done(app: &App) -> bool {
+    app.audit_lag().await.unwrap().streams.first().is_some_and(|stream| stream.lines == 0)
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_large_is_sent_in_pieces() {
+    for most in [1, 7, 150] {
+        let world = World::new(terms()).await;
+        world.sealed(2, 150).await;
+        let (sink, seen) = picky(move |ids| if ids.len() > most { 413 } else { 200 }).await;
+        deliver_until(&world.app, sink, async {
+            while !is_done(&world.app).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        assert_eq!(taken(&seen), all_in_order(&world.app).await, "each once, in order: {most}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_skips_it() {
+    for (status, bad) in
+        [(400, vec![0]), (413, vec![199]), (422, vec![200, 201]), (415, vec![299]), (400, vec![57, 250])]
+    {
+        let world = World::new(terms()).await;
+        world.sealed(2, 150).await;
+        let all = all_in_order(&world.app).await;
+        let wrong: Vec<String> = bad.iter().map(|at| all[*at].clone()).collect();
+        let theirs = wrong.clone();
+        let (sink, seen) = picky(move |ids| if ids.iter().any(|id| theirs.contains(id)) { status } else { 200 }).await;
+        let operator = async {
+            for (id, at) in wrong.iter().zip(&bad) {
+                loop {
+                    let streams = world.app.audit_lag().await.unwrap().streams;
+                    if streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id)) {
+                        assert!(streams[0].trouble.contains(&format!("portiere audit skip http {id}")));
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                let before: Vec<String> = all[..*at].iter().filter(|id| !wrong.contains(id)).cloned().collect();
+                assert_eq!(taken(&seen), before, "{status} {at}: all before it, and nothing behind");
+                for other in [all.iter().find(|other| other != &id).unwrap(), "", &id[..25]] {
+                    assert!(world.app.skip_line("http", other).await.unwrap().is_err(), "only that one");
+                }
+                assert!(world.app.skip_line("syslog", id).await.unwrap().is_err(), "only there");
+                world.app.skip_line("http", id).await.unwrap().unwrap();
+                assert!(world.app.skip_line("http", id).await.unwrap().is_err(), "once");
+            }
+            while !is_done(&world.app).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        deliver_until(&world.app, sink, operator).await;
+        let rest: Vec<String> = all.iter().filter(|id| !wrong.contains(id)).cloned().collect();
+        assert_eq!(taken(&seen), rest, "{status} {bad:?}");
+        let told = world.told(Kind::AuditSkipped).await;
+        assert!(wrong.iter().all(|id| told.iter().any(|line| line.detail.contains(id))), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_another_reason_is_sent_again_as_it_was() {
+    for status in [401, 403, 404, 405, 407, 408, 429, 500, 503, 301] {
+        let world = World::new(terms()).await;
+        world.sealed(1, 200).await;
+        let (sink, seen) = picky(move |_| status).await;
+        let twice = Arc::clone(&seen);
+        deliver_until(&world.app, sink, async {
+            while twice.lock().unwrap().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        assert!(seen.lock().unwrap().iter().all(|(ids, _)| ids.len() == 200), "{status}");
+        let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
+        assert!(!stream.stuck && stream.trouble.contains(&status.to_string()), "{}", stream.trouble);
+    }
+}
