@@ -309,7 +309,9 @@ fn au_08_no_application_is_taken_for_a_person() {
     let sinks = Sinks::open();
     let server = sinks.app.server;
     let sub = jwt(&sinks.tokens.id).claims["sub"].as_str().unwrap().to_owned();
-    let line = ["client", "add", "--id", &sub, "--secret-stdin", "--grant", "client_credentials", "--scope", "api"];
+    // Some begin with a dash.
+    let id = format!("--id={sub}");
+    let line = ["client", "add", &id, "--secret-stdin", "--grant", "client_credentials", "--scope", "api"];
     let refused = server.command(&line, SECRET);
     assert_eq!((refused.code, refused.err.contains("is the id of a person")), (1, true), "{}", refused.err);
 }
