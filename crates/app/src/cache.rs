@@ -110,10 +110,23 @@ impl App {
         Ok(self.origins().await?.get(asked).is_some_and(|first_party| *first_party))
     }
 
+    /// The same, as far as it is known without asking the database.
+    pub fn was_registered_origin(&self, asked: &str) -> bool {
+        self.held_origins().is_some_and(|(_, origins)| origins.contains_key(asked))
+    }
+
+    /// The same, as far as it is known without asking the database.
+    pub fn was_first_party_origin(&self, asked: &str) -> bool {
+        self.held_origins().is_some_and(|(_, origins)| origins.get(asked).is_some_and(|first_party| *first_party))
+    }
+
+    fn held_origins(&self) -> Option<(i64, Arc<Origins>)> {
+        self.cache.origins.read().ok()?.clone()
+    }
+
     async fn origins(&self) -> Result<Arc<Origins>, Fault> {
         let epoch = self.epoch().await?;
-        let held = self.cache.origins.read().ok().and_then(|held| held.clone());
-        if let Some((at, origins)) = held
+        if let Some((at, origins)) = self.held_origins()
             && at == epoch
         {
             self.tally.hits.one(Cached::Origins);

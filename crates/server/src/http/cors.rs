@@ -7,6 +7,7 @@ use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
 use crate::admission::Pace;
+use crate::metrics::Refused;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
@@ -54,6 +55,14 @@ impl Readers {
         known.unwrap_or(false)
     }
 
+    /// As far as it is known here.
+    fn included(self, site: &Site, origin: &str) -> bool {
+        match self {
+            Readers::Registered => site.app.was_registered_origin(origin),
+            Readers::FirstParty => site.app.was_first_party_origin(origin),
+        }
+    }
+
     fn allowance(self) -> Response {
         match self {
             Readers::Registered => allow("GET, POST", "authorization, content-type, dpop"),
@@ -67,7 +76,8 @@ pub const EXPOSED: &str =
     "www-authenticate, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, x-request-id";
 
 /// The answer, to a preflight or of the door behind, and whether its origin may read it. Nothing is asked of the database for
-/// whom no door would let in: a preflight takes a place as any request does, and counts as a failure where it is refused.
+/// whom no door lets in: whether they may read that is answered from memory, and a preflight takes a place as any request
+/// does, and counts as a failure where it is refused.
 pub async fn answer(
     (site, request, next): (&Site, Request<Body>, Next),
     origin: Option<&str>,
@@ -76,7 +86,9 @@ pub async fn answer(
     let Some(origin) = origin else { return (next.run(request).await, false) };
     if request.method() != Method::OPTIONS {
         let response = next.run(request).await;
-        let allowed = readers.include(site, origin).await;
+        let refused = response.extensions().get::<Refused>();
+        let put_off = matches!(refused, Some(Refused::Busy | Refused::Rate | Refused::Database));
+        let allowed = if put_off { readers.included(site, origin) } else { readers.include(site, origin).await };
         return (response, allowed);
     }
     let Some(visit) = request.extensions().get::<Visit>().cloned() else { return (forbidden(), false) };

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
 /// The most that a request's headers may take together.
@@ -39,6 +40,8 @@ const CONNECTION_WINDOW: u32 = 256 << 10;
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
+/// How many may stand before the door, as far as the kernel knows: more than it lets (net.core.somaxconn is 4096).
+const QUEUE: usize = 8192;
 /// How long somebody who has only just come may take to ask, when the server stops.
 const HEAR_OUT: Duration = Duration::from_secs(1);
 
@@ -168,7 +171,8 @@ impl<S: Answers> Room<S> {
     /// its way, and would be lost.
     fn close(self: &Arc<Self>, listener: TcpListener, connections: &mut JoinSet<()>) {
         let Ok(listener) = listener.into_std() else { return };
-        while let Ok((stream, address)) = listener.accept() {
+        // Not without end: they may come as fast as they are let in.
+        for (stream, address) in std::iter::from_fn(|| listener.accept().ok()).take(QUEUE) {
             if let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
                 self.welcome(connections, stream, address);
             }
@@ -187,32 +191,35 @@ impl<S: Answers> Room<S> {
         });
     }
 
-    /// Ready once nothing more is to be expected of a connection: at the end, unless it has only just come.
-    async fn time_to_go(&self, clock: &Clock) {
-        let came = tokio::time::Instant::now();
+    /// Ready once nothing more is to be expected of a connection: at the end, unless it has only just come and asked for
+    /// nothing yet.
+    async fn time_to_go(&self, came: Instant, was_asked: impl Fn() -> bool) {
         comes(self.stage.clone(), Stage::Closing).await;
-        if !clock.was_asked() {
+        if !was_asked() {
             tokio::time::sleep_until(came + HEAR_OUT).await;
         }
     }
 
     /// The TLS handshake, where there is TLS, then HTTP.
     async fn greet(&self, stream: TcpStream, address: SocketAddr) {
-        let Some(tls) = &self.terms.tls else { return self.converse(stream, Peer { address, tls: false }).await };
+        let came = Instant::now();
+        let Some(tls) = &self.terms.tls else {
+            return self.converse((stream, came), Peer { address, tls: false }).await;
+        };
         let handshake = tokio::time::timeout(self.terms.header_timeout, TlsReload::acceptor(tls).accept(stream));
         let stream = tokio::select! {
             done = handshake => done,
-            () = comes(self.stage.clone(), Stage::Closing) => return,
+            () = self.time_to_go(came, || false) => return,
         };
         match stream {
-            Ok(Ok(stream)) => Box::pin(self.converse(stream, Peer { address, tls: true })).await,
+            Ok(Ok(stream)) => Box::pin(self.converse((stream, came), Peer { address, tls: true })).await,
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
         }
     }
 
     /// HTTP on one connection, until either side ends it, its clock runs out, or the server stops.
-    async fn converse<IO>(&self, stream: IO, peer: Peer)
+    async fn converse<IO>(&self, (stream, came): (IO, Instant), peer: Peer)
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -236,7 +243,7 @@ impl<S: Answers> Room<S> {
         });
         let mut connection = pin!(self.builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
-        let mut stop = pin!(self.time_to_go(&clock));
+        let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
