@@ -32,19 +32,26 @@ impl Seen {
 mod signals {
     use super::Seen;
     use pprof::{MAX_DEPTH, ProfilerGuard, ProfilerGuardBuilder};
-    use std::fs::{self, File};
+    use std::fs::{self, OpenOptions};
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    use std::path::Path;
 
     /// Takes samples until it is dropped.
     pub struct Sampler(ProfilerGuard<'static>);
 
     /// The library keeps a file for stacks that find no room in memory, and says nothing of why it has none.
-    fn room() -> Result<(), String> {
-        let folder = std::env::temp_dir();
-        let probe = folder.join(format!(".portiere-profile-{}", std::process::id()));
-        let made = File::create(&probe).and_then(|_| fs::remove_file(&probe));
-        made.map_err(|error| {
+    fn room(folder: &Path) -> Result<(), String> {
+        let name = format!(".portiere-profile-{:016x}", RandomState::new().build_hasher().finish());
+        try_out(&folder.join(name)).map_err(|error| {
             format!("a profile needs a folder for temporary files (TMPDIR): {}: {error}", folder.display())
         })
+    }
+
+    /// Makes a file and removes it. Others may write into that folder too: what is there already, a link above all, is left
+    /// alone.
+    fn try_out(file: &Path) -> std::io::Result<()> {
+        OpenOptions::new().write(true).create_new(true).open(file)?;
+        fs::remove_file(file)
     }
 
     impl Sampler {
@@ -53,7 +60,7 @@ mod signals {
         /// # Errors
         /// Why it cannot be done here.
         pub fn start(frequency: u32) -> Result<Self, String> {
-            room()?;
+            room(&std::env::temp_dir())?;
             let frequency = i32::try_from(frequency).unwrap_or(i32::MAX);
             let begun = ProfilerGuardBuilder::default().frequency(frequency).build();
             begun.map(Sampler).map_err(|error| format!("this system lets nobody take samples: {error}"))
@@ -73,6 +80,33 @@ mod signals {
                 cut: stack.frames.len() >= MAX_DEPTH,
             });
             Ok(seen.collect())
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_link_that_somebody_left_is_neither_followed_nor_removed() {
+            let folder = tempfile::tempdir().unwrap();
+            let (kept, link) = (folder.path().join("kept"), folder.path().join("link"));
+            fs::write(&kept, "text").unwrap();
+            std::os::unix::fs::symlink(&kept, &link).unwrap();
+            assert!(try_out(&link).is_err() && link.is_symlink());
+            assert_eq!(fs::read_to_string(&kept).unwrap(), "text");
+        }
+
+        #[test]
+        fn room_is_looked_for_and_nothing_is_left_of_it() {
+            let folder = tempfile::tempdir().unwrap();
+            // Where the name was known, somebody could have taken it.
+            let known = folder.path().join(format!(".portiere-profile-{}", std::process::id()));
+            fs::write(&known, "taken").unwrap();
+            room(folder.path()).unwrap();
+            assert_eq!(fs::read_to_string(&known).unwrap(), "taken");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            assert!(room(&folder.path().join("nowhere")).unwrap_err().contains("TMPDIR"));
         }
     }
 }
