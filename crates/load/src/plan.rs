@@ -28,7 +28,7 @@ pub struct Plan {
     pub timeout: Duration,
     /// True when a refused visitor stays away as long as it was asked to; otherwise it comes straight back.
     pub heeds_retry_after: bool,
-    /// Threads of the generator; the visitors are divided among them.
+    /// The most threads of the generator; see [`Plan::threads`].
     pub threads: usize,
     /// The client that the visitors use.
     pub client: Client,
@@ -262,6 +262,11 @@ impl Client {
 }
 
 impl Plan {
+    /// Threads of the generator, among which visitors and starts are divided: none is without a visitor.
+    pub fn threads(&self) -> usize {
+        self.threads.min(self.pace.visitors())
+    }
+
     /// When a visitor of a closed loop begins, counted from the beginning of the warm-up.
     pub fn joins(&self, visitor: usize) -> Duration {
         match self.shape {

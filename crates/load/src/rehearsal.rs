@@ -1,10 +1,10 @@
-//! What comes before a measurement: one iteration, so that a mistake is one clear line and not a table of failures; and visitors
-//! that make ready.
+//! What comes before a measurement: all that an iteration may be, so that a mistake is one clear line and not a table of
+//! failures; and visitors that make ready.
 
 use crate::Refusal;
-use crate::plan::{Plan, Workload};
+use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
-use crate::visitor::{AccountApi, Cause, Provider, Scene, Setback, Visitor};
+use crate::visitor::{AccountApi, Cause, Provider, Scene, Setback, Step, Visitor};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -14,13 +14,15 @@ const PREPARE_TRIES: u32 = 20;
 /// How often the first of all tries.
 const REHEARSAL_TRIES: u32 = 5;
 
-/// Learns the endpoints and goes through one iteration.
+/// Learns the endpoints and goes through all that an iteration may be.
 pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
     let runtime = runtime().map_err(Refusal::Failure)?;
     runtime.block_on(async {
         let provider = Provider::discover(plan).await?;
         let mut scene = Scene::new(plan.clone(), provider);
-        let clear = |setback: Setback| Refusal::Failure(format!("the first iteration failed: {setback}"));
+        let clear = |setback: Setback| {
+            Refusal::Failure(format!("the first iteration failed: {setback}{}", remedy(&setback, plan)))
+        };
         if plan.workload.wants_account() {
             scene = with_account(scene).await?;
         }
@@ -31,13 +33,25 @@ pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
             tries += 1;
             wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
         }
-        while let Err(setback) = visitor.iterate().await {
+        while let Err(setback) = visitor.rehearse().await {
             tries += 1;
             wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
         }
         drop(visitor);
         Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
     })
+}
+
+/// What to do, where the answer does not say it.
+fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
+    match setback {
+        Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
+            if why.starts_with("401") && plan.client.proof == Proof::Nothing =>
+        {
+            "; introspection needs a client with a secret (--client-secret-file)"
+        }
+        _ => "",
+    }
 }
 
 /// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: whoever else

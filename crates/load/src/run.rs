@@ -135,7 +135,7 @@ impl Crew {
         let (report_ready, reports) = mpsc::channel();
         let mut crew = Crew { threads: Vec::new(), reports, ready: Arc::default() };
         for (stream, scene) in scenes.iter().enumerate() {
-            for index in 0..scene.plan.threads {
+            for index in 0..scene.plan.threads() {
                 let post = Post {
                     index,
                     scene: Arc::clone(scene),
@@ -260,7 +260,7 @@ impl Post {
         let pacer = Schedule::of(&self.scene.plan)
             .map(|schedule| {
                 let plan = &self.scene.plan;
-                Pacer::hire(schedule, plan.pace.visitors(), (self.index, plan.threads))
+                Pacer::hire(schedule, plan.pace.visitors(), (self.index, plan.threads()))
             })
             .transpose();
         let pacer = match pacer {
@@ -279,7 +279,7 @@ impl Post {
         let desk = Rc::new(Desk::new(window, &self, gate));
         let mut tasks = JoinSet::new();
         for (at, visitor) in visitors.into_iter().enumerate() {
-            let number = self.index + at * self.scene.plan.threads;
+            let number = self.index + at * self.scene.plan.threads();
             tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
         let busy = tokio::task::spawn_local(busy(window));
@@ -298,8 +298,8 @@ impl Post {
     async fn visitors(&self) -> Result<Vec<Visitor>, Setback> {
         let plan = &self.scene.plan;
         let mut tasks = JoinSet::new();
-        let room = Rc::new(Semaphore::new((PREPARE_AT_ONCE / plan.threads).max(1)));
-        for _ in (self.index..plan.pace.visitors()).step_by(plan.threads) {
+        let room = Rc::new(Semaphore::new((PREPARE_AT_ONCE / plan.threads()).max(1)));
+        for _ in (self.index..plan.pace.visitors()).step_by(plan.threads()) {
             let mut visitor = Visitor::new(Arc::clone(&self.scene));
             let (room, ready) = (Rc::clone(&room), Arc::clone(&self.ready));
             tasks.spawn_local(async move {
@@ -410,7 +410,7 @@ impl Desk {
             if slot >= counted.end || Instant::now() >= self.window.until + LATE {
                 return;
             }
-            self.slot.set(slot + self.scene.plan.threads as u64);
+            self.slot.set(slot + self.scene.plan.threads() as u64);
             let due = self.window.begin + schedule.due(slot);
             let outcome = visitor.iterate().await;
             self.book(&visitor, due.elapsed(), &outcome, counted.contains(&slot).then_some(due));

@@ -4,6 +4,7 @@ use super::flow::Pass;
 use super::{Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Request, Url};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,23 +13,28 @@ use std::time::{Duration, Instant};
 pub struct Granted {
     #[serde(rename = "access_token")]
     pub access: String,
-    /// Empty when there is none.
     #[serde(rename = "refresh_token", default)]
-    pub refresh: String,
+    pub refresh: Option<String>,
     /// When to get new ones: at half of their life, so that a long run never shows an old one.
     #[serde(rename = "expires_in", default, deserialize_with = "half_way")]
     renew: Option<Instant>,
 }
 
+/// Also of a life that is no whole number, or one in quotes, as some providers send it; what cannot be read is left out.
 fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::Error> {
-    let seconds = Option::<u32>::deserialize(value)?;
-    Ok(seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()) / 2))
+    let seconds = match Value::deserialize(value)? {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.parse::<u32>().ok().map(f64::from),
+        _ => None,
+    };
+    let life = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Ok(life.and_then(|life| Instant::now().checked_add(life / 2)))
 }
 
 impl Granted {
     /// True when there are newer tokens to be had, and it is time to get them.
     pub fn is_stale(&self) -> bool {
-        !self.refresh.is_empty() && self.renew.is_some_and(|at| at <= Instant::now())
+        self.refresh.is_some() && self.renew.is_some_and(|at| at <= Instant::now())
     }
 }
 
@@ -86,17 +92,13 @@ impl Visitor {
 
     /// The refresh token for new tokens; a new refresh token takes the place of the old.
     pub(super) async fn refresh(&mut self) -> Result<(), Setback> {
-        let old = std::mem::take(&mut self.held.refresh);
-        if old.is_empty() {
+        let Some(old) = self.held.refresh.clone() else {
             return Err(Step::Refresh.wrong("the client got no refresh token (scope, or grant types of the client)"));
-        }
+        };
         let fields = [("grant_type", "refresh_token"), ("refresh_token", old.as_str())];
-        let outcome = self.call::<Granted>(Step::Refresh, Bearer::Client(&fields)).await;
-        // The old one is kept where there is no new one, and so that a refused visitor may try again.
-        self.held.refresh.clone_from(&old);
-        let granted = outcome?;
-        let refresh = if granted.refresh.is_empty() { old } else { granted.refresh.clone() };
-        self.held = Granted { refresh, ..granted };
+        let granted: Granted = self.call(Step::Refresh, Bearer::Client(&fields)).await?;
+        // The old one is kept where there is no new one; and so that a refused visitor may try again.
+        self.held = Granted { refresh: granted.refresh.or(Some(old)), ..granted };
         Ok(())
     }
 
@@ -200,4 +202,28 @@ impl Visitor {
 
 fn endpoint(scene: &super::Scene, step: Step) -> Result<&Url, Setback> {
     scene.provider.endpoint(step).ok_or_else(|| step.wrong("discovery names no such endpoint"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(more: &str) -> Granted {
+        serde_json::from_str(&format!(r#"{{"access_token":"a"{more}}}"#))
+            .unwrap_or_else(|wrong| panic!("{more}: {wrong}"))
+    }
+
+    #[test]
+    fn a_token_answer_is_read_as_providers_write_it() {
+        assert_eq!(granted(r#","refresh_token":null"#).refresh, None);
+        assert_eq!(granted(r#","refresh_token":"r""#).refresh.as_deref(), Some("r"));
+        for life in ["3600", "\"3600\"", "3599.5"] {
+            let left = granted(&format!(r#","expires_in":{life}"#)).renew.map(|at| at - Instant::now());
+            assert!(left.is_some_and(|left| left.as_secs().abs_diff(1800) < 60), "{life}: {left:?}");
+        }
+        for life in ["null", "-1", "\"soon\"", "1e300", "[]", "true"] {
+            assert_eq!(granted(&format!(r#","expires_in":{life}"#)).renew, None, "{life}");
+        }
+        assert_eq!(granted("").renew, None);
+    }
 }

@@ -1,6 +1,7 @@
 //! One virtual user: what it does in an iteration, and how that can go wrong.
 
 mod account;
+mod errand;
 mod flow;
 pub mod form;
 mod grant;
@@ -230,6 +231,14 @@ impl Visitor {
         outcome
     }
 
+    /// All that an iteration may be, once: as an iteration, but nothing is left to chance.
+    ///
+    /// # Errors
+    /// As [`Visitor::iterate`].
+    pub async fn rehearse(&mut self) -> Result<(), Setback> {
+        if errand::errands(self.scene.plan.workload).is_empty() { self.play().await } else { self.every_errand().await }
+    }
+
     /// What the last iteration took.
     pub fn lap(&self) -> &Lap {
         &self.lap
@@ -260,8 +269,7 @@ impl Visitor {
             Workload::SignUp => self.sign_up().await,
             Workload::SignIn => self.sign_in_anyhow().await,
             Workload::Profile => self.profile().await,
-            Workload::Traffic => self.traffic().await,
-            Workload::Day => self.errand_of_a_day().await,
+            Workload::Traffic | Workload::Day => self.some_errand().await,
         }
     }
 
@@ -296,36 +304,6 @@ impl Visitor {
             Some(api) => self.account_read(api).await,
             None => self.read_claims().await,
         }
-    }
-
-    /// W2: a share of each, by chance.
-    async fn traffic(&mut self) -> Result<(), Setback> {
-        match self.rng.u32(..100) {
-            0..70 => self.read_claims().await,
-            70..90 => self.device().await,
-            _ => self.profile().await,
-        }
-    }
-
-    /// W5: the same with the shares of a day. A visitor that has lost its tokens signs in again.
-    async fn errand_of_a_day(&mut self) -> Result<(), Setback> {
-        let outcome = match self.rng.u32(..1000) {
-            _ if self.held.access.is_empty() => self.arrive().await,
-            0..50 => self.arrive().await,
-            50..350 => self.refresh().await,
-            350..750 => {
-                self.renew().await?;
-                self.introspect().await
-            }
-            750..900 => self.read_claims().await,
-            900..945 => self.keys().await,
-            945..990 => self.discovery().await,
-            _ => self.profile().await,
-        };
-        if let Err(Setback { step: Step::Refresh, cause: Cause::Wrong(_) }) = &outcome {
-            self.held = Granted::default();
-        }
-        outcome
     }
 
     fn finish(&mut self, step: Step, begun: Instant) {

@@ -155,20 +155,23 @@ impl Wire {
         }
         let addresses = self.reach.addresses(url).map_err(Fault::Url)?;
         let authority = url.authority().to_owned();
-        let tls = self.reach.tls().filter(|_| url.is_secure());
-        let tls = tls.and_then(|config| Some((TlsConnector::from(config), server_name(url)?)));
+        let tls = url.is_secure().then(|| self.secured(url)).transpose()?;
         self.connections.push(Connection { authority, addresses, tls, stream: None, inbox: Inbox::default() });
         Ok(self.connections.len() - 1)
     }
-}
 
-fn server_name(url: &Url) -> Option<ServerName<'static>> {
-    ServerName::try_from(url.host().to_owned()).ok()
+    /// What `https` needs. A host that no certificate can name is a fault: nothing goes there in plain text instead.
+    fn secured(&self, url: &Url) -> Result<(TlsConnector, ServerName<'static>), Fault> {
+        let config = self.reach.tls().ok_or(Fault::Url(Wrong::NoTls))?;
+        let name = ServerName::try_from(url.host().to_owned()).map_err(|_| Fault::Tls)?;
+        Ok((TlsConnector::from(config), name))
+    }
 }
 
 struct Connection {
     authority: String,
     addresses: Vec<SocketAddr>,
+    /// For `https`, and only there.
     tls: Option<(TlsConnector, ServerName<'static>)>,
     stream: Option<Stream>,
     inbox: Inbox,

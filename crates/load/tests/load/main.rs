@@ -148,6 +148,9 @@ fn a_mistake_is_one_clear_line() {
     let closed = Provider::start(Manner::Closed);
     let refuses = plan(&closed.url, Workload::Flow);
     let no_sign_up = plan(&provider.url, Workload::SignUp);
+    let lenient = Provider::start(Manner::Public);
+    let mut public = plan(&lenient.url, Workload::Flow);
+    public.client.proof = Proof::Nothing;
     for (plan, expected) in [
         (
             wrong_password,
@@ -160,6 +163,7 @@ fn a_mistake_is_one_clear_line() {
         (no_access, "the first iteration failed: login: redirected with error access_denied"),
         (refuses, "the first iteration failed: login: 503, come back after 0 s"),
         (no_sign_up, "sign_up needs Portiere's account API and a client that is --first-party there: it answers 404"),
+        (public, "introspect: 401 invalid_client; introspection needs a client with a secret"),
     ] {
         let line = refused(&plan);
         assert!(line.contains(expected) && !line.contains('\n'), "{line}");
@@ -201,6 +205,19 @@ fn an_open_loop_keeps_its_rate_when_there_are_visitors_enough() {
     let report = run(&plan, None).unwrap();
     assert_eq!((report.iterations, report.unfinished), (25, 0), "{report}");
     assert!(report.latency.p50 >= 20.0, "{report}");
+}
+
+#[test]
+fn threads_without_a_visitor_take_no_starts() {
+    let provider = Provider::start(Manner::Good);
+    let mut plan = plan(&provider.url, Workload::Jwks);
+    plan.pace = Pace::Open { rate: 100.0, visitors: 3 };
+    plan.duration = Duration::from_secs(1);
+    plan.threads = 8;
+    let report = run(&plan, None).unwrap();
+    assert_eq!(report.iterations + report.unfinished, 100, "{report}");
+    // Five of eight threads would have nobody, and nearly two thirds of the starts with them.
+    assert!(report.iterations > 50, "{report}");
 }
 
 #[test]
@@ -267,6 +284,21 @@ fn tls_is_spoken_with_who_has_a_certificate_that_is_trusted() {
 }
 
 #[test]
+fn nothing_goes_in_plain_text_to_a_host_that_no_certificate_can_name() {
+    let provider = Provider::start(Manner::Good);
+    let port = provider.url.rsplit(':').next().unwrap();
+    let mut speaking = Reach::default();
+    let file = std::env::temp_dir().join(format!("load-unnamed-{}.pem", std::process::id()));
+    std::fs::write(&file, Provider::secure(Manner::Good).1).unwrap();
+    speaking.speak_tls(Some(&file)).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut plan = plan(&format!("https://a..localhost:{port}"), Workload::Flow);
+    plan.reach = Arc::new(speaking);
+    assert!(refused(&plan).contains("TLS failed"), "{}", refused(&plan));
+    assert_eq!(provider.seen("/.well-known/openid-configuration"), 0);
+}
+
+#[test]
 fn traffic_has_its_shares() {
     let mut shares = plan("http://localhost", Workload::Traffic);
     shares.duration = Duration::from_millis(800);
@@ -291,14 +323,31 @@ fn traffic_has_its_shares() {
 }
 
 #[test]
+fn what_is_rare_is_tried_before_anything_is_counted() {
+    // One in a hundred iterations of a day reads the account, one in five of the traffic comes from a device.
+    for (workload, path) in [(Workload::Day, "/api/v1/me"), (Workload::Traffic, "/device")] {
+        let provider = Provider::start(Manner::Accounts);
+        let mut plan = plan(&provider.url, workload);
+        // Nobody does anything in the window.
+        plan.pace = Pace::Open { rate: 1e-3, visitors: 1 };
+        plan.shape = if workload == Workload::Day { Shape::Day } else { Shape::Steady };
+        (plan.warmup, plan.duration) = (Duration::ZERO, Duration::from_millis(1));
+        run(&plan, None).unwrap();
+        assert!(provider.seen(path) > 0, "{workload:?}");
+    }
+}
+
+#[test]
 fn a_day_has_its_shares_and_few_users_who_come_often() {
     let provider = Provider::start(Manner::Accounts);
     let mut day = plan(&provider.url, Workload::Day);
     day.duration = Duration::from_secs(2);
-    day.pace = Pace::Open { rate: 1000.0, visitors: 30 };
+    day.pace = Pace::Open { rate: 500.0, visitors: 30 };
     day.shape = Shape::Day;
     let report = run(&day, None).unwrap();
-    assert!(report.failed == 0 && report.iterations >= 1990, "{report}");
+    // On a busy machine the evening may be missing.
+    assert_eq!((report.failed, report.iterations + report.unfinished), (0, 1000), "{report}");
+    assert!(report.iterations > 500, "{report}");
     for (step, expected) in [
         (Step::Login, 0.05),
         (Step::Refresh, 0.3),
@@ -308,7 +357,8 @@ fn a_day_has_its_shares_and_few_users_who_come_often() {
     ] {
         let count = report.steps.iter().find(|one| one.step == step).unwrap().count;
         let share = count as f64 / report.iterations as f64;
-        assert!((share - expected).abs() < 0.04, "{step:?} {share}");
+        // Five standard deviations: the shares themselves are tested where they stand.
+        assert!((share - expected).abs() < 5.0 * (expected / report.iterations as f64).sqrt(), "{step:?} {share}");
     }
     // 7:00 to 11:00 is a sixth of the day, and has three eighths of its requests.
     let morning: u64 =
@@ -356,9 +406,15 @@ fn streams_run_side_by_side_at_their_own_rates() {
     };
     let plans = [stream(Workload::Profile, 200.0), stream(Workload::SignUp, 20.0), stream(Workload::Jwks, 40.0)];
     let report = together(&plans, None).unwrap();
-    assert_eq!((report.workload.as_str(), report.iterations), ("profile", 100), "{report}");
-    let beside: Vec<_> = report.beside.iter().map(|one| (one.workload.as_str(), one.iterations)).collect();
-    assert_eq!(beside, [("sign_up", 10), ("jwks", 20)], "{report}");
+    let rate = |one: &Report| (one.workload.clone(), one.iterations + one.unfinished);
+    let named = |name: &str, count| (name.to_owned(), count);
+    assert_eq!(rate(&report), named("profile", 100), "{report}");
+    let beside: Vec<_> = report.beside.iter().map(rate).collect();
+    assert_eq!(beside, [named("sign_up", 10), named("jwks", 20)], "{report}");
+    // How many of them are done in time is up to the machine; that each stream does its own thing is not.
+    for (one, path) in std::iter::once(&report).chain(&report.beside).zip(["/api/v1/me", "/api/v1/signup", "/jwks"]) {
+        assert!(one.failed == 0 && one.iterations > 0 && provider.seen(path) >= one.iterations, "{one}");
+    }
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub enum Manner {
     Members,
     /// Gives access tokens that live for no time at all.
     Brief,
+    /// Gives tokens to clients without a secret too.
+    Public,
 }
 
 /// A provider on a port of its own; it ends with the process.
@@ -338,7 +340,7 @@ impl State {
     fn token(&self, asked: &Asked) -> Told {
         use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
         use sha2::{Digest, Sha256};
-        if !client_is_right(asked) {
+        if !client_is_right(asked) && self.manner != Manner::Public {
             return error(401, "invalid_client");
         }
         match asked.values["grant_type"].as_str() {
