@@ -2,11 +2,12 @@
 //! says. What was not sealed or not delivered stays, unless an operator named a ceiling; and so does what is not what was
 //! sealed, until an operator discards it.
 
-use super::seal::end;
+use super::seal::{end, key};
 use crate::{App, Fault};
 use rules::Span;
 use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
+use std::time::Instant;
 use store::engine::{CommitError, Write};
 use store::tables::audit::{Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, retire};
 
@@ -20,6 +21,10 @@ pub(super) enum Retired {
     Block,
     /// Nothing is too old or too much.
     Nothing,
+    /// Another node was faster, or is at it: what is there has to be looked at again.
+    Elsewhere,
+    /// It is not this node that may say what it took out: why.
+    Foreign(String),
     /// Something is, and a stream waits for it: which.
     Held(String),
     /// Something is, and stays, since it is not what was sealed: what.
@@ -36,12 +41,17 @@ impl App {
     /// Takes out the blocks up to `until` whose time has come although they are not what was sealed, and writes that down;
     /// how many. In the error, why one stays.
     pub async fn discard_audit(&self, until: i64) -> Result<Result<u64, String>, Fault> {
+        // What comes after what this node has seen is not discarded, but accepted.
+        if let Err(why) = self.look_at_end().await? {
+            return Ok(Err(why));
+        }
         let mut many = 0;
         loop {
             match self.retire_next(Some(until)).await? {
                 Retired::Block => many += 1,
+                Retired::Elsewhere => tokio::time::sleep(super::REST).await,
                 Retired::Nothing => return Ok(Ok(many)),
-                Retired::Held(why) | Retired::Wrong(why) => return Ok(Err(why)),
+                Retired::Held(why) | Retired::Wrong(why) | Retired::Foreign(why) => return Ok(Err(why)),
             }
         }
     }
@@ -55,10 +65,10 @@ impl App {
         // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
         let told = self.ward.is_some() && !(block.newest + Span::days(1)).has_come(self.clock.now());
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
-        let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
-        if !aged && !over && !beyond || discard.is_some_and(|until| block.number > until) {
+        if !aged && !over || discard.is_some_and(|until| block.number > until) {
             return Ok(Retired::Nothing);
         }
+        let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
         let waiting = self.waiting_for(&block, &streams).await?;
         if let Some(stream) = waiting.filter(|_| !beyond) {
             return Ok(Retired::Held(format!(
@@ -66,8 +76,16 @@ impl App {
                 stream.name, block.number
             )));
         }
-        let Some(key) = self.own_key(&newest, begins.as_ref()) else { return Ok(Retired::Nothing) };
-        let Some(wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else { return Ok(Retired::Nothing) };
+        let (_, last) = end(Some(&newest), begins.as_ref());
+        let key = match key(terms, last.as_deref()) {
+            Ok(key) => key,
+            Err(why) => {
+                return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
+            }
+        };
+        let Some(wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else {
+            return Ok(Retired::Elsewhere);
+        };
         if let (Some(finding), None) = (wrong.first(), discard) {
             let number = block.number;
             return Ok(Retired::Wrong(format!(
@@ -95,13 +113,6 @@ impl App {
             }
         }
         Ok(None)
-    }
-
-    /// The key under which this node says what it took out; `None` where that is another node's matter.
-    fn own_key(&self, newest: &Block, begins: Option<&Checkpoint>) -> Option<&Key> {
-        let keys = &self.books.terms().keys;
-        let (_, last) = end(Some(newest), begins);
-        keys.current.as_ref().filter(|_| last.is_none_or(|last| keys.find(&last).is_some()))
     }
 
     /// In what a block is not the one that was sealed there, with all its lines; `None` where another node is at it.
@@ -135,8 +146,7 @@ impl App {
         writes.extend(retire(&self.realm.id, block.number, (begins, &next)));
         match self.engine.commit(writes).await {
             Ok(_) => Ok(Retired::Block),
-            // Another node was faster.
-            Err(CommitError::Conflict { .. }) => Ok(Retired::Nothing),
+            Err(CommitError::Conflict { .. }) => Ok(Retired::Elsewhere),
             Err(error) => Err(error.into()),
         }
     }
@@ -170,30 +180,30 @@ impl App {
     }
 
     /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many. Each batch says what
-    /// it drops, with what was told by lines among that, and looks first at how many wait by then: lines that were sealed meanwhile are not among them.
+    /// it drops, with what was told by lines among that. They are counted once, since that takes long where they are many,
+    /// and once more when some were sealed meanwhile; what comes meanwhile is for the next time.
     pub(crate) async fn drop_beyond_ceiling(&self) -> Result<u64, Fault> {
         let Some(ceiling) = self.books.terms().ceiling else { return Ok(0) };
-        let mut dropped = 0;
-        loop {
-            let (waiting, _) = self.ask(Backlog).await?;
-            if waiting <= ceiling {
-                return Ok(dropped);
-            }
+        let (mut dropped, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
+        while beyond > 0 {
+            let began = Instant::now();
             // One more for the line that says so.
-            let lines = self.ask(Unsealed { limit: (waiting - ceiling + 1).min(AT_ONCE) }).await?;
+            let lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
             let (many, lost) = (lines.len() as u64, lines.iter().map(lost_with).sum::<i64>());
             let ids = lines.into_iter().map(|line| line.id);
             let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
             let mut writes = drop_unsealed(&self.realm.id, ids);
             writes.extend(self.noting(event.detail("lines", lost))?);
             match self.engine.commit(writes).await {
-                Ok(_) => dropped += many,
+                Ok(_) => (dropped, beyond) = (dropped + many, beyond + 1 - many as i64),
                 // One of them was sealed meanwhile.
-                Err(CommitError::Conflict { .. }) => {}
+                Err(CommitError::Conflict { .. }) => beyond = self.ask(Backlog).await?.0 - ceiling,
                 Err(error) => return Err(error.into()),
             }
-            tokio::time::sleep(super::REST).await;
+            // As sweeps do: requests go before.
+            tokio::time::sleep(super::REST.max(began.elapsed() * 4)).await;
         }
+        Ok(dropped)
     }
 
     /// Gives a stream up: what it has not delivered is no longer kept for it.

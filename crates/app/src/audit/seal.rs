@@ -32,8 +32,13 @@ pub(super) fn end(newest: Option<&Block>, begins: Option<&Checkpoint>) -> (Link,
     }
 }
 
+/// Whether a mark cannot be told for want of its key alone.
+fn is_lost(known: &Known) -> bool {
+    matches!(known, Known::Untold { keyless: true, .. })
+}
+
 /// The key that goes on with a chain whose end is sealed under `last`; otherwise why not.
-fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, String> {
+pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, String> {
     let current = terms.keys.current.as_ref();
     match (current, last) {
         (Some(key), None) => Ok(key),
@@ -71,10 +76,17 @@ impl App {
         let Some(current) = terms.keys.current.as_ref() else {
             return Ok(Err("this node has no audit key: see audit.key_file".to_owned()));
         };
+        let known = self.books.marked().known();
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (_, last) = end(newest.as_ref(), begins.as_ref());
         if last.as_deref().is_none_or(|last| terms.keys.find(last).is_some()) {
             return Ok(Err(format!("the log can be sealed under {} as it is: nothing was done", current.id())));
+        }
+        // Before it is written down: what is not done was not.
+        if !is_lost(&known)
+            && let Err(why) = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?
+        {
+            return Ok(Err(why));
         }
         let event = Event::new(Kind::AuditRekeyed, self.clock.now());
         let event = event.detail("from", last.unwrap_or_default()).detail("to", current.id());
@@ -101,7 +113,7 @@ impl App {
         if lines.is_empty() {
             return Ok(Sealed::All(0));
         }
-        let lost = anew && matches!(known, Known::Untold { keyless: true, .. });
+        let lost = anew && is_lost(&known);
         if !lost {
             self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?.map_err(Fault::Broken)?;
         }

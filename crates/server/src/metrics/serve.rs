@@ -59,6 +59,7 @@ impl Desk {
             idle_timeout: limits.idle_timeout,
             // Who scrapes asks again.
             stop_delay: std::time::Duration::ZERO,
+            hear_out: std::time::Duration::ZERO,
             drain_timeout: std::time::Duration::ZERO,
             caps: Caps::new(CONNECTIONS, CONNECTIONS, Vec::new()),
             tls: None,

@@ -36,6 +36,9 @@ pub struct Peer {
     pub tls: bool,
 }
 
+/// See [`Terms::hear_out`].
+const HEAR_OUT: Duration = Duration::from_secs(1);
+
 /// On what terms connections are served.
 #[derive(Clone)]
 pub struct Terms {
@@ -45,6 +48,8 @@ pub struct Terms {
     pub idle_timeout: Duration,
     /// Time in which a server that was told to stop still answers whoever comes, and says that it is leaving.
     pub stop_delay: Duration,
+    /// Time that somebody who has only just come has to ask, when the server stops.
+    pub hear_out: Duration,
     /// Time for running requests when the server stops.
     pub drain_timeout: Duration,
     /// How many connections there may be.
@@ -65,6 +70,7 @@ impl Terms {
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
             stop_delay: config.stop_delay(),
+            hear_out: HEAR_OUT,
             drain_timeout: limits.drain_timeout,
             caps: Caps::of(config),
             tls,

@@ -42,9 +42,6 @@ const PING_WITHIN: Duration = Duration::from_secs(10);
 
 /// How many may stand before the door, as far as the kernel knows: more than it lets (net.core.somaxconn is 4096).
 const QUEUE: usize = 8192;
-/// How long somebody who has only just come may take to ask, when the server stops.
-const HEAR_OUT: Duration = Duration::from_secs(1);
-
 /// What can answer requests: an `axum::Router`, for one.
 pub trait Answers:
     Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
@@ -196,7 +193,7 @@ impl<S: Answers> Room<S> {
     async fn time_to_go(&self, came: Instant, was_asked: impl Fn() -> bool) {
         comes(self.stage.clone(), Stage::Closing).await;
         if !was_asked() {
-            tokio::time::sleep_until(came + HEAR_OUT).await;
+            tokio::time::sleep_until(came + self.terms.hear_out).await;
         }
     }
 

@@ -104,7 +104,7 @@ impl Workers {
             return std::future::pending().await;
         }
         let doors = futures(self.listeners.iter().map(|listener| self.door(listener)));
-        tokio::join!(doors, look_after(&self.app), follow(&self.app));
+        tokio::join!(doors, look_after(&self.app), judge(&self.app), follow(&self.app));
     }
 
     async fn door(&self, listener: &TcpListener) {
@@ -137,12 +137,19 @@ async fn futures(all: impl Iterator<Item = impl Future<Output = ()>>) {
 }
 
 async fn look_after(app: &App) {
-    let mut liars = Vec::new();
     loop {
         sleep(LOOK).await;
         if app.hasher.has_workers() {
             app.hasher.look_after_workers();
         }
+    }
+}
+
+/// Quarantines who was wrong. Not while others are looked after: it asks the database.
+async fn judge(app: &App) {
+    let mut liars = Vec::new();
+    loop {
+        sleep(LOOK).await;
         liars.extend(app.hasher.liars());
         if !liars.is_empty() {
             quarantine(app, &mut liars).await;

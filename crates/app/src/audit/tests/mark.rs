@@ -183,9 +183,20 @@ async fn a_key_that_is_lost_is_no_way_around_the_mark() {
     let sql = "DELETE FROM audit_blocks WHERE number > 4; UPDATE events SET block = 0 WHERE block > 4; \
                UPDATE audit_blocks SET key_id = 'lost' WHERE number = 4";
     let world = world.tamper(sql).await;
-    let fault = world.app.rekey().await.unwrap_err().to_string();
-    assert!(fault.contains("this node has seen block 6"), "{fault}");
+    let why = world.app.rekey().await.unwrap().unwrap_err();
+    assert!(why.contains("this node has seen block 6"), "{why}");
+    assert!(world.told(Kind::AuditRekeyed).await.is_empty(), "what was not done is not told");
     assert!(drawer.read().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn discarding_is_no_way_around_the_mark() {
+    let (world, _) = six().await;
+    let world = world.tamper("UPDATE audit_blocks SET mac = x'00', newest = 0 WHERE number = 6").await;
+    let why = world.app.discard_audit(6).await.unwrap().unwrap_err();
+    assert!(why.contains("its block 6 is another one than this node has seen"), "{why}");
+    assert!(world.app.accept_audit().await.unwrap().is_some());
+    assert!(world.app.discard_audit(6).await.unwrap().is_ok());
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ fn generous() -> Terms {
         header_timeout: PATIENCE,
         idle_timeout: PATIENCE,
         stop_delay: Duration::ZERO,
+        hear_out: Duration::ZERO,
         drain_timeout: PATIENCE,
         caps,
         tls: None,
@@ -51,7 +52,7 @@ fn router() -> Router {
         .route(
             "/slow",
             get(|| async {
-                tokio::time::sleep(Duration::from_millis(700)).await;
+                tokio::time::sleep(Duration::from_secs(2)).await;
                 "slow but whole"
             }),
         )

@@ -17,7 +17,7 @@ async fn a_running_request_is_finished() {
     assert!(!server.done.is_finished(), "the slow request still runs");
     assert!(TcpStream::connect(server.address).await.is_err(), "still accepting");
     assert!(until_closed(&mut running).await.ends_with("slow but whole"));
-    assert_eq!(until_closed(&mut silent).await, "");
+    assert_eq!(until_closed(&mut silent).await, "", "who has been there for longer than is heard out");
     assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
 }
 
@@ -25,7 +25,7 @@ async fn a_running_request_is_finished() {
 async fn who_has_only_just_come_when_the_server_stops_is_answered() {
     // Accepted, with nothing said yet; and not even accepted: this runtime has one thread, which does not look at the door
     // before the next `await`.
-    let server = Server::start(generous());
+    let server = Server::start(Terms { hear_out: PATIENCE, ..generous() });
     let mut known = server.connect().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     let mut late = std::net::TcpStream::connect(server.address).unwrap();
