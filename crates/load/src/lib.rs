@@ -14,7 +14,7 @@
 //! | [`run`] | threads, warm-up, window, processor time |
 //! | [`programme`] | what takes several plans: repeats, streams side by side, sweeps, searches |
 //! | [`search`] | the highest rate that still holds |
-//! | [`report`], [`series`], [`page`] | what is said afterwards: as a table, as JSON, as a page with charts |
+//! | [`report`], [`series`], [`page`], [`output`] | what is said afterwards: as a table, as JSON, as a page with charts |
 //! | [`compare`] | two results, with confidence intervals |
 //!
 //! The generator mostly shares its machine with the server that it measures, so it is built to cost little: one thread by
@@ -24,6 +24,7 @@
 pub mod cli;
 pub mod compare;
 pub mod cpu;
+pub mod output;
 mod pacer;
 pub mod page;
 pub mod plan;

@@ -92,8 +92,7 @@ fn a_day(plan: &Plan) -> Plan {
 }
 
 fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
-    let visitors = plan.pace.visitors().max(40);
-    let closed = Pace::Closed { visitors, pause: Duration::ZERO };
+    let closed = Pace::Closed { visitors: plan.pace.visitors(), pause: Duration::ZERO };
     let alone = run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?;
     let capacity = alone.iterations_per_second;
     if capacity <= 0.0 {

@@ -18,6 +18,8 @@ pub struct Spent {
     pub generator: Option<Duration>,
     /// By the server, when its processes were named.
     pub server: Option<Duration>,
+    /// Responses to all that ran side by side.
+    pub requests: u64,
 }
 
 /// One measurement.
@@ -51,12 +53,12 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// What failed, most frequent first.
     pub failures: Vec<Failure>,
-    /// Processors that the generator kept busy: 1 is one whole core.
+    /// Processors that the generator kept busy: 1 is one whole core; of what runs side by side the first one says it.
     pub generator_cores: Option<f64>,
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
-    /// What the server spent, when its processes were named.
+    /// What the server spent, when its processes were named; of what runs side by side the first one says it.
     pub server: Option<Server>,
     /// What has to be known about how it was measured.
     #[serde(default)]
@@ -131,7 +133,7 @@ pub struct Server {
     pub cpu_seconds: f64,
     /// Processors that it kept busy.
     pub cores: f64,
-    /// Responses for each second of its processor time; `None` when that was too short to be read.
+    /// Responses for each second of its processor time, those of what ran beside it too; `None` when that was too short to be read.
     pub requests_per_cpu_second: Option<f64>,
 }
 
@@ -160,7 +162,7 @@ impl Report {
         let server = spent.server.map(|cpu| Server {
             cpu_seconds: cpu.as_secs_f64(),
             cores: cores(cpu),
-            requests_per_cpu_second: (!cpu.is_zero()).then(|| requests_per_second / cores(cpu)),
+            requests_per_cpu_second: (!cpu.is_zero()).then(|| spent.requests as f64 / seconds / cores(cpu)),
         });
         Report {
             workload: plan.workload.name().to_owned(),

@@ -93,7 +93,11 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     for (stream, thread) in crew.threads {
         records[stream].merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     }
-    let mut reports = scenes.iter().zip(records).map(|(scene, record)| Report::of(scene, record, spent));
+    let spent = Spent { requests: records.iter().map(|record| record.requests).sum(), ..spent };
+    // Processor time is that of them all, and stands once.
+    let spent = std::iter::once(spent).chain(std::iter::repeat(Spent { generator: None, server: None, ..spent }));
+    let each = scenes.iter().zip(records).zip(spent);
+    let mut reports = each.map(|((scene, record), spent)| Report::of(scene, record, spent));
     let first = reports.next().unwrap_or_else(|| panic!("together() was given no plan"));
     Ok(Report { beside: reports.collect(), ..first })
 }
@@ -226,7 +230,7 @@ fn observe(
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let server = difference(before.1, server()).filter(|_| !plan.server_pids.is_empty());
-    Ok(Spent { time: began.elapsed(), generator: difference(before.0, cpu::own()), server })
+    Ok(Spent { time: began.elapsed(), generator: difference(before.0, cpu::own()), server, requests: 0 })
 }
 
 /// What a thread is given.

@@ -8,13 +8,12 @@ pub use options::{Auth, Choice, Options};
 
 use crate::Refusal;
 use crate::compare::compare;
-use crate::page;
 use crate::programme::{self, Programme};
 use crate::search::Terms;
 use crate::series::Series;
+use crate::{output, page};
 use clap::{Args, Subcommand, ValueHint};
-use options::{duration, read};
-use std::fs::OpenOptions;
+use options::{duration, percent, read, some_percent};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,10 +65,10 @@ pub struct Search {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
     pub p99: Duration,
     /// The share of errors that may be, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0")]
     pub errors: f64,
     /// How near to the limit to come, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", value_parser = some_percent, default_value = "5")]
     pub precision: f64,
 }
 
@@ -108,10 +107,7 @@ pub fn main(command: &Command, out: &mut dyn Write) -> Result<(), Refusal> {
         None => measure(&command.options, out),
         Some(Action::Search(search)) => {
             let Search { options, p99, errors, precision } = search.as_ref();
-            let alone = programme(options)? == Programme::Plain && options.repeat == 1 && options.ramp.is_none();
-            if !alone {
-                return Err(Refusal::Use("a search takes no w3, w4, w6, --repeat or --ramp".to_owned()));
-            }
+            options.check(true)?;
             let terms = Terms { p99: *p99, errors: errors / 100.0, precision: precision / 100.0 };
             let series =
                 prepared(options, || programme::search(&options.plan()?, options.vus, &terms, &mut progress::watched))?;
@@ -125,6 +121,7 @@ pub fn main(command: &Command, out: &mut dyn Write) -> Result<(), Refusal> {
 }
 
 fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Refusal> {
+    options.check(false)?;
     let programme = programme(options)?;
     let series = prepared(options, || programme.carry_out(&options.plan()?, options.repeat, &mut progress::watched))?;
     deliver(options, &series, out)?;
@@ -145,19 +142,8 @@ fn programme(options: &Options) -> Result<Programme, Refusal> {
 
 /// Measures once it is sure that the result can be written.
 fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>) -> Result<Series, Refusal> {
-    let mut made = Vec::new();
-    for file in [&options.save, &options.html].into_iter().flatten() {
-        let is_new = !file.exists();
-        let opened = OpenOptions::new().create(true).append(true).open(file);
-        opened.map_err(|error| Refusal::Failure(cannot(file, &error)))?;
-        made.extend(is_new.then_some(file));
-    }
-    let outcome = measure();
-    if outcome.is_err() {
-        // An empty file that cannot be removed harms nobody.
-        made.into_iter().for_each(|file| drop(std::fs::remove_file(file)));
-    }
-    outcome
+    [&options.save, &options.html].into_iter().flatten().try_for_each(|file| output::try_out(file))?;
+    measure()
 }
 
 fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<(), Refusal> {
@@ -165,20 +151,12 @@ fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<()
     // First on the screen: what does not fit into a file is not lost.
     write_out(out, &if options.json { json.clone() } else { series.to_string() })?;
     if let Some(file) = &options.save {
-        save(file, &json)?;
+        output::write(file, &json)?;
     }
     if let Some(file) = &options.html {
-        save(file, &page::of(series))?;
+        output::write(file, &page::of(series))?;
     }
     Ok(())
-}
-
-fn save(file: &Path, text: &str) -> Result<(), Refusal> {
-    std::fs::write(file, text).map_err(|error| Refusal::Failure(cannot(file, &error)))
-}
-
-fn cannot(file: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {error}", file.display())
 }
 
 fn series(file: &Path) -> Result<Series, Refusal> {

@@ -151,7 +151,7 @@ impl Options {
     /// [`Refusal`].
     pub fn plan(&self) -> Result<Plan, Refusal> {
         let workload = self.workload()?;
-        let visitors = self.vus.unwrap_or(if workload == Workload::Day { 100 } else { 20 });
+        let visitors = self.vus.map_or_else(|| self.visitors(), Ok)?;
         let rate = self.rate.or((workload == Workload::Day).then_some(100.0));
         let pause = self.pause.unwrap_or(Duration::from_secs(u64::from(workload == Workload::Traffic)));
         let target = Url::parse(&self.target).map_err(|wrong| Refusal::Use(format!("{}: {wrong}", self.target)))?;
@@ -201,27 +201,64 @@ impl Options {
         Ok(reach)
     }
 
+    /// Looks for what would be given in vain, by the workload and by whether the limit is searched for.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`], the first that is found.
+    pub fn check(&self, is_search: bool) -> Result<(), Refusal> {
+        use Choice::{W1, W3, W4, W5, W6};
+        let choice = self.choice()?;
+        let (ramp, pause, repeat) = (self.ramp.is_some(), self.pause.is_some(), self.repeat > 1);
+        let (vus, rate) = (self.vus.is_some(), self.rate.is_some());
+        let vain = [
+            (
+                is_search && [W3, W4, W6].contains(&choice),
+                "a search takes no w3, w4 or w6: what it offers is one workload",
+            ),
+            (is_search && repeat, "a search takes no --repeat"),
+            (is_search && ramp, "a search takes no --ramp: each of its rates is steady"),
+            (is_search && pause, "a search takes no --pause: what it offers are open loops"),
+            (choice != W1 && self.no_password, "--no-password is a variant of w1"),
+            (choice != W3 && self.no_sign_ups, "--no-sign-ups is a variant of w3"),
+            (choice == W3 && vus, "w3 takes no --vus: each of its streams has four connections"),
+            (choice == W3 && pause, "w3 takes no --pause: it is made of open loops"),
+            (choice == W4 && repeat, "w4 takes no --repeat: it is a sweep already"),
+            (choice == W4 && rate, "w4 takes no --rate: its rates are multiples of what a closed loop reaches"),
+            (choice == W4 && ramp, "w4 takes no --ramp: each of its rates is steady"),
+            (choice == W4 && pause, "w4 takes no --pause: nobody rests where the capacity is measured"),
+            (choice == W5 && ramp, "w5 takes no --ramp: a day has its own shape"),
+            (choice == W5 && pause, "w5 takes no --pause: it is an open loop"),
+        ];
+        let found = vain.into_iter().find(|(is_so, _)| *is_so);
+        found.map_or(Ok(()), |(_, why)| Err(Refusal::Use(why.to_owned())))
+    }
+
     /// What a visitor does; of those that are made of several, what the first of them does.
     fn workload(&self) -> Result<Workload, Refusal> {
-        match (self.choice()?, self.no_password) {
-            (Choice::W1 | Choice::W4 | Choice::W6, false) => Ok(Workload::Flow),
-            (Choice::W1, true) => Ok(Workload::Session),
-            (_, true) => Err(Refusal::Use("--no-password is a variant of w1".to_owned())),
-            (choice, _) if self.no_sign_ups && choice != Choice::W3 => {
-                Err(Refusal::Use("--no-sign-ups is a variant of w3".to_owned()))
-            }
-            (Choice::W2, _) => Ok(Workload::Traffic),
-            (Choice::W3 | Choice::Profile, _) => Ok(Workload::Profile),
-            (Choice::W5, _) => Ok(Workload::Day),
-            (Choice::Jwks, _) => Ok(Workload::Jwks),
-            (Choice::Introspect, _) => Ok(Workload::Introspect),
-            (Choice::Userinfo, _) => Ok(Workload::Userinfo),
-            (Choice::ClientCredentials, _) => Ok(Workload::ClientCredentials),
-            (Choice::Refresh, _) => Ok(Workload::Refresh),
-            (Choice::Device, _) => Ok(Workload::Device),
-            (Choice::SignUp, _) => Ok(Workload::SignUp),
-            (Choice::SignIn, _) => Ok(Workload::SignIn),
-        }
+        Ok(match self.choice()? {
+            Choice::W1 if self.no_password => Workload::Session,
+            Choice::W1 | Choice::W4 | Choice::W6 => Workload::Flow,
+            Choice::W2 => Workload::Traffic,
+            Choice::W3 | Choice::Profile => Workload::Profile,
+            Choice::W5 => Workload::Day,
+            Choice::Jwks => Workload::Jwks,
+            Choice::Introspect => Workload::Introspect,
+            Choice::Userinfo => Workload::Userinfo,
+            Choice::ClientCredentials => Workload::ClientCredentials,
+            Choice::Refresh => Workload::Refresh,
+            Choice::Device => Workload::Device,
+            Choice::SignUp => Workload::SignUp,
+            Choice::SignIn => Workload::SignIn,
+        })
+    }
+
+    /// Virtual users, unless told otherwise.
+    fn visitors(&self) -> Result<usize, Refusal> {
+        Ok(match self.choice()? {
+            Choice::W4 => 40,
+            Choice::W5 => 100,
+            _ => 20,
+        })
     }
 
     fn proof(&self) -> Result<Proof, Refusal> {
@@ -248,6 +285,17 @@ impl Options {
 /// The text of a file.
 pub fn read(path: &Path) -> Result<String, Refusal> {
     read_to_string(path).map_err(|error| Refusal::Use(format!("{}: {error}", path.display())))
+}
+
+/// Reads a share in per cent.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| format!("`{text}` is no share from 0 to 100"))
+}
+
+/// The same above zero.
+pub fn some_percent(text: &str) -> Result<f64, String> {
+    percent(text).ok().filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is no share above 0, up to 100"))
 }
 
 /// Reads `250ms`, `20s`, `1.5m` or `1h`.
@@ -277,7 +325,8 @@ mod tests {
     }
 
     fn plan(line: &str) -> Result<Plan, Refusal> {
-        Command::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}")).options.plan()
+        let options = Command::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}")).options;
+        options.check(false).and_then(|()| options.plan())
     }
 
     #[test]
@@ -316,9 +365,55 @@ mod tests {
         let (closed, open) = (|pause| Pace::Closed { visitors: 20, pause }, |rate| Pace::Open { rate, visitors: 100 });
         assert_eq!(of("w2"), (Workload::Traffic, closed(second), Shape::Steady));
         assert_eq!(of("w2 --pause 2s"), (Workload::Traffic, closed(second * 2), Shape::Steady));
+        assert_eq!(of("w4").1, Pace::Closed { visitors: 40, pause: Duration::ZERO });
+        assert_eq!(of("w4 --vus 10").1, Pace::Closed { visitors: 10, pause: Duration::ZERO });
         assert_eq!(of("w5"), (Workload::Day, open(100.0), Shape::Day));
         assert_eq!(of("w1 --ramp 1s"), (Workload::Flow, closed(Duration::ZERO), Shape::Ramp(second)));
         std::fs::remove_file(people).unwrap();
+    }
+
+    #[test]
+    fn what_would_be_given_in_vain_is_refused() {
+        for (line, is_search, expected) in [
+            ("w1 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
+            ("w4 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
+            ("w6 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
+            ("w4 --no-password", false, "--no-password is a variant of w1"),
+            ("w3 --vus 9", false, "w3 takes no --vus"),
+            ("w3 --pause 1s", false, "w3 takes no --pause"),
+            ("w4 --repeat 2", false, "w4 takes no --repeat"),
+            ("w4 --rate 9", false, "w4 takes no --rate"),
+            ("w4 --ramp 1s", false, "w4 takes no --ramp"),
+            ("w4 --pause 1s", false, "w4 takes no --pause"),
+            ("w5 --ramp 1s", false, "w5 takes no --ramp"),
+            ("w5 --pause 1s", false, "w5 takes no --pause"),
+            ("w4", true, "a search takes no w3, w4 or w6"),
+            ("w1 --repeat 2", true, "a search takes no --repeat"),
+            ("w1 --ramp 1s", true, "a search takes no --ramp"),
+            ("w1 --pause 1s", true, "a search takes no --pause"),
+            ("w2 --no-sign-ups", true, "--no-sign-ups is a variant of w3"),
+        ] {
+            let words = std::iter::once("load").chain(line.split(' '));
+            let options = Command::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options;
+            let refusal = options.check(is_search).unwrap_err();
+            assert!(refusal.to_string().starts_with(expected) && refusal.exit_code() == 2, "{line}: {refusal}");
+        }
+        for line in
+            ["w1 --no-password --ramp 1s", "w3 --no-sign-ups --repeat 2", "w4 --vus 9", "w6 --rate 9", "w2 --pause 2s"]
+        {
+            let words = std::iter::once("load").chain(line.split(' '));
+            let options = Command::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options;
+            assert_eq!(options.check(false), Ok(()), "{line}");
+        }
+    }
+
+    #[test]
+    fn shares_are_numbers_from_nothing_to_all() {
+        assert_eq!((percent("0"), percent("0.5"), some_percent("100")), (Ok(0.0), Ok(0.5), Ok(100.0)));
+        for text in ["NaN", "-1", "101", "inf", "x", ""] {
+            assert!(percent(text).is_err() && some_percent(text).is_err(), "{text}");
+        }
+        assert!(some_percent("0").is_err());
     }
 
     #[test]

@@ -97,13 +97,17 @@ fn a_search_finds_where_a_slow_server_ends() {
     let refusal = said(&format!("search jwks {SHORT} --target {} --p99 1ms --rate 8", provider.url)).unwrap_err();
     assert!(refusal.to_string().starts_with("no rate near 8.0/s keeps p99 at or below 1ms"), "{refusal}");
     assert_eq!(refusal.exit_code(), 1);
+    for (line, expected) in [("search w4", "a search takes no w3, w4 or w6"), ("w5 --ramp 1s", "w5 takes no --ramp")] {
+        let refusal = said(line).unwrap_err();
+        assert!(refusal.to_string().starts_with(expected), "{refusal}");
+    }
 }
 
 #[test]
 fn the_workloads_of_several_streams_run() {
     let (provider, place) = (Provider::start(Manner::Accounts), Place::new("streams"));
     let common = format!("{SHORT} --target {} {}", provider.url, place.client());
-    let w3 = said(&format!("w3 --rate 300 {common}")).unwrap();
+    let w3 = said(&format!("w3 --rate 300 {}", common.replace(" --vus 4", ""))).unwrap();
     assert!(
         w3.starts_with("profile at ") && w3.contains("beside it: sign_in") && w3.contains("beside it: sign_up"),
         "{w3}"
@@ -125,6 +129,11 @@ fn where_a_result_cannot_be_written_is_said_before_or_after_and_never_kept_quiet
     let save = place.file("a.json");
     assert!(said(&format!("jwks {SHORT} --target http://127.0.0.1:1 --save {save}")).is_err());
     assert!(!std::path::Path::new(&save).exists(), "nothing is left of a run that was refused");
+    assert!(said(&line(&format!("--save {save} --html /nowhere/at/all.html"))).is_err());
+    assert!(!std::path::Path::new(&save).exists(), "nor where the other file cannot be written");
+    std::fs::write(&save, "before").unwrap();
+    assert!(said(&format!("jwks {SHORT} --target http://127.0.0.1:1 --save {save}")).is_err());
+    assert_eq!(std::fs::read_to_string(&save).unwrap(), "before", "what is there stays until there is a result");
     for file in ["--save /dev/full", "--html /dev/full"] {
         let refusal = said(&line(file)).unwrap_err();
         assert!(refusal.to_string().starts_with("/dev/full cannot be written: No space left"), "{refusal}");

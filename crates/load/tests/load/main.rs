@@ -418,6 +418,24 @@ fn streams_run_side_by_side_at_their_own_rates() {
 }
 
 #[test]
+fn what_the_server_spent_is_shared_by_all_that_ran() {
+    let provider = Provider::start(Manner::Good);
+    let of = |pace| Plan {
+        pace,
+        duration: Duration::from_millis(500),
+        server_pids: vec![std::process::id()],
+        ..plan(&provider.url, Workload::Jwks)
+    };
+    let plans = [Pace::Open { rate: 20.0, visitors: 1 }, Pace::Closed { visitors: 4, pause: Duration::ZERO }].map(of);
+    let report = together(&plans, None).unwrap();
+    let beside = &report.beside[0];
+    assert!(beside.server.is_none() && beside.generator_cores.is_none(), "{report}");
+    let server = report.server.unwrap();
+    let answered = server.requests_per_cpu_second.unwrap() * server.cores * report.seconds;
+    assert!((answered - (report.requests + beside.requests) as f64).abs() < 1e-3, "{answered}: {report}");
+}
+
+#[test]
 fn a_ramp_climbs_with_the_time() {
     let provider = Provider::start(Manner::Slow);
     let mut plan = plan(&provider.url, Workload::Jwks);
