@@ -1,9 +1,10 @@
 //! Two results beside one another: how much faster, and how sure that is.
 //!
-//! The intervals are those of a bootstrap (Efron 1979): what was measured is drawn again with replacement, many times, and the
-//! middle 95 % of the ratios that come out are the interval. Where there are enough runs, runs are drawn: they show how far
-//! one run lies from the next. Otherwise slices of time are, in blocks, since a slice is like its neighbours (Künsch 1989);
-//! that shows how much a run varies within itself, and is too sure of itself by what differs between runs.
+//! Where there are enough runs, the intervals come from how far one run lies from the next: Welch's t on the logarithm of the
+//! ratio of the means, whose variances are those of the means by the delta method. Otherwise they are those of a bootstrap
+//! (Efron 1979) over slices of time: slices are drawn again with replacement, many times, and the middle 95 % of the ratios
+//! that come out are the interval. They are drawn in blocks, since a slice is like its neighbours (Künsch 1989); that shows how
+//! much a run varies within itself, and is too sure of itself by what differs between runs.
 
 use crate::Refusal;
 use crate::report::Report;
@@ -12,17 +13,22 @@ use crate::timeline::{Sketch, Slice};
 use serde::Serialize;
 use std::fmt;
 
-/// Runs of each that are enough to draw from.
+/// Runs of each that are enough for an interval over runs.
 const RUNS: usize = 5;
 /// Times that is drawn.
 const DRAWS: usize = 2000;
 /// What lies outside of the interval, on each side.
 const TAIL: f64 = 0.025;
+/// Student's t with so much beyond it, for 1 degree of freedom and more.
+const STUDENT: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086,
+];
 
 /// B beside A.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What was drawn, and what the intervals are worth.
+    /// Where the intervals come from, and what they are worth.
     pub method: String,
     /// By workload.
     pub parts: Vec<Part>,
@@ -33,9 +39,11 @@ pub struct Comparison {
 pub struct Part {
     /// Which.
     pub workload: String,
-    /// True when both are open loops: their rates are what was offered.
+    /// True when both are open loops in which nothing failed: their rates are what was offered.
     pub offered: bool,
-    /// Rate and latencies.
+    /// What could not be compared.
+    pub notes: Vec<String>,
+    /// Rate, latencies, and the share that came out well.
     pub figures: Vec<Figure>,
 }
 
@@ -66,8 +74,14 @@ impl Figure {
 /// Compares `b` with `a`.
 ///
 /// # Errors
-/// [`Refusal::Use`] when they are not of the same workloads, or hold too little.
+/// [`Refusal::Use`] when they are not of the same workloads, or hold too little, or when one is a sweep.
 pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
+    if let Some((name, _)) = [("A", a), ("B", b)].iter().find(|(_, one)| one.found.is_none() && !one.trials.is_empty())
+    {
+        let line =
+            format!("{name} is a sweep over rates (w4), which has no one figure: compare single rates, or searches");
+        return Err(Refusal::Use(line));
+    }
     match (&a.found, &b.found) {
         (Some(a), Some(b)) => return Ok(limits(a, b)),
         (None, None) => {}
@@ -82,7 +96,7 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
     let by_runs = pairs().all(|((_, a), (_, b))| a.len().min(b.len()) >= RUNS);
     let parts = pairs().map(|((name, a), (_, b))| part(name, (a, b), by_runs)).collect::<Result<_, _>>()?;
     let method = match by_runs {
-        true => format!("bootstrap over {} and {} runs", of_a[0].1.len(), of_b[0].1.len()),
+        true => format!("Welch's t over {} and {} runs", of_a[0].1.len(), of_b[0].1.len()),
         false => {
             "bootstrap over slices of time, in blocks; it does not see what differs from run to run (--repeat 5)".into()
         }
@@ -107,61 +121,152 @@ fn limits(a: &Found, b: &Found) -> Comparison {
     let (least, most) = (b.rate / a.not.unwrap_or(f64::INFINITY), b.not.unwrap_or(f64::INFINITY) / a.rate);
     let limit = Figure { name: "limit /s", a: a.rate, b: b.rate, ratio: b.rate / a.rate, low: least, high: most };
     let method = "each limit lies between the highest rate that held and the lowest that did not".to_owned();
-    Comparison { method, parts: vec![Part { workload: "search".to_owned(), offered: false, figures: vec![limit] }] }
+    let part = Part { workload: "search".to_owned(), offered: false, notes: vec![], figures: vec![limit] };
+    Comparison { method, parts: vec![part] }
 }
 
-const NAMES: [&str; 5] = ["iterations/s", "mean ms", "p50 ms", "p95 ms", "p99 ms"];
+const NAMES: [&str; 6] = ["iterations/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "came out well %"];
+
+/// One value for each of the names. Without any iteration there is no latency, which is not a latency of zero.
+type Row = [f64; 6];
 
 fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<Part, Refusal> {
-    let mut rng = fastrand::Rng::with_seed(20);
-    let (drawn, figures) = if by_runs {
-        let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(|r| of_run(r)).collect(), b.iter().map(|r| of_run(r)).collect());
-        let mut once = || ratios(mean(&drawn(&a, 1, &mut rng)), mean(&drawn(&b, 1, &mut rng)));
-        ((0..DRAWS).map(|_| once()).collect::<Vec<_>>(), (mean(&a), mean(&b)))
-    } else {
-        let (a, b) = (slices(a)?, slices(b)?);
-        let block = |count: usize| (count as f64).cbrt().round() as usize;
-        let (of_a, of_b) = (block(a.len()), block(b.len()));
-        let mut once = || ratios(of_slices(&drawn(&a, of_a, &mut rng)), of_slices(&drawn(&b, of_b, &mut rng)));
-        ((0..DRAWS).map(|_| once()).collect::<Vec<_>>(), (of_slices(&a), of_slices(&b)))
-    };
+    let (of_a, of_b, intervals) = if by_runs { over_runs(a, b) } else { over_slices(a, b)? };
     let figure = |at: usize| {
-        let mut column: Vec<f64> = drawn.iter().map(|row| row[at]).filter(|ratio| ratio.is_finite()).collect();
-        column.sort_by(f64::total_cmp);
-        let (a, b) = (figures.0[at], figures.1[at]);
-        let (low, high) = (percentile(&column, TAIL), percentile(&column, 1.0 - TAIL));
+        let (a, b, (low, high)) = (of_a[at], of_b[at], intervals[at]);
         Figure { name: NAMES[at], a, b, ratio: b / a, low, high }
     };
-    let figures = (0..NAMES.len()).map(figure).filter(|figure| figure.ratio.is_finite()).collect();
-    let offered = [a, b].iter().all(|runs| runs.iter().all(|run| run.pace.starts_with("open loop")));
-    Ok(Part { workload: name.to_owned(), offered, figures })
+    let sides = [("A", a), ("B", b)];
+    let idle = |runs: &[&Report]| match by_runs {
+        true => runs.iter().any(|run| run.iterations == 0),
+        false => runs.iter().all(|run| run.iterations == 0),
+    };
+    let idle = sides.iter().filter(|(_, runs)| idle(runs));
+    let smooth = |run: &&Report| is_open(run) && run.unanswered() == 0;
+    Ok(Part {
+        workload: name.to_owned(),
+        offered: sides.iter().all(|(_, runs)| runs.iter().all(smooth)),
+        notes: idle
+            .map(|(side, _)| format!("{side} has a run in which nothing came out well: latencies are not compared."))
+            .collect(),
+        figures: (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect(),
+    })
 }
 
-fn of_run(report: &Report) -> [f64; 5] {
+fn is_open(report: &Report) -> bool {
+    report.pace.starts_with("open loop")
+}
+
+type Intervals = [(f64, f64); 6];
+
+fn over_runs(a: &[&Report], b: &[&Report]) -> (Row, Row, Intervals) {
+    let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(|r| of_run(r)).collect(), b.iter().map(|r| of_run(r)).collect());
+    let of = |runs: &[Row], at: usize| Mean::of(&runs.iter().map(|run| run[at]).collect::<Vec<_>>());
+    let intervals = std::array::from_fn(|at| welch(&of(&a, at), &of(&b, at)));
+    (std::array::from_fn(|at| of(&a, at).mean), std::array::from_fn(|at| of(&b, at).mean), intervals)
+}
+
+fn of_run(report: &Report) -> Row {
     let latency = &report.latency;
-    [report.iterations_per_second, latency.mean, latency.p50, latency.p95, latency.p99]
+    let [mean, p50, p95, p99] = match report.iterations {
+        0 => [f64::NAN; 4],
+        _ => [latency.mean, latency.p50, latency.p95, latency.p99],
+    };
+    // Who is under way at the end of a closed loop has done nothing wrong.
+    let missing = if is_open(report) { report.unanswered() } else { report.failed + report.refused };
+    let well = share(report.iterations as f64, (report.iterations + missing) as f64);
+    [report.iterations_per_second, mean, p50, p95, p99, well]
 }
 
-fn mean(runs: &[[f64; 5]]) -> [f64; 5] {
-    std::array::from_fn(|at| runs.iter().map(|run| run[at]).sum::<f64>() / runs.len() as f64)
+/// In per cent; of nothing, nothing came out well.
+fn share(done: f64, due: f64) -> f64 {
+    if due > 0.0 { done / due * 100.0 } else { 0.0 }
 }
 
-fn slices<'a>(reports: &[&'a Report]) -> Result<Vec<&'a Slice>, Refusal> {
-    let slices: Vec<_> = reports.iter().flat_map(|report| &report.timeline).collect();
+/// A mean over runs.
+struct Mean {
+    mean: f64,
+    /// Of its logarithm.
+    variance: f64,
+    /// Degrees of freedom.
+    freedom: f64,
+}
+
+impl Mean {
+    fn of(values: &[f64]) -> Mean {
+        let (count, freedom) = (values.len() as f64, values.len() as f64 - 1.0);
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom;
+        Mean { mean, variance: variance / count / mean.powi(2), freedom }
+    }
+}
+
+/// The interval of the ratio of `b` to `a`.
+fn welch(a: &Mean, b: &Mean) -> (f64, f64) {
+    let (variance, ratio) = (a.variance + b.variance, b.mean / a.mean);
+    let freedom = variance.powi(2) / (a.variance.powi(2) / a.freedom + b.variance.powi(2) / b.freedom);
+    let reach = student(freedom) * variance.sqrt();
+    // Runs that do not differ at all, or without anything in them.
+    if !reach.is_finite() {
+        return (ratio, ratio);
+    }
+    (ratio * (-reach).exp(), ratio * reach.exp())
+}
+
+/// Student's t for a 95 % interval; between whole degrees of freedom that of the fewer.
+fn student(freedom: f64) -> f64 {
+    const NORMAL: f64 = 1.96;
+    match STUDENT.get((freedom as usize).saturating_sub(1)) {
+        Some(t) => *t,
+        None => NORMAL + (NORMAL.powi(3) + NORMAL) / (4.0 * freedom),
+    }
+}
+
+fn over_slices(a: &[&Report], b: &[&Report]) -> Result<(Row, Row, Intervals), Refusal> {
+    let mut rng = fastrand::Rng::with_seed(20);
+    let (a, b) = (slices(a)?, slices(b)?);
+    let block = |count: usize| (count as f64).cbrt().round() as usize;
+    let (of_a, of_b) = (block(a.len()), block(b.len()));
+    let mut once = || ratios(of_slices(&drawn(&a, of_a, &mut rng)), of_slices(&drawn(&b, of_b, &mut rng)));
+    let drawn: Vec<_> = (0..DRAWS).map(|_| once()).collect();
+    let interval = |at: usize| {
+        let mut column: Vec<f64> = drawn.iter().map(|row| row[at]).filter(|ratio| !ratio.is_nan()).collect();
+        column.sort_by(f64::total_cmp);
+        (percentile(&column, TAIL), percentile(&column, 1.0 - TAIL))
+    };
+    Ok((of_slices(&a), of_slices(&b), std::array::from_fn(interval)))
+}
+
+/// A slice, and how many iterations were due in it.
+type Piece<'a> = (&'a Slice, f64);
+
+fn slices<'a>(reports: &[&'a Report]) -> Result<Vec<Piece<'a>>, Refusal> {
+    let due = |report: &Report, slice: &Slice| {
+        let ended = (slice.done + slice.failed + slice.refused) as f64;
+        if is_open(report) { ended.max(slice.level * slice.seconds) } else { ended }
+    };
+    let of = |report: &&'a Report| report.timeline.iter().map(|slice| (slice, due(report, slice))).collect::<Vec<_>>();
+    let slices: Vec<_> = reports.iter().flat_map(of).collect();
     match slices.len() {
         0..2 => Err(Refusal::Use(format!("too little to compare: {RUNS} runs of each are needed, or a timeline"))),
         _ => Ok(slices),
     }
 }
 
-fn of_slices<S: std::borrow::Borrow<Slice>>(slices: &[S]) -> [f64; 5] {
+fn of_slices(slices: &[Piece<'_>]) -> Row {
     let mut all = Sketch::default();
-    let mut seconds = 0.0;
-    for slice in slices.iter().map(std::borrow::Borrow::borrow) {
+    let (mut seconds, mut due) = (0.0, 0.0);
+    for (slice, due_in_it) in slices {
         all.merge(&slice.latencies);
         seconds += slice.seconds;
+        due += due_in_it;
     }
-    [all.count() as f64 / seconds, all.mean(), all.quantile(0.5), all.quantile(0.95), all.quantile(0.99)]
+    let count = all.count() as f64;
+    let [mean, p50, p95, p99] = match all.count() {
+        0 => [f64::NAN; 4],
+        _ => [all.mean(), all.quantile(0.5), all.quantile(0.95), all.quantile(0.99)],
+    };
+    [count / seconds, mean, p50, p95, p99, share(count, due)]
 }
 
 /// As many as there are, drawn with replacement in blocks of neighbours.
@@ -175,7 +280,7 @@ fn drawn<T: Clone>(from: &[T], block: usize, rng: &mut fastrand::Rng) -> Vec<T> 
     drawn
 }
 
-fn ratios(a: [f64; 5], b: [f64; 5]) -> [f64; 5] {
+fn ratios(a: Row, b: Row) -> Row {
     std::array::from_fn(|at| b[at] / a[at])
 }
 
@@ -187,7 +292,7 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Part { workload, offered, figures } in &self.parts {
+        for Part { workload, offered, notes, figures } in &self.parts {
             writeln!(f, "{workload:20}{:>12}{:>12}{:>9}   95 % interval", "A", "B", "B / A")?;
             for figure in figures {
                 let Figure { name, a, b, ratio, low, high } = figure;
@@ -199,8 +304,9 @@ impl fmt::Display for Comparison {
                 writeln!(f, "{name:20}{a:>12.2}{b:>12.2}{ratio:>9.3}   {low:.3} to {high:.3}   {verdict}")?;
             }
             if *offered {
-                writeln!(f, "Both are open loops: the rate is what was offered.")?;
+                writeln!(f, "Both are open loops in which nothing failed: the rate is what was offered.")?;
             }
+            notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         }
         writeln!(f, "Method: {}.", self.method)
     }
@@ -226,7 +332,7 @@ mod tests {
                     Slice { done, latencies, ..like.clone() }
                 })
                 .collect();
-            let all: [f64; 5] = of_slices(&report.timeline);
+            let all = of_slices(&slices(&[&report]).unwrap());
             report.iterations_per_second = all[0];
             (report.latency.mean, report.latency.p50, report.latency.p95, report.latency.p99) =
                 (all[1], all[2], all[3], all[4]);
@@ -267,6 +373,98 @@ mod tests {
         };
         let count = (0..60).filter(|seed| covered(*seed)).count();
         assert!((50..=60).contains(&count), "{count} of 60");
+    }
+
+    #[test]
+    fn an_interval_over_runs_covers_the_truth_as_often_as_it_says() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let like = report("jwks", 1, 1.0);
+        // About normal, with a deviation of 5 %.
+        let mut value = || 1.0 + 0.05 * ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0);
+        let mut series = |scale: f64| {
+            let run = |value: f64| Report { iterations_per_second: value * scale, ..like.clone() };
+            Series { runs: (0..RUNS).map(|_| run(value())).collect(), ..Series::default() }
+        };
+        const TRIES: usize = 1000;
+        let mut covers = || {
+            let rate = compare(&series(1.0), &series(2.0)).unwrap().parts[0].figures[0].clone();
+            (rate.low..=rate.high).contains(&2.0)
+        };
+        let count = (0..TRIES).filter(|_| covers()).count();
+        assert!((930..=975).contains(&count), "{count} of {TRIES}");
+    }
+
+    #[test]
+    fn where_nothing_came_out_well_no_latency_is_lower() {
+        for runs in [1, 5] {
+            let good = series(runs, 100, 20, 1);
+            let mut bad = good.clone();
+            for run in &mut bad.runs {
+                (run.iterations, run.iterations_per_second, run.failed) = (0, 0.0, 3000);
+                run.latency = Default::default();
+                for slice in &mut run.timeline {
+                    (slice.done, slice.failed, slice.latencies) = (0, 100, Sketch::default());
+                }
+            }
+            for (a, b, side, verdict) in [(&good, &bad, "B", "B is lower"), (&bad, &good, "A", "B is higher")] {
+                let comparison = compare(a, b).unwrap();
+                let names: Vec<_> = comparison.parts[0].figures.iter().map(|figure| figure.name).collect();
+                assert_eq!(names, ["iterations/s", "came out well %"], "{comparison}");
+                let text = comparison.to_string();
+                assert_eq!(text.matches(verdict).count(), 2, "{text}");
+                assert!(
+                    text.contains(&format!("{side} has a run in which nothing came out well: latencies")),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_fails_is_a_figure_and_then_the_rate_is_not_what_was_offered() {
+        for runs in [1, 5] {
+            let mut good = series(runs, 100, 20, 1);
+            good.runs.iter_mut().for_each(|run| run.pace = "open loop, 100/s, at most 9 at once".to_owned());
+            let mut bad = good.clone();
+            for run in &mut bad.runs {
+                (run.failed, run.iterations) = (run.iterations, run.iterations);
+                run.timeline.iter_mut().for_each(|slice| slice.failed = slice.done);
+            }
+            assert!(compare(&good, &good).unwrap().to_string().contains("the rate is what was offered"));
+            let comparison = compare(&good, &bad).unwrap();
+            let well = comparison.parts[0].figures.last().unwrap();
+            assert_eq!(
+                (well.name, well.a, well.b, well.differs()),
+                ("came out well %", 100.0, 50.0, true),
+                "{comparison}"
+            );
+            assert!(!comparison.to_string().contains("the rate is what was offered"), "{comparison}");
+        }
+    }
+
+    #[test]
+    fn what_did_not_end_in_an_open_loop_did_not_come_out_well() {
+        let mut open = series(1, 100, 20, 1);
+        let run = &mut open.runs[0];
+        run.pace = "open loop, 400/s, at most 9 at once".to_owned();
+        run.timeline.iter_mut().for_each(|slice| slice.level = 400.0);
+        let well = of_slices(&slices(&[run]).unwrap())[5];
+        assert!((20.0..30.0).contains(&well), "{well}");
+        (run.iterations, run.unfinished) = (25, 75);
+        assert_eq!(of_run(run)[5], 25.0);
+        run.pace = "closed loop, 75 users, no pause".to_owned();
+        assert_eq!(of_run(run)[5], 100.0);
+    }
+
+    #[test]
+    fn a_sweep_is_not_compared() {
+        let one = series(1, 100, 20, 1);
+        let trial = crate::series::Trial { offered: 1.0, holds: None, report: one.runs[0].clone() };
+        let sweep = Series { trials: vec![trial], ..one.clone() };
+        for (a, b, side) in [(&sweep, &one, "A"), (&one, &sweep, "B"), (&sweep, &sweep, "A")] {
+            let refusal = compare(a, b).unwrap_err();
+            assert!(refusal.to_string().starts_with(&format!("{side} is a sweep")) && refusal.exit_code() == 2);
+        }
     }
 
     #[test]

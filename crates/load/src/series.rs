@@ -101,7 +101,7 @@ impl fmt::Display for Series {
             write!(f, "{found}")?;
         }
         self.runs.iter().try_for_each(|run| write!(f, "{run}"))?;
-        trials(f, &self.trials)?;
+        tables(&self.trials).iter().try_for_each(|table| write!(f, "{table}"))?;
         let Some(Spread { rate, mean, p99, accepted }) = self.spread else { return Ok(()) };
         let verdict = if accepted { "accepted" } else { "noisy" };
         let runs = self.runs.len();
@@ -110,27 +110,61 @@ impl fmt::Display for Series {
     }
 }
 
-fn trials(f: &mut fmt::Formatter<'_>, trials: &[Trial]) -> fmt::Result {
-    if trials.is_empty() {
-        return Ok(());
+/// Figures by rate, as the text and the page show them.
+pub(crate) struct Table {
+    /// Names of the columns.
+    pub head: Vec<&'static str>,
+    /// One for each rate, or for each stream beside it.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What is shown of each report.
+const FIGURES: [&str; 7] = ["done/s", "failed", "refused", "unfinished", "p50 ms", "p95", "p99"];
+
+fn figures(report: &Report) -> [String; 7] {
+    let Report { iterations_per_second: done, failed, refused, unfinished, latency, .. } = report;
+    let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(|value| format!("{value:.2}"));
+    [format!("{done:.1}"), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
+}
+
+/// Trials, and what ran beside them, if anything did.
+pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
+    let row = |trial: &Trial, name: Option<&str>, report: &Report, remark: String| {
+        let offered = format!("{:.1}", trial.offered);
+        let cells = std::iter::once(offered).chain(name.map(str::to_owned)).chain(figures(report));
+        cells.chain([remark]).collect::<Vec<_>>()
+    };
+    let head = |name: Option<&'static str>| {
+        let names = std::iter::once("offered/s").chain(name).chain(FIGURES);
+        names.chain([""]).collect::<Vec<_>>()
+    };
+    let own = trials.iter().map(|trial| row(trial, None, &trial.report, trial.remark()));
+    let beside = trials.iter().flat_map(|trial| trial.report.beside.iter().map(move |report| (trial, report)));
+    let beside = beside.map(|(trial, report)| row(trial, Some(&report.workload), report, String::new()));
+    let tables = [(head(None), own.collect()), (head(Some("beside it")), beside.collect::<Vec<_>>())];
+    tables.into_iter().map(|(head, rows)| Table { head, rows }).filter(|table| !table.rows.is_empty()).collect()
+}
+
+impl Trial {
+    /// Whether it held, and whether that says more of the generator than of the server.
+    fn remark(&self) -> String {
+        let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
+        let bound = self.report.is_bound_by_generator().then_some("generator bound");
+        verdict.into_iter().chain(bound).collect::<Vec<_>>().join(", ")
     }
-    let columns = ["done/s", "failed", "refused", "unfinished", "p50 ms", "p95", "p99", "beside p99"];
-    write!(f, "{:>12}", "offered/s")?;
-    columns.iter().try_for_each(|column| write!(f, "{column:>11}"))?;
-    writeln!(f)?;
-    for Trial { offered, holds, report } in trials {
-        let Report { iterations_per_second, failed, refused, unfinished, latency, .. } = report;
-        write!(f, "{offered:>12.1}{iterations_per_second:>11.1}{failed:>11}{refused:>11}{unfinished:>11}")?;
-        [latency.p50, latency.p95, latency.p99].iter().try_for_each(|value| write!(f, "{value:>11.2}"))?;
-        match report.beside.iter().map(|beside| beside.latency.p99).reduce(f64::max) {
-            Some(beside) => write!(f, "{beside:>11.2}")?,
-            None => write!(f, "{:>11}", "")?,
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |at: usize| self.rows.iter().map(|row| row[at].len()).max().unwrap_or(0).max(self.head[at].len());
+        let widths: Vec<usize> = (0..self.head.len()).map(|at| width(at).max(10)).collect();
+        let head = self.head.iter().map(|name| (*name).to_owned()).collect();
+        for row in std::iter::once(&head).chain(&self.rows) {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
         }
-        let verdict = holds.map_or("", |holds| if holds { "  holds" } else { "  does not" });
-        let bound = if report.is_bound_by_generator() { "  generator bound" } else { "" };
-        writeln!(f, "{verdict}{bound}")?;
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -147,6 +181,26 @@ mod tests {
         let verdict = |of: [f64; 3]| Series::of(of.map(run).to_vec()).spread.unwrap().accepted;
         assert!(verdict([10.0, 10.1, 10.2]) && !verdict([10.0, 10.5, 11.0]));
         assert_eq!(Series::of(vec![run(1.0)]).spread, None);
+    }
+
+    #[test]
+    fn trials_and_what_ran_beside_them_have_the_same_columns() {
+        let trial = |offered, holds, busiest| {
+            let mut report = crate::report::tests::report("w1", 10, 9.5);
+            report.beside = vec![crate::report::tests::report("jwks", 3, 3.0)];
+            report.generator_busiest = busiest;
+            Trial { offered, holds, report }
+        };
+        let series = Series { trials: vec![trial(5.0, Some(true), 0.1), trial(20.0, None, 0.99)], ..Series::default() };
+        let text = series.to_string();
+        let cells: Vec<Vec<_>> = text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
+        let figures = ["done/s", "failed", "refused", "unfinished", "p50", "ms", "p95", "p99"];
+        assert_eq!(cells[0], [&["offered/s"][..], &figures].concat());
+        assert_eq!(cells[1][..5], ["5.0", "9.5", "0", "0", "0"]);
+        assert_eq!((cells[1][8], cells[2][8..].join(" ").as_str()), ("holds", "generator bound"));
+        assert_eq!(cells[3], [&["offered/s", "beside", "it"][..], &figures].concat());
+        assert_eq!((cells[4][..3].join(" "), cells[5][..3].join(" ")), ("5.0 jwks 3.0".into(), "20.0 jwks 3.0".into()));
+        assert_eq!(cells.len(), 6);
     }
 
     #[test]

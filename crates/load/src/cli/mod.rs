@@ -46,8 +46,8 @@ Examples:
     Search(Box<Search>),
     /// Compare two results, with confidence intervals
     ///
-    /// Prints the ratios of B to A with intervals of 95 %, from a bootstrap over the runs where there are five or more of each,
-    /// and over slices of time otherwise. For a fair comparison measure in turn on one machine, with --repeat 5 or more.
+    /// Prints the ratios of B to A with intervals of 95 %: by how far the runs lie apart where there are five or more of each,
+    /// otherwise from a bootstrap over slices of time. For a fair comparison measure in turn on one machine, with --repeat 5 or more.
     #[command(after_long_help = "\
 Examples:
   portiere load jwks --repeat 5 --save a.json

@@ -3,7 +3,7 @@
 mod chart;
 
 use crate::report::{Latency, Report};
-use crate::series::{Series, Trial};
+use crate::series::{Series, Table, Trial, tables};
 use crate::timeline::{Sketch, Slice};
 use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
@@ -53,18 +53,14 @@ fn trials(out: &mut String, trials: &[Trial]) {
         lines: vec![curve("p50", |l| l.p50), curve("p95", |l| l.p95), curve("p99", |l| l.p99)],
     };
     let _ = writeln!(out, "<h2>Throughput and latency</h2>\n{}", throughput.svg());
-    out.push_str("<div class=\"wide\"><table><tr><th>offered/s<th>done/s<th>failed<th>refused<th>unfinished<th>p50 ms<th>p99 ms<th>");
-    for Trial { offered, holds, report } in trials {
-        let verdict = holds.map_or("", |holds| if holds { "holds" } else { "does not hold" });
-        let Report { failed, refused, unfinished, latency, .. } = report;
-        let (offered, done) = (label(*offered), label(report.iterations_per_second));
-        let (p50, p99) = (label(latency.p50), label(latency.p99));
-        let _ = write!(
-            out,
-            "<tr><td>{offered}<td>{done}<td>{failed}<td>{refused}<td>{unfinished}<td>{p50}<td>{p99}<td>{verdict}"
-        );
+    for Table { head, rows } in tables(trials) {
+        let _ = write!(out, "<div class=\"wide\"><table><tr><th>{}", head.join("<th>"));
+        for row in rows {
+            let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+            let _ = write!(out, "<tr><td>{}", cells.join("<td>"));
+        }
+        out.push_str("</table></div>\n");
     }
-    out.push_str("</table></div>\n");
 }
 
 fn section(out: &mut String, run: &Report, title: &str) {
@@ -239,8 +235,14 @@ mod tests {
         let next = Slice { level: 10.0, from: 1.0, ..run.timeline[0].clone() };
         run.timeline.push(next);
         assert!(page(&Series::of(vec![run.clone()])).contains("from slice to slice"));
-        let trial = Trial { offered: 50.0, holds: Some(false), report: run.clone() };
+        let beside = vec![report("jwks & more", 7, 7.0)];
+        let report = Report { beside, generator_busiest: 1.0, ..run.clone() };
+        let trial = Trial { offered: 50.0, holds: Some(false), report };
         let page = page(&Series { runs: vec![], trials: vec![trial], ..Series::default() });
-        assert!(page.contains("Latency by throughput") && page.contains("does not hold"), "{page}");
+        assert!(page.contains("Latency by throughput") && page.contains("does not hold, generator bound"), "{page}");
+        assert!(
+            page.contains("<th>p50 ms<th>p95<th>p99<th>") && page.contains("<td>jwks &amp; more<td>7.0<td>"),
+            "{page}"
+        );
     }
 }
