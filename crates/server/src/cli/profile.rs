@@ -9,9 +9,7 @@ use crate::http::Site;
 use crate::profile::{self, Asked, Profile};
 use clap::{Args, ValueHint};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -55,18 +53,13 @@ impl Command {
     pub fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let config = quiet(global)?;
         let file = self.output.clone().or_else(|| (!global.json).then(|| FILE.into()));
-        let made = file.as_deref().map(writable).transpose()?;
-        let taken = runtime()?.block_on(self.ask(&mut Reach::new(&config)));
-        if let (Err(_), Some(file), Some(true)) = (&taken, &file, made) {
-            drop(std::fs::remove_file(file));
-        }
-        let outcome = taken?;
+        file.as_deref().map_or(Ok(()), load::output::try_out)?;
+        let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config)))?;
         let taken: Profile = serde_json::from_value(outcome.json.clone())
             .map_err(|error| Failure::Failed(format!("the server answered something else: {error}")))?;
         let mut text = summary(&taken);
         if let Some(file) = file {
-            let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-            std::fs::write(&file, profile::picture(&taken)).map_err(failed)?;
+            load::output::write(&file, &profile::picture(&taken))?;
             text = format!("{text}\nwritten to {}: open it in a browser\n", file.display());
         }
         Ok(show(global, &Outcome { text, ..outcome }))
@@ -89,14 +82,6 @@ impl Command {
             }
         }
     }
-}
-
-/// Whether a file can be written, before anybody waits for what should be in it. Answers whether it was made for that.
-fn writable(file: &Path) -> Result<bool, Failure> {
-    let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", file.display()));
-    let new = !file.exists();
-    OpenOptions::new().create(true).append(true).open(file).and_then(|mut file| file.flush()).map_err(failed)?;
-    Ok(new)
 }
 
 /// What a terminal shows.

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -39,11 +40,11 @@ fn way<'a>(profile: &'a Value, node: &'a Value) -> impl Iterator<Item = &'a str>
 }
 
 /// A profile by somebody who can be sent away.
-fn long_profile(server: &Server) -> Child {
+fn long_profile(server: &Server, output: &Path) -> Child {
     let data = server.data();
     let arguments = ["profile", "--seconds", "120", "--json", "--data"];
     let mut command = Command::new(BINARY);
-    command.args(arguments).arg(data).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command.args(arguments).arg(data).arg("--output").arg(output).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -89,7 +90,8 @@ fn a_profile_names_what_hashes_and_that_requests_wait_for_it() {
 #[test]
 fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
     let server = Server::leaked(&[]);
-    let mut first = long_profile(server);
+    let file = server.folder.join("early.svg");
+    let mut first = long_profile(server, &file);
     wait_until("it begins", || server.log().contains("a profile is taken"));
     let second = server.command(&["profile", "--seconds", "1", "--json"], "");
     assert_eq!(second.code, 1, "{}", second.out);
@@ -98,6 +100,7 @@ fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
 
     first.kill().unwrap();
     first.wait().unwrap();
+    assert!(!file.exists(), "nothing is left of it");
     wait_until("the next one may begin", || server.command(&["profile", "--seconds", "1", "--json"], "").code == 0);
 }
 
