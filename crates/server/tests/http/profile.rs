@@ -44,7 +44,15 @@ fn long_profile(server: &Server, output: &Path) -> Child {
     let data = server.data();
     let arguments = ["profile", "--seconds", "120", "--json", "--data"];
     let mut command = Command::new(BINARY);
-    command.args(arguments).arg(data).arg("--output").arg(output).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command
+        .args(arguments)
+        .arg(data)
+        .arg("--output")
+        .arg(output)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
