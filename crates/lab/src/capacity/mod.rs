@@ -1,0 +1,1 @@
+//! `portiere capacity`: what this machine can carry.

@@ -1,0 +1,1 @@
+//! `portiere lab`: named experiments.

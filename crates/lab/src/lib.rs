@@ -1,0 +1,11 @@
+//! What this machine can carry, and why: measured on it, predicted from that, and proved.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`private`] | servers of our own: a folder that goes away, people, a client, cores |
+//! | [`capacity`] | `portiere capacity`: parts measured, a model of queues, what it predicts, the proof |
+//! | [`experiments`] | `portiere lab`: named experiments, each one page of a report |
+
+pub mod capacity;
+pub mod experiments;
+pub mod private;

@@ -1,0 +1,1 @@
+//! Servers of our own: a folder that goes away, people, a client, cores.
