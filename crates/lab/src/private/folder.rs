@@ -77,6 +77,29 @@ impl Folder {
         Ok(child)
     }
 
+    /// Runs a program to its end, with `input` on its standard input, and gives what it printed.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`], where it does not start or does not succeed: the last line of what it said.
+    pub fn run(&self, command: &mut Command, input: &str) -> Result<String, Refusal> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = PathBuf::from(command.get_program());
+        let mut child = self.spawn(command)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that reads no input may be gone already.
+            drop(stdin.write_all(input.as_bytes()));
+        }
+        let pid = child.id();
+        let output = child.wait_with_output().map_err(|error| cannot_run(&program, &error))?;
+        self.forget(pid);
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().lines().last().unwrap_or("a private command failed");
+        Err(Refusal::Failure(said.strip_prefix("portiere: ").unwrap_or(said).to_owned()))
+    }
+
     /// Ends such a process at once, and waits until it is gone.
     pub fn kill(&self, child: &mut Child) {
         // It may be gone already.

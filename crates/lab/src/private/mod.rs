@@ -19,7 +19,6 @@ use load::plan::{Client, Pace, Plan, Proof, Shape, Workload};
 use load::wire::Url;
 use rules::Secret;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -285,25 +284,7 @@ fn program(setup: &Setup, folder: &Folder) -> Command {
 }
 
 fn command(setup: &Setup, folder: &Folder, words: &[&str], input: &str) -> Result<String, Refusal> {
-    let mut command = program(setup, folder);
-    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let failed = |error: std::io::Error| {
-        Refusal::Failure(format!("portiere {}: {error}", words[..2.min(words.len())].join(" ")))
-    };
-    let mut child = folder.spawn(&mut command)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that reads no input may be gone already.
-        drop(stdin.write_all(input.as_bytes()));
-    }
-    let pid = child.id();
-    let output = child.wait_with_output().map_err(failed)?;
-    folder.forget(pid);
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.trim().lines().last().unwrap_or_default();
-    Err(Refusal::Failure(said.strip_prefix("portiere: ").unwrap_or(said).to_owned()))
+    folder.run(program(setup, folder).args(words), input)
 }
 
 fn launch(setup: &Setup, folder: &Folder, secret: &Secret) -> Result<Private, Refusal> {

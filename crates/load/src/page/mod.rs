@@ -1,6 +1,6 @@
 //! The report as a page: tables and charts in one file, without scripts and without anything from elsewhere.
 
-mod chart;
+pub mod chart;
 
 use crate::report::{Latency, Report};
 use crate::series::{Series, Table, Trial, tables};
@@ -8,7 +8,8 @@ use crate::timeline::{Sketch, Slice};
 use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
 
-const STYLE: &str = include_str!("style.css");
+/// The style of a page, with its colours in light and dark.
+pub const STYLE: &str = include_str!("style.css");
 /// The shares of the percentile curve; the axis is in steps of one nine more.
 const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 

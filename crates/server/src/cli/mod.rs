@@ -102,7 +102,8 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Lab(command) => {
-            lab::cli::main(&command)?;
+            let program = std::env::current_exe()?;
+            lab::cli::main(&command, &program, global.json, &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -144,6 +144,11 @@ Examples:
     ///
     /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more than noise.
     /// Nothing of a server that runs is touched.
+    #[command(after_long_help = "\
+Examples:
+  portiere lab list
+  portiere lab run lanes parameters
+  portiere lab all --quick --html report.html")]
     Lab(lab::cli::Command),
 }
 
