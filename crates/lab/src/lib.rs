@@ -5,7 +5,9 @@
 //! | [`private`] | servers of our own: a folder that goes away, people, a client, cores |
 //! | [`capacity`] | `portiere capacity`: parts measured, a model of queues, what it predicts, the proof |
 //! | [`experiments`] | `portiere lab`: named experiments, each one page of a report |
+//! | [`cli`] | both as command lines |
 
 pub mod capacity;
+pub mod cli;
 pub mod experiments;
 pub mod private;

@@ -44,28 +44,35 @@ pub enum Programme {
 }
 
 impl Programme {
-    /// Carries out the programme `repeat` times (a sweep once).
+    /// Carries out the programme `repeat` times (a sweep once). What was measured before something went wrong is kept:
+    /// [`Series::cut_short`] says why it ended there.
     ///
     /// # Errors
-    /// [`Refusal`], the first.
+    /// [`Refusal`], where nothing was measured.
     pub fn carry_out(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
-        let mut runs = Vec::new();
-        let mut again = |plans: &[Plan], runs: &mut Vec<Report>| -> Result<(), Refusal> {
-            (0..repeat).try_for_each(|_| run(plans).map(|report| runs.push(report)))
-        };
-        match self {
-            Programme::Plain => again(std::slice::from_ref(plan), &mut runs)?,
-            Programme::Constant { sign_ups } => again(&constant(plan, sign_ups), &mut runs)?,
+        let again = |plans: Vec<Plan>| std::iter::repeat_n(plans, repeat as usize);
+        let plans: Vec<Vec<Plan>> = match self {
+            Programme::Plain => again(vec![plan.clone()]).collect(),
+            Programme::Constant { sign_ups } => again(constant(plan, sign_ups)).collect(),
             Programme::Overload => return overload(plan, run),
-            Programme::Growth => {
-                again(std::slice::from_ref(plan), &mut runs)?;
-                let mut day = Vec::new();
-                again(&[a_day(plan)], &mut day)?;
-                // Repeats of different workloads do not vary, they differ.
-                return Ok(Series { runs: runs.into_iter().chain(day).collect(), ..Series::default() });
-            }
-        }
-        Ok(Series::of(runs))
+            Programme::Growth => again(vec![plan.clone()]).chain(again(vec![a_day(plan)])).collect(),
+        };
+        let mut runs = Vec::new();
+        let ended = plans.iter().try_for_each(|plans| run(plans).map(|report| runs.push(report)));
+        let cut_short = why_cut_short(ended, runs.is_empty())?;
+        Ok(match self {
+            // Repeats of different workloads do not vary, they differ.
+            Programme::Growth => Series { runs, cut_short, ..Series::default() },
+            _ => Series { cut_short, ..Series::of(runs) },
+        })
+    }
+}
+
+/// Why a series ended before its time, where there is a series at all.
+fn why_cut_short(ended: Result<(), Refusal>, nothing: bool) -> Result<Option<String>, Refusal> {
+    match ended {
+        Err(refusal) if nothing => Err(refusal),
+        ended => Ok(ended.err().map(|refusal| refusal.to_string())),
     }
 }
 
@@ -98,6 +105,14 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
     if capacity <= 0.0 {
         return Err(Refusal::Failure("not one sign-in came out well, so there is no capacity to go beyond".to_owned()));
     }
+    let mut trials = Vec::new();
+    let ended = flood(plan, capacity, run, &mut trials);
+    let cut_short = why_cut_short(ended, trials.is_empty())?;
+    Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
+}
+
+/// Offers shares and multiples of `capacity`, with light requests beside them.
+fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -> Result<(), Refusal> {
     let mut light = Vec::new();
     for workload in LIGHT {
         let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
@@ -106,7 +121,6 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
         let pace = Pace::Open { rate: (alone.iterations_per_second * LIGHT_SHARE).max(1.0), visitors: 50 };
         light.push(Plan { workload, pace, shape: Shape::Steady, ..plan.clone() });
     }
-    let mut trials = Vec::new();
     for share in OFFERS {
         let rate = capacity * share;
         let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
@@ -114,7 +128,7 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
         let report = run(&[&[flood], light.as_slice()].concat())?;
         trials.push(Trial { offered: rate, holds: None, report });
     }
-    Ok(Series { runs: vec![alone], trials, ..Series::default() })
+    Ok(())
 }
 
 /// The highest rate at which the server keeps `terms`.
@@ -130,7 +144,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     };
     let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
     let mut trials: Vec<Trial> = Vec::new();
-    let found = limit(first, terms.precision, |rate| {
+    let ended = limit(first, terms.precision, |rate| {
         // So many that at this latency nobody has to wait for a free one.
         let enough = (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
         let pace = Pace::Open { rate, visitors: visitors.unwrap_or(enough) };
@@ -138,9 +152,11 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         let holds = terms.hold(&report);
         trials.push(Trial { offered: rate, holds: Some(holds), report });
         Ok::<_, Refusal>(holds)
-    })?;
-    let best = trials.iter().rfind(|trial| Some(trial.offered) == found && trial.holds == Some(true));
-    let Some(best) = best.cloned() else {
+    });
+    let held = trials.iter().filter(|trial| trial.holds == Some(true));
+    let best = held.max_by(|a, b| a.offered.total_cmp(&b.offered)).cloned();
+    let cut_short = why_cut_short(ended.map(drop), best.is_none())?;
+    let Some(best) = best else {
         let (p99, errors) = (terms.p99, terms.errors * 100.0);
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
@@ -156,7 +172,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         by_generator: lowest.is_some_and(|trial| trial.report.is_bound_by_generator()),
     };
     trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
-    Ok(Series { runs: vec![best.report], trials, found: Some(found), ..Series::default() })
+    Ok(Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() })
 }
 
 #[cfg(test)]
@@ -218,6 +234,34 @@ mod tests {
         let offered: Vec<_> = series.trials.iter().map(|trial| trial.offered).collect();
         assert_eq!(offered, [60.0, 120.0, 240.0, 600.0, 1200.0]);
         assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
+    }
+
+    #[test]
+    fn what_was_measured_before_something_went_wrong_is_kept() {
+        // Whatever is measured third does not come about.
+        let dies_at = |call: u32| {
+            let mut calls = 0;
+            move |plans: &[Plan]| {
+                calls += 1;
+                if calls < call { Ok(server(plans)) } else { Err(Refusal::Failure("gone".into())) }
+            }
+        };
+        let gone = Some("gone".to_owned());
+        let twice = Programme::Plain.carry_out(&plan(), 5, &mut dies_at(3)).unwrap();
+        assert_eq!((twice.runs.len(), &twice.cut_short, twice.spread.is_some()), (2, &gone, true));
+        assert!(twice.to_string().contains("Ended before its time: gone\n"));
+        // Alone, three times the light ones, and the first two floods.
+        let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(7)).unwrap();
+        assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 2, &gone));
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
+        // A closed loop, 60 (holds), 120 (does not), and then nothing.
+        let found = search(&plan(), None, &terms, &mut dies_at(4)).unwrap();
+        assert_eq!((found.trials.len(), found.found.unwrap().rate, &found.cut_short), (2, 60.0, &gone));
+        for call in 1..=2 {
+            assert!(search(&plan(), None, &terms, &mut dies_at(call)).is_err(), "{call}");
+        }
+        assert!(Programme::Plain.carry_out(&plan(), 5, &mut dies_at(1)).is_err());
+        assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).is_err());
     }
 
     #[test]

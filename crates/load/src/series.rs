@@ -18,6 +18,9 @@ pub struct Series {
     /// What a search came to.
     #[serde(default)]
     pub found: Option<Found>,
+    /// Why it ended before its time, where it did.
+    #[serde(default)]
+    pub cut_short: Option<String>,
 }
 
 /// One rate of a search or a sweep.
@@ -102,6 +105,9 @@ impl fmt::Display for Series {
         }
         self.runs.iter().try_for_each(|run| write!(f, "{run}"))?;
         tables(&self.trials).iter().try_for_each(|table| write!(f, "{table}"))?;
+        if let Some(why) = &self.cut_short {
+            writeln!(f, "Ended before its time: {why}")?;
+        }
         let Some(Spread { rate, mean, p99, accepted }) = self.spread else { return Ok(()) };
         let verdict = if accepted { "accepted" } else { "noisy" };
         let runs = self.runs.len();

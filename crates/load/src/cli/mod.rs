@@ -156,7 +156,8 @@ fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<()
     if let Some(file) = &options.html {
         output::write(file, &page::of(series))?;
     }
-    Ok(())
+    // Half of what was asked for is kept, and is no success.
+    series.cut_short.clone().map_or(Ok(()), |why| Err(Refusal::Failure(why)))
 }
 
 fn series(file: &Path) -> Result<Series, Refusal> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 260.0;
 /// Room for the labels: left, right, top, bottom.
-const EDGES: (f64, f64, f64, f64) = (64.0, 16.0, 12.0, 40.0);
+const EDGES: (f64, f64, f64, f64) = (64.0, 28.0, 12.0, 40.0);
 
 /// How values lie along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,8 @@ impl Chart {
         let at_x = |value| left + x.place(value) * (WIDTH - left - right);
         let at_y = |value| HEIGHT - bottom - y.place(value) * (HEIGHT - top - bottom);
         let title = escaped(&self.title);
-        let mut out = format!(r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">"#);
+        let mut out =
+            format!(r#"<div class="chart"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">"#);
         let given = |axis: &Axis, range: &Range| if axis.ticks.is_empty() { range.ticks() } else { axis.ticks.clone() };
         for (value, text) in given(&self.y, &y) {
             let (at, end, text) = (at_y(value), WIDTH - right, escaped(&text));
@@ -167,7 +168,7 @@ impl Chart {
         for (number, line) in self.lines.iter().enumerate() {
             draw(&mut out, number % 5, line, (&at_x, &at_y));
         }
-        out.push_str("</svg>");
+        out.push_str("</svg></div>");
         out + &self.legend()
     }
 

@@ -24,6 +24,9 @@ pub fn of(series: &Series) -> String {
     if let Some(found) = &series.found {
         let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(found.to_string().trim()));
     }
+    if let Some(why) = &series.cut_short {
+        let _ = writeln!(out, "<p>Ended before its time: {}</p>", escaped(why));
+    }
     if !series.trials.is_empty() {
         trials(&mut out, &series.trials);
     }

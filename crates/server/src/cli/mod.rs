@@ -101,6 +101,10 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             load::cli::main(&command, &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Lab(command) => {
+            lab::cli::main(&command)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -140,6 +140,11 @@ Examples:
   portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
 --client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
     Load(Box<load::cli::Command>),
+    /// Find out what a machine makes of this program: experiments on private servers
+    ///
+    /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more than noise.
+    /// Nothing of a server that runs is touched.
+    Lab(lab::cli::Command),
 }
 
 /// Why there is no command to carry out.

@@ -10,6 +10,7 @@ mod crash;
 mod durability;
 mod fence;
 mod hashes;
+mod lab;
 mod load;
 mod monitoring;
 mod moving;

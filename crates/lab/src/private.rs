@@ -1,1 +1,0 @@
-//! Servers of our own: a folder that goes away, people, a client, cores.
