@@ -90,6 +90,9 @@ const REFRESH: Request = Request {
 /// `app::userinfo`: as introspection.
 const USERINFO: Request = Request { name: "userinfo", acts: &[Work(1.2), Read(4)], asking: 1.5 };
 
+/// `app::account`: as userinfo, with the account API's token.
+const ACCOUNT: Request = Request { name: "account", acts: &[Work(1.3), Read(4)], asking: 1.5 };
+
 /// The key set: what is measured. Its one read is in it.
 const KEYS: Request = Request { name: "jwks", acts: &[Work(1.0)], asking: 1.0 };
 
@@ -134,8 +137,7 @@ impl Operation {
         }
     }
 
-    /// What comes, with shares that add up to one. In a day's mix somebody who signs in only fetches tokens; account and
-    /// administration are read as userinfo is.
+    /// What comes, with shares that add up to one. In a day's mix somebody who signs in only fetches tokens.
     pub const fn courses(self) -> &'static [Course] {
         match self {
             Operation::SignIn => &[(1.0, &[AUTHORIZE, LOGIN, TOKEN, INTROSPECT, REFRESH])],
@@ -147,7 +149,8 @@ impl Operation {
                 (0.05, &[AUTHORIZE, LOGIN, TOKEN]),
                 (0.30, &[REFRESH]),
                 (0.40, &[INTROSPECT]),
-                (0.16, &[USERINFO]),
+                (0.15, &[USERINFO]),
+                (0.01, &[ACCOUNT]),
                 (0.045, &[KEYS]),
                 (0.045, &[DISCOVERY]),
             ],

@@ -3,7 +3,7 @@
 
 use super::demand::{Act, Course, Operation, Request};
 use super::figure::quantile;
-use super::stations::{ENOUGH, GROUP, PACE, Stations};
+use super::stations::{ENOUGH, PACE, Stations};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -48,6 +48,9 @@ pub fn simulate(stations: &Stations, operation: Operation, arrivals: Arrivals, o
 /// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
 const LEFT_OVER: f64 = 0.097;
 
+/// To a worker and back, in seconds.
+const FAR: f64 = 1e-3;
+
 /// Numbers that look like chance, the same in every run (xorshift).
 struct Chance(u64);
 
@@ -91,6 +94,9 @@ enum Event {
     Synced,
     /// The writer looks at what waits.
     Gather,
+    /// Another machine has answered: a database, or a hash worker.
+    Fetched(usize),
+    Computed(usize),
 }
 
 struct Due {
@@ -155,6 +161,8 @@ struct World<'a> {
     asks: VecDeque<(usize, f64)>,
     hashing: Vec<Batch>,
     passwords: VecDeque<usize>,
+    /// Passwords that workers have.
+    away: usize,
     /// When the pool was looked at last, and at which state.
     looked: f64,
     state: u64,
@@ -185,6 +193,7 @@ impl<'a> World<'a> {
             asks: VecDeque::new(),
             hashing: Vec::new(),
             passwords: VecDeque::new(),
+            away: 0,
             looked: 0.0,
             state: 0,
             desk: Desk { begun: f64::NEG_INFINITY, ..Desk::default() },
@@ -209,6 +218,12 @@ impl<'a> World<'a> {
                 Event::Hashed(state) if state == self.state => self.hashed(),
                 Event::Hashed(_) => {}
                 Event::Synced => self.synced(),
+                Event::Fetched(visit) => self.proceed(visit),
+                Event::Computed(visit) => {
+                    self.away -= 1;
+                    self.proceed(visit);
+                    self.fill();
+                }
                 Event::Gather => {
                     self.desk.naps = false;
                     self.gather();
@@ -282,12 +297,20 @@ impl<'a> World<'a> {
     fn proceed(&mut self, visit: usize) {
         let Visit { requests, request, act, .. } = &self.visits[visit];
         let acts = &requests[*request].acts[*act..];
-        let light = acts.iter().take_while(|act| !matches!(act, Act::Commit | Act::Hash)).count();
+        let far = self.stations.round_trip > 0.0;
+        let waits = |act: &Act| matches!(act, Act::Commit | Act::Hash) || far && matches!(act, Act::Read(_));
+        let light = acts.iter().take_while(|act| !waits(act)).count();
         let seconds: f64 = acts[..light].iter().map(|act| self.stations.light(*act)).sum();
-        match acts.get(light.min(acts.len())) {
+        match acts.get(light) {
             _ if light > 0 => {
                 self.visits[visit].act += light;
                 self.wake(Task::Serve(visit), seconds);
+            }
+            Some(read @ Act::Read(_)) => {
+                // What asking costs is added to what comes after the answer.
+                let seconds = self.stations.light(*read);
+                self.visits[visit].act += 1;
+                self.after(self.stations.round_trip + seconds, Event::Fetched(visit));
             }
             Some(Act::Commit) => {
                 self.visits[visit].act += 1;
@@ -394,8 +417,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Idle threads take their share of what waits.
+    /// Idle threads take their share of what waits, and workers the rest, as many as they have room for.
     fn fill(&mut self) {
+        self.fill_here();
+        let pool = &self.stations.pool;
+        if pool.workers <= 0.0 {
+            return;
+        }
+        let room = pool.threads * pool.lanes;
+        let takes = room as f64 / pool.workers + FAR;
+        while self.away < room {
+            let Some(visit) = self.passwords.pop_front() else { return };
+            self.away += 1;
+            self.after(takes, Event::Computed(visit));
+        }
+    }
+
+    fn fill_here(&mut self) {
         let idle = self.stations.pool.threads - self.hashing.len();
         if idle == 0 || self.passwords.is_empty() {
             return;
@@ -436,7 +474,7 @@ impl<'a> World<'a> {
             self.desk.naps = true;
             return self.after(rest, Event::Gather);
         }
-        let group: Vec<usize> = self.desk.waiting.drain(..waiting.min(GROUP as usize)).collect();
+        let group: Vec<usize> = self.desk.waiting.drain(..waiting.min(self.stations.writer.group)).collect();
         self.desk.last = group.len();
         self.desk.begun = self.now;
         let writer = &self.stations.writer;

@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 pub const PACE: f64 = 1e-3;
 /// So many share a commit well enough for the writer not to wait for more.
 pub const ENOUGH: usize = 16;
-/// The most batches in one transaction.
-pub const GROUP: f64 = 256.0;
 
 /// One queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,6 +47,8 @@ pub struct Writer {
     pub sync: Vec<f64>,
     /// How many commits may be on their way at the same time: one where a file is written, connections where a server writes.
     pub at_once: usize,
+    /// The most batches in one commit.
+    pub group: usize,
 }
 
 impl Writer {
@@ -74,7 +74,7 @@ impl Writer {
         let mut group = 1.0_f64;
         for _ in 0..50 {
             let took = (self.commit + self.batch * group + self.mean_sync()).max(PACE);
-            group = (rate * took / self.at_once as f64).clamp(1.0, GROUP);
+            group = (rate * took / self.at_once as f64).clamp(1.0, self.group as f64);
         }
         group
     }
@@ -130,6 +130,8 @@ pub struct Stations {
     pub wake: (f64, f64),
     /// A point read.
     pub read: f64,
+    /// What a fetch waits for a database on another machine; none where it is a file.
+    pub round_trip: f64,
     /// A signature with RS256, ES256 and EdDSA.
     pub sign: [f64; 3],
     /// The writer.

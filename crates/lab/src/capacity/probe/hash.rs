@@ -161,6 +161,13 @@ impl Probe {
         }
     }
 
+    /// How many side by side were best so far with all threads.
+    pub fn lanes(&self) -> usize {
+        let all = self.lanes.iter().filter(|((threads, _), _)| *threads == self.cores);
+        let best = all.max_by(|(_, one), (_, other)| Figure::of(one).value.total_cmp(&Figure::of(other).value));
+        best.map_or(1, |((_, together), _)| *together)
+    }
+
     /// Up from one lane as long as that pays.
     fn climb(&mut self, threads: usize) {
         let (mut best, mut worse) = (0.0, 0);
