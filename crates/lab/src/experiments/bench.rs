@@ -41,22 +41,22 @@ impl<'a> Bench<'a> {
 
     /// How often each variant is measured.
     pub fn rounds(&self) -> usize {
-        self.either(5, 2)
+        self.either(5, 3)
     }
 
     /// How long one measurement over HTTP takes, after its warm-up.
     pub fn span(&self) -> Duration {
-        self.either(Duration::from_secs(10), Duration::from_secs(2))
+        self.either(Duration::from_secs(10), Duration::from_millis(1500))
     }
 
     /// What is done before it and not counted.
     pub fn warmup(&self) -> Duration {
-        self.either(Duration::from_secs(2), Duration::from_millis(700))
+        self.either(Duration::from_secs(2), Duration::from_millis(500))
     }
 
     /// How long one measurement of a part alone takes, without a server.
     pub fn part(&self) -> Duration {
-        self.either(Duration::from_secs(3), Duration::from_millis(800))
+        self.either(Duration::from_secs(3), Duration::from_millis(500))
     }
 
     /// A server as it comes.

@@ -3,18 +3,17 @@
 use super::bench::Bench;
 use super::{Experiment, Halt};
 use crate::report::{Expect, Group, Row, Sheet, figure};
-use hasher::Level;
-use hasher::argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill};
-use std::sync::Barrier;
+use hasher::Cost;
+use hasher::tune::rate;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "lanes",
     title: "Lanes and threads of the hash",
     hypothesis: "A password alone leaves a core waiting for memory: two to four side by side on one thread give more hashes a \
         second, and each takes longer. A second thread nearly doubles the rate while memory keeps up.",
-    method: "The Argon2id kernel alone (m = 19 MiB, t = 2, p = 1), in memory that is mapped once, with 1 to 4 passwords in lock \
+    method: "The Argon2id kernel alone (m = 19 MiB, t = 2, p = 1), in memory that is kept and of huge pages, with 1 to 4 passwords in lock \
         step on each of 1 to as many threads as there are cores (at most 8). The first row of each group is one password at a \
         time; the first row of the last group is one thread.",
     published: None,
@@ -27,9 +26,7 @@ const MOST_THREADS: usize = 8;
 
 fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     use Expect::{More, Open};
-    let failed = |error: hasher::BadCost| Halt::Failed(error.to_string());
-    let cost = Cost::new(COST.0, COST.1, COST.2).map_err(failed)?;
-    let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32).map_err(failed)?;
+    let cost = Cost::new(COST.0, COST.1, COST.2).map_err(|error| Halt::Failed(error.to_string()))?;
     let figures = [figure("hashes a second", "/s"), figure("time of one", " ms")];
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get()).min(MOST_THREADS);
     let mut counts: Vec<usize> =
@@ -40,7 +37,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         let rows = variants.map(|lanes| Row::new(side_by_side(lanes), if lanes == 1 { &[] } else { &[More, More] }));
         let title = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
         bench.turns(sheet, Group::new(title, &figures, rows.into()), &mut variants, |bench, lanes| {
-            Ok(measure(&params, threads, *lanes, bench.part()))
+            Ok(measure(cost, threads, *lanes, bench.part()))
         })?;
     }
     if cores == 1 {
@@ -51,7 +48,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         threads => Row::new(format!("{threads} threads"), &[More, Open]),
     });
     let group = Group::new("threads, 3 side by side", &figures, rows.collect());
-    bench.turns(sheet, group, &mut counts, |bench, threads| Ok(measure(&params, *threads, 3, bench.part())))
+    bench.turns(sheet, group, &mut counts, |bench, threads| Ok(measure(cost, *threads, 3, bench.part())))
 }
 
 fn side_by_side(lanes: usize) -> String {
@@ -59,28 +56,7 @@ fn side_by_side(lanes: usize) -> String {
 }
 
 /// Hashes a second, and the time of each in milliseconds.
-fn measure(params: &Params, threads: usize, lanes: usize, span: Duration) -> Vec<f64> {
-    let (level, start) = (Level::best(), Barrier::new(threads));
-    let work = || {
-        let h0s: Vec<H0> =
-            (0..lanes).map(|lane| H0::new(params, b"plum-Lantern-47-orbit", &[lane as u8; 16], b"", b"")).collect();
-        let mut memory = vec![Block::ZERO; lanes * params.memory_blocks()];
-        let mut tags = vec![Tag::default(); lanes];
-        // Once for the memory to be there.
-        fill(level, params, &h0s, &mut memory, &mut tags);
-        start.wait();
-        let (begun, mut fills) = (Instant::now(), 0);
-        while fills == 0 || begun.elapsed() < span {
-            fill(level, params, &h0s, &mut memory, &mut tags);
-            fills += 1;
-        }
-        (fills as f64, begun.elapsed().as_secs_f64())
-    };
-    let done: Vec<(f64, f64)> = thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let rate = done.iter().map(|(fills, seconds)| fills * lanes as f64 / seconds).sum();
-    let each = done.iter().map(|(fills, seconds)| seconds / fills * 1e3).sum::<f64>() / threads as f64;
-    vec![rate, each]
+fn measure(cost: Cost, threads: usize, lanes: usize, span: Duration) -> Vec<f64> {
+    let rate = rate(cost, (threads, lanes), span);
+    vec![rate, (threads * lanes) as f64 * 1e3 / rate]
 }

@@ -54,7 +54,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
             Row::new("unlimited queue, 1 hashing thread", &[Less, More]),
             Row::new("admission (as shipped)", &shipped),
         ];
-        let group = Group { most_rounds: 3, ..Group::new(format!("{users} users"), &figures, rows) };
+        let group = Group { most_rounds: bench.either(3, 2), ..Group::new(format!("{users} users"), &figures, rows) };
         bench.turns(sheet, group, &mut servers, |bench, server| measure(bench, server, users))?;
     }
     Ok(())

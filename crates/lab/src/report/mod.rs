@@ -162,8 +162,8 @@ fn ratio(verdict: Verdict) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
-        self.warning().map_or(Ok(()), |warning| writeln!(f, "{warning}"))?;
-        writeln!(f, "{LEGEND}")?;
+        self.warning().map_or(Ok(()), |warning| writeln!(f, "{}", wrapped("", warning)))?;
+        writeln!(f, "{}", wrapped("", LEGEND))?;
         self.experiments.iter().try_for_each(|outcome| write!(f, "\n{outcome}"))
     }
 }
@@ -171,7 +171,7 @@ impl fmt::Display for Report {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Experiment { name, title, hypothesis, .. } = self.experiment;
-        writeln!(f, "{name}: {title} ({:.0} s)\n  {hypothesis}", self.seconds)?;
+        writeln!(f, "{name}: {title} ({:.0} s)\n{}", self.seconds, wrapped("  ", hypothesis))?;
         for group in &self.sheet.groups {
             let (head, rows) = table(group);
             let lines: Vec<_> = std::iter::once(&head).chain(&rows).collect();
@@ -184,10 +184,33 @@ impl fmt::Display for Outcome {
                 writeln!(f, "    {}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
             }
         }
-        self.findings.iter().try_for_each(|finding| writeln!(f, "  {} {}", mark(finding), finding.text))?;
-        self.sheet.notes.iter().try_for_each(|note| writeln!(f, "  ! {note}"))?;
-        writeln!(f, "  = {}", self.conclusion)
+        self.findings
+            .iter()
+            .try_for_each(|finding| writeln!(f, "{}", wrapped(&format!("  {} ", mark(finding)), &finding.text)))?;
+        self.sheet.notes.iter().try_for_each(|note| writeln!(f, "{}", wrapped("  ! ", note)))?;
+        writeln!(f, "{}", wrapped("  = ", &self.conclusion))
     }
+}
+
+/// A text in lines of at most 100 letters, the first after `head`, the others as far from the edge.
+fn wrapped(head: &str, text: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut out, mut column) = (head.to_owned(), head.chars().count());
+    let edge = column;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > edge && column + 1 + length > WIDTH {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', edge));
+            column = edge;
+        } else if column > edge {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
 }
 
 /// As expected, not as expected, or neither.

@@ -3,8 +3,8 @@
 use super::verdict::Finding;
 use super::{End, LEGEND, Outcome, Report, bars, table};
 use crate::experiments::Published;
-use load::page::STYLE;
 use load::page::chart::escaped;
+use load::page::frame;
 use std::fmt::Write as _;
 
 /// What differs from the style of load's pages.
@@ -19,13 +19,7 @@ const MORE: &str = "ul.findings { padding-left: 0; list-style: none; } ul.findin
 /// The page of a report.
 pub fn page(report: &Report) -> String {
     let title = if report.experiments.len() == 1 { report.experiments[0].experiment.title } else { "Experiments" };
-    let title = escaped(title);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}: lab</title>\n<style>\n{STYLE}{MORE}{}</style>\n<h1>{title}</h1>\n",
-        bars::STYLE
-    );
+    let mut out = format!("<style>\n{MORE}{}</style>\n", bars::STYLE);
     let _ = writeln!(out, "<p>Portiere {} on {}.</p>", escaped(report.version), escaped(&report.machine.to_string()));
     if let Some(warning) = report.warning() {
         let _ = writeln!(out, "<p class=\"note\">{warning}</p>");
@@ -35,7 +29,7 @@ pub fn page(report: &Report) -> String {
         contents(&mut out, report);
     }
     report.experiments.iter().for_each(|outcome| section(&mut out, outcome));
-    out + "</html>\n"
+    frame(title, &out)
 }
 
 fn contents(out: &mut String, report: &Report) {

@@ -26,6 +26,9 @@ pub enum Expect {
 /// How far apart two may be that are called the same.
 pub const SAME: f64 = 0.05;
 
+/// Ends that are further apart than by this factor say nothing.
+const WIDE: f64 = 100.0;
+
 /// What the rounds say of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,6 +99,9 @@ impl Verdict {
 impl Ratio {
     /// The interval, in brackets.
     fn interval(self) -> String {
+        if self.high > WIDE * self.low {
+            return "(the rounds differ too much)".to_owned();
+        }
         format!("({} to {})", times(self.low), times(self.high))
     }
 }
@@ -107,11 +113,12 @@ pub fn times(factor: f64) -> String {
 
 /// How far a ratio is from 1, as people say it.
 fn distance(ratio: f64) -> String {
+    let percent = |share: f64| label((share * 1000.0).round() / 10.0);
     match ratio {
-        ratio if ratio >= 2.0 => format!("{} times the", times(ratio)),
-        ratio if ratio > 1.0 => format!("{} % more", label(((ratio - 1.0) * 1000.0).round() / 10.0)),
-        ratio if ratio >= 0.5 => format!("{} % less", label(((1.0 - ratio) * 1000.0).round() / 10.0)),
-        ratio => format!("1/{} of the", times(1.0 / ratio)),
+        ratio if ratio >= 2.0 => format!("{} times as high", times(ratio)),
+        ratio if ratio > 1.0 => format!("{} % higher", percent(ratio - 1.0)),
+        ratio if ratio > 0.5 => format!("{} % lower", percent(1.0 - ratio)),
+        ratio => format!("1/{} as high", times(1.0 / ratio)),
     }
 }
 
@@ -139,15 +146,17 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     let (name, base) = (&group.rows[row].name, &group.rows[0].name);
     let Figure { name: of, .. } = group.figures[figure];
     let said = match verdict {
-        Verdict::Differs(ratio) => {
-            format!("{name}: {} {of} of {base} {}", distance(ratio.middle), ratio.interval())
-        }
-        Verdict::Same(ratio) => format!("{name}: the same {of} as {base}, within 5 % {}", ratio.interval()),
-        Verdict::Undecided(ratio) => format!("{name}: no difference in {of} from {base} is shown {}", ratio.interval()),
-        Verdict::Unknown => format!("{name}: too little was measured to compare {of} with {base}"),
+        Verdict::Differs(ratio) => format!("{of} {} {}", distance(ratio.middle), ratio.interval()),
+        Verdict::Same(ratio) => format!("{of} the same within 5 % {}", ratio.interval()),
+        Verdict::Undecided(ratio) => format!("no difference in {of} is shown {}", ratio.interval()),
+        Verdict::Unknown => format!("too little was measured to compare {of}"),
     };
     let title = if group.title.is_empty() { String::new() } else { format!("{}: ", group.title) };
-    Finding { text: format!("{title}{said}."), expected: verdict.meets(expected), open: expected == Expect::Open }
+    Finding {
+        text: format!("{title}{name}, beside {base}: {said}."),
+        expected: verdict.meets(expected),
+        open: expected == Expect::Open,
+    }
 }
 
 /// What all findings come to.

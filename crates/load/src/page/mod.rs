@@ -8,20 +8,14 @@ use crate::timeline::{Sketch, Slice};
 use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
 
-/// The style of a page, with its colours in light and dark.
-pub const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 /// The shares of the percentile curve; the axis is in steps of one nine more.
 const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 
 /// The page of a result.
 pub fn of(series: &Series) -> String {
     let name = series.runs.first().map_or("Load", |run| run.workload.as_str());
-    let title = escaped(&format!("{name}: load"));
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n"
-    );
+    let mut out = String::new();
     if let Some(found) = &series.found {
         let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(found.to_string().trim()));
     }
@@ -41,7 +35,17 @@ pub fn of(series: &Series) -> String {
         let _ =
             writeln!(out, "<p>The runs vary by {rate} % in rate, {mean} % in mean and {p99} % in p99: {verdict}.</p>");
     }
-    out + "</html>\n"
+    frame(&format!("{name}: load"), &out)
+}
+
+/// A page that needs nothing else, for light and dark, around what `body` says in HTML.
+pub fn frame(title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n{body}</html>\n"
+    )
 }
 
 /// Rates that were offered: the curve of throughput and latency, and its numbers.

@@ -140,6 +140,19 @@ Examples:
   portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
 --client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
     Load(Box<load::cli::Command>),
+    /// Measure this machine, and predict what it can carry
+    ///
+    /// Takes about a minute and all cores, and touches no data: it measures hashes, signatures, commits, reads, requests and
+    /// memory, on the disk of the data folder and with private servers of its own, and from these it says how many sign-ins,
+    /// refreshes and introspections a second the machine carries, how long they take, what sets the limit, what would help and
+    /// which settings suit it. With --verify it then proves that: about a minute and a half more.
+    #[command(after_long_help = "\
+Examples:
+  portiere capacity
+  portiere capacity --verify --html capacity.html
+  portiere capacity --data /var/lib/portiere --save capacity.json
+  portiere capacity --from capacity.json")]
+    Capacity(Box<lab::capacity::cli::Command>),
     /// Find out what a machine makes of this program: experiments on private servers
     ///
     /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more than noise.
