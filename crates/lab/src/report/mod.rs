@@ -97,7 +97,7 @@ impl Report {
 
 /// A value of a figure, as short as it can be said.
 pub fn value(value: f64, unit: &str) -> String {
-    if value.is_nan() {
+    if !value.is_finite() {
         return "–".to_owned();
     }
     let text = if value >= 1000.0 { thousands(value) } else { label(value) };

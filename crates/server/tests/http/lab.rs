@@ -1,9 +1,10 @@
-//! Private servers, made with the real program.
+//! `portiere lab`, and the private servers that it is made of.
 
 use crate::support::*;
 use lab::private::{Cores, Private, Setup};
 use load::plan::{Plan, Workload};
 use load::run::run as measure;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -107,4 +108,84 @@ fn the_guard_ends_what_a_killed_program_left() {
     drop(input);
     wait_until("it ends", || left.try_wait().unwrap().is_some());
     assert!(guard.wait().unwrap().success() && !folder.exists());
+}
+
+fn lab(words: &[&str]) -> Output {
+    run(Path::new("/nowhere"), &[&["lab"], words].concat(), "")
+}
+
+#[test]
+fn the_experiments_are_listed() {
+    let listed = lab(&["list"]);
+    assert_eq!((listed.code, listed.out.lines().count()), (0, lab::experiments::ALL.len()), "{}", listed.out);
+    let listed: Value = serde_json::from_str(&lab(&["list", "--json"]).out).unwrap();
+    assert!(listed.as_array().unwrap().iter().all(|one| one["hypothesis"].is_string()), "{listed:#}");
+}
+
+/// One that measures and one that goes wrong, side by side, into every kind of file.
+#[test]
+fn an_experiment_that_goes_wrong_leaves_the_others_their_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (within, html, save, markdown) = (file("within"), file("a.html"), file("a.json"), file("a.md"));
+    std::fs::create_dir(&within).unwrap();
+    let words =
+        ["run", "engines", "audit", "--quick", "--postgres", "postgres://127.0.0.1:1/none", "--within", &within];
+    let files = ["--html", &html, "--save", &save, "--markdown", &markdown];
+    let output = lab(&[&words[..], &files].concat());
+    assert_eq!(
+        (output.code, output.err.as_str()),
+        (1, "portiere: the experiment engines went wrong: see its conclusion\n")
+    );
+    assert!(
+        output.out.contains("in a commit of its own") && output.out.contains("= Ended before its time: "),
+        "{}",
+        output.out
+    );
+
+    let saved: Value = serde_json::from_str(&std::fs::read_to_string(save).unwrap()).unwrap();
+    let [audit, engines] = &saved["experiments"].as_array().unwrap()[..] else { panic!("{saved:#}") };
+    assert_eq!((&audit["end"], &audit["name"]), (&Value::from("done"), &Value::from("audit")));
+    assert!(engines["end"]["failed"].is_string(), "{engines:#}");
+    let values = &audit["sheet"]["groups"][0]["rows"][0]["values"];
+    assert!(values.as_array().unwrap().iter().all(|round| round[0].as_f64().unwrap() > 1.0), "{values}");
+    assert!(saved["machine"]["cores"].as_u64().unwrap() > 0 && saved["quick"] == true, "{saved:#}");
+
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.contains("<svg") && page.contains("Audit log in the batch, apart, and off"), "{page}");
+    let page = std::fs::read_to_string(markdown).unwrap();
+    assert!(page.contains("](a/audit-1-1.svg)") && folder.path().join("a/audit-1-1.svg").exists(), "{page}");
+    assert_eq!(entries(Path::new(&within)), 0, "nothing is left of it");
+}
+
+#[test]
+fn what_cannot_be_made_here_is_skipped_with_a_sentence() {
+    let one = Cores::all().unwrap().first(1).unwrap();
+    let output = one.hold(|| lab(&["run", "engines", "workers", "--quick"])).unwrap();
+    assert_eq!((output.code, output.err.as_str()), (0, ""), "{}", output.out);
+    for sentence in
+        ["Skipped: 2 cores are needed, and this machine lets 1 be used", "Skipped: it needs an empty database"]
+    {
+        assert!(output.out.contains(sentence), "{sentence}: {}", output.out);
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_of_the_lab_is_a_line() {
+    for (words, code, expected) in [
+        (&["run", "jornal"][..], 2, "no experiment is called jornal; the nearest are journal, "),
+        (&["run"], 2, "<NAME>"),
+        (&["all", "--html", "/nowhere/at/all"], 1, "/nowhere/at/all cannot be written: No such file"),
+        (&["all", "--markdown", "/tmp/page.txt"], 2, "the name has to end in .md"),
+        (
+            &["run", "audit", "--quick", "--save", "/dev/full"],
+            1,
+            "/dev/full cannot be written: No space left on device",
+        ),
+        (&["guard", "/tmp"], 2, "/tmp is not a folder of the lab"),
+    ] {
+        let output = lab(words);
+        assert_eq!((output.code, output.err.lines().count()), (code, 1), "{words:?}: {}", output.err);
+        assert!(output.err.contains(expected), "{words:?}: {}", output.err);
+    }
 }
