@@ -45,7 +45,8 @@ fn height(group: &Group) -> usize {
     group.rows.len() * ROW
 }
 
-fn title(group: &Group, figure: usize) -> String {
+/// What a picture shows, as text for a page.
+pub fn title(group: &Group, figure: usize) -> String {
     let name = group.figures[figure].name;
     escaped(&if group.title.is_empty() { name.to_owned() } else { format!("{}: {name}", group.title) })
 }

@@ -20,8 +20,8 @@ use std::fmt;
 
 /// How to read it.
 const LEGEND: &str = "Each figure is the median of its rounds, with half of their range; each ratio is to the first row, over the \
-    rounds. In brackets is the interval of 95 %. A ratio with “=” is 1 within 5 %, and one with “?” shows no difference: its \
-    interval covers 1.";
+    rounds. Bars begin at zero, and the line across shows the range. In brackets is the interval of 95 %. A ratio with “=” is \
+    1 within 5 %, and one with “?” shows no difference: its interval covers 1.";
 
 /// Several experiments on one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -119,7 +119,7 @@ fn thousands(value: f64) -> String {
 /// The head of a group's table, and its rows: a name, then each figure with its range, then the ratio of each judged one.
 pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
     let judged = group.judged();
-    let mut head = vec![group.title.clone()];
+    let mut head = vec![if group.title.is_empty() { "variant".to_owned() } else { group.title.clone() }];
     for (at, figure) in group.figures.iter().enumerate() {
         head.push(figure.name.to_owned());
         if at < judged {

@@ -12,8 +12,8 @@ const MORE: &str = "ul.findings { padding-left: 0; list-style: none; } ul.findin
     .yes::before { content: \"✓ \"; color: var(--c2); font-weight: bold; }\n\
     .no::before { content: \"✗ \"; color: var(--c3); font-weight: bold; }\n\
     .open::before { content: \"· \"; font-weight: bold; }\n\
-    dt { font-weight: 600; margin-top: .5rem; } dd { margin-left: 0; } h3 { margin-bottom: .3rem; }\n\
-    h4 { margin: 1.2rem 0 .2rem; font-weight: 600; font-size: 1rem; }\n\
+    dt { font-weight: 600; margin-top: .5rem; } dd { margin-left: 0; }\n\
+    h3 { margin: 1.6rem 0 .3rem; font-size: 1rem; } .wide { margin-top: .8rem; } summary { cursor: pointer; }\n\
     a { color: var(--c0); } nav li { margin: .2rem 0; } td:first-child { white-space: normal; min-width: 9rem; }\n";
 
 /// The page of a report.
@@ -51,16 +51,13 @@ fn section(out: &mut String, outcome: &Outcome) {
         let _ = writeln!(out, "<dt>{term}<dd>{}", escaped(text));
     }
     out.push_str("</dl>\n");
-    findings(out, &outcome.findings);
+    findings(out, &outcome.findings, outcome.findings.len() < 4);
     for note in &outcome.sheet.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
     }
     for group in &outcome.sheet.groups {
-        if !group.title.is_empty() {
-            let _ = writeln!(out, "<h3>{}</h3>", escaped(&group.title));
-        }
         for figure in 0..group.judged().max(1) {
-            let _ = writeln!(out, "<h4>{}</h4>\n{}", escaped(group.figures[figure].name), bars::svg(group, figure));
+            let _ = writeln!(out, "<h3>{}</h3>\n{}", bars::title(group, figure), bars::svg(group, figure));
         }
         let (head, rows) = table(group);
         rows_of(out, &head, &rows);
@@ -73,7 +70,21 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
 }
 
-fn findings(out: &mut String, findings: &[Finding]) {
+/// What is decided stands open, the rest behind a click.
+fn findings(out: &mut String, findings: &[Finding], open: bool) {
+    let decided = |finding: &&Finding| finding.expected.is_some() || finding.is_shown;
+    let (decided, rest): (Vec<_>, Vec<_>) = findings.iter().partition(decided);
+    list(out, &decided);
+    if !rest.is_empty() {
+        let count = rest.len();
+        let (word, open) = (if count == 1 { "comparison" } else { "comparisons" }, if open { " open" } else { "" });
+        let _ = writeln!(out, "<details{open}><summary>{count} {word} without a verdict</summary>");
+        list(out, &rest);
+        out.push_str("</details>\n");
+    }
+}
+
+fn list(out: &mut String, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
@@ -92,7 +103,8 @@ fn findings(out: &mut String, findings: &[Finding]) {
 fn rows_of(out: &mut String, head: &[String], rows: &[Vec<String>]) {
     let cells =
         |cells: &[String], tag: &str| cells.iter().map(|cell| format!("<{tag}>{}", escaped(cell))).collect::<String>();
-    let _ = writeln!(out, "<div class=\"wide\"><table><tr>{}", cells(head, "th"));
+    // On a phone it is moved sideways, by the keyboard too.
+    let _ = writeln!(out, "<div class=\"wide\" tabindex=\"0\"><table><tr>{}", cells(head, "th"));
     for row in rows {
         let _ = writeln!(out, "<tr>{}", cells(row, "td"));
     }

@@ -129,8 +129,10 @@ pub struct Finding {
     pub text: String,
     /// `None`: nothing was expected, or nothing is shown.
     pub expected: Option<bool>,
-    /// Whether something was.
+    /// True where nothing was expected.
     pub open: bool,
+    /// Whether the figures show anything: a difference, or that there is none to speak of.
+    pub is_shown: bool,
 }
 
 /// All that a group shows, sentence by sentence.
@@ -155,6 +157,7 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     Finding {
         text: format!("{title}{name}, beside {base}: {said}."),
         expected: verdict.meets(expected),
+        is_shown: matches!(verdict, Verdict::Differs(_) | Verdict::Same(_)),
         open: expected == Expect::Open,
     }
 }

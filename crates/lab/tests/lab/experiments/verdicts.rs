@@ -108,7 +108,7 @@ fn ratios_are_said_as_people_say_them() {
 
 #[test]
 fn what_all_findings_come_to() {
-    let finding = |expected, open| Finding { text: String::new(), expected, open };
+    let finding = |expected, open| Finding { text: String::new(), expected, open, is_shown: true };
     let of = |all: &[Option<bool>]| summary(&all.iter().map(|one| finding(*one, false)).collect::<Vec<_>>());
     let (yes, no, open) = (Some(true), Some(false), None);
     assert_eq!(of(&[yes]), "The hypothesis holds on this machine, in the one comparison.");
