@@ -97,6 +97,26 @@ pub struct Options {
     pub markdown: Option<PathBuf>,
 }
 
+impl Options {
+    /// The databases of servers, by what people call them.
+    fn databases(&self) -> Result<Vec<(&'static str, Secret)>, Refusal> {
+        let named = [
+            ("PostgreSQL", "--postgres", &["postgres://", "postgresql://"][..], &self.postgres),
+            ("MySQL or MariaDB", "--mysql", &["mysql://"], &self.mysql),
+        ];
+        let given =
+            named.into_iter().filter_map(|(name, flag, schemes, url)| Some((name, flag, schemes, url.as_ref()?)));
+        let read = |(name, flag, schemes, url): (&'static str, &str, &[&str], &String)| {
+            // The URL is not repeated: there may be a password in it.
+            match schemes.iter().any(|scheme| url.starts_with(scheme)) {
+                true => Ok((name, Secret::new(url))),
+                false => Err(Refusal::Use(format!("{flag} is not {}USER:PASSWORD@HOST/DATABASE", schemes[0]))),
+            }
+        };
+        given.map(read).collect()
+    }
+}
+
 /// Does what `command` says: `program` is what servers are started with, the report goes to `out`, as JSON where that is
 /// wanted, and progress to standard error when that is a terminal. Blocks, and is to be called on a plain thread.
 ///
@@ -126,6 +146,7 @@ fn experiment(
     program: &Path,
     (as_json, out): (bool, &mut dyn Write),
 ) -> Result<(), Refusal> {
+    let databases = options.databases()?;
     let files = Files::of(options)?;
     let within = options.within.clone().unwrap_or_else(std::env::temp_dir);
     let (machine, begun) = (Machine::look(&within), Instant::now());
@@ -140,9 +161,7 @@ fn experiment(
         let mut watcher = |what: &str| progress.show(what);
         let mut bench = Bench::new(program.to_owned(), options.quick, &mut watcher);
         bench.within.clone_from(&options.within);
-        let databases = [("PostgreSQL", &options.postgres), ("MySQL or MariaDB", &options.mysql)];
-        bench.databases =
-            databases.into_iter().filter_map(|(name, url)| Some((name, Secret::new(url.clone()?)))).collect();
+        bench.databases.clone_from(&databases);
         let outcome = make(*one, &mut bench);
         progress.clear();
         if !as_json {

@@ -2,10 +2,10 @@
 
 use super::bench::Bench;
 use super::{Experiment, Halt};
-use crate::private::{Cores, Folder, Private, Setup, free_port, on};
+use crate::private::{Cores, Folder, PASSWORD, Private, Setup, free_port, on};
 use crate::report::{Expect, Group, Row, Sheet, figure};
 use load::Refusal;
-use load::plan::{Pace, Plan, Workload};
+use load::plan::{Pace, Plan, User, Workload};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,17 +17,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Hash workers beside a server of two cores",
     hypothesis: "Each worker adds what its core hashes, until the server has enough to do with the rest of each sign-in. Where \
         workers share the cores of the server they add nothing, and cost little.",
-    method: "W1 with passwords at 60 users in a closed loop, against a server that is held to two cores, with 0 to 7 worker \
-        processes of one hashing thread each. Workers run on the other cores of the machine where it has any. Everybody has \
-        signed in once before, since hashes from before are computed by the server alone.",
+    method: "W1 with passwords at 100 users in a closed loop, against a server that is held to two cores, with 0 to 7 worker \
+        processes of one hashing thread each. Workers run on the other cores of the machine where it has any.",
     published: None,
     run,
 };
 
 /// Cores of the server.
 const CORES: usize = 2;
-const USERS: usize = 60;
-const PEOPLE: usize = 300;
+const USERS: usize = 100;
+const PEOPLE: usize = 150;
 /// The longest that workers may take to be there, or to be gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -77,6 +76,7 @@ struct Scene {
     program: PathBuf,
     others: Option<Cores>,
     workers: Vec<Child>,
+    people: Vec<User>,
 }
 
 impl Scene {
@@ -91,33 +91,21 @@ impl Scene {
         let setup = bench.setup().with("hash.peppers", secret("pepper")?).with("hash.binding_keys", secret("binding")?);
         // Nobody is turned away: how many are done is what is asked.
         let setup = setup.with("workers.listen", format!("127.0.0.1:{port}")).with("hash.max_wait", "1m");
-        let setup = Setup { people: PEOPLE, cores: Some(cores), ..setup };
+        let setup = Setup { people: 0, cores: Some(cores), ..setup };
         bench.say("starts a server");
         let server = Private::start(&setup)?;
         for number in 1..=most {
             bench.say(&format!("enrols worker {number} of {most}"));
             enroll(&server, &folder, &program, (number, port))?;
         }
-        let mut scene = Scene { server, folder, program, others, workers: Vec::new() };
-        scene.bind(bench)?;
-        Ok(scene)
-    }
-
-    /// Everybody signs in once: their hashes become such that workers can compute them.
-    fn bind(&mut self, bench: &mut Bench<'_>) -> Result<(), Halt> {
-        let mut done = 0;
-        while done < PEOPLE as u64 {
-            bench.say(&format!("people sign in for the first time: {done} of {PEOPLE}"));
-            let plan = Plan { warmup: Duration::ZERO, ..self.server.plan(Workload::Flow)? };
-            done += bench.drive(&[plan], None)?.iterations;
-        }
-        Ok(())
+        let people = admit(&server, bench)?;
+        Ok(Scene { server, folder, program, others, workers: Vec::new(), people })
     }
 
     fn measure(&mut self, bench: &mut Bench<'_>, count: usize) -> Result<Vec<f64>, Halt> {
         self.staff(count)?;
         let pace = Pace::Closed { visitors: USERS, pause: Duration::ZERO };
-        let plan = Plan { pace, ..bench.plan(&self.server, Workload::Flow)? };
+        let plan = Plan { pace, users: self.people.clone(), ..bench.plan(&self.server, Workload::Flow)? };
         let before = self.tally()?;
         let report = bench.drive(&[plan], None)?;
         let after = self.tally()?;
@@ -164,6 +152,17 @@ impl Drop for Scene {
     fn drop(&mut self) {
         self.workers.iter_mut().for_each(|worker| self.folder.kill(worker));
     }
+}
+
+/// People whose hashes workers can compute: each is bound to its account, so that one does not serve for all.
+fn admit(server: &Private, bench: &mut Bench<'_>) -> Result<Vec<User>, Refusal> {
+    let add = |number: usize| {
+        bench.say(&format!("adds person {} of {PEOPLE}", number + 1));
+        let login = format!("person-{number}");
+        server.command(&["user", "add", &login, "--password-stdin"], PASSWORD)?;
+        Ok(User { login, password: PASSWORD.to_owned() })
+    };
+    (0..PEOPLE).map(add).collect()
 }
 
 fn name(number: usize) -> String {

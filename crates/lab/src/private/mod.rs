@@ -107,6 +107,7 @@ impl Private {
     /// # Errors
     /// [`Refusal::Failure`]: what stood in the way, in a line.
     pub fn start(setup: &Setup) -> Result<Private, Refusal> {
+        people::expect_empty(&setup.store)?;
         let folder = Folder::new(&setup.program, setup.within.as_deref())?;
         let secret = prepare(setup, &folder)?;
         people::settle(&setup.store, &data(&folder), TEMPLATE, setup.people)?;

@@ -12,6 +12,7 @@ use rules::people::user::{Profile, Role, User};
 use std::path::Path;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
+use store::moving::catalogue::tables;
 use store::mysql::Mysql;
 use store::postgres::Postgres;
 use store::remote::Settings;
@@ -35,37 +36,59 @@ pub fn users(count: usize) -> Vec<load::plan::User> {
     (0..count).map(|number| load::plan::User { login: login(number), password: PASSWORD.to_owned() }).collect()
 }
 
+/// Makes sure that the database of a server is one that may be filled.
+///
+/// # Errors
+/// [`Refusal::Failure`], where it is not empty or cannot be reached.
+pub fn expect_empty(store: &Store) -> Result<(), Refusal> {
+    if let Store::File = store {
+        return Ok(());
+    }
+    let tables = with_engine(store, Path::new(""), async |engine| tables(engine).await.map_err(|trouble| trouble.0));
+    match tables.map_err(|why| Refusal::Failure(format!("the database that was named: {why}")))? {
+        tables if tables.is_empty() => Ok(()),
+        _ => Err(Refusal::Failure("the database that was named is not empty: name one that is".to_owned())),
+    }
+}
+
 /// Makes so many accounts, each with the password of the account `template`.
 ///
 /// # Errors
 /// [`Refusal::Failure`]: what the database said.
 pub fn settle(store: &Store, data: &Path, template: &str, count: usize) -> Result<(), Refusal> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Refusal::Failure(error.to_string()))?;
-    let made = match store {
-        Store::File => {
-            let engine =
-                Sqlite::open(Options::at(data.join("portiere.db")), MIGRATIONS).map_err(|error| error.to_string());
-            engine.and_then(|engine| {
-                let made = runtime.block_on(add(&engine, template, count));
-                engine.close();
-                made
-            })
-        }
-        Store::Server(url) => runtime.block_on(async {
-            let settings = Settings::at(url.reveal());
-            if url.reveal().starts_with("postgres") {
-                let engine = Postgres::open(settings, MIGRATIONS).await.map_err(|error| error.to_string())?;
-                add(&engine, template, count).await
-            } else {
-                let engine = Mysql::open(settings, MIGRATIONS).await.map_err(|error| error.to_string())?;
-                let made = add(&engine, template, count).await;
-                engine.close().await;
-                made
-            }
-        }),
-    };
+    let made = with_engine(store, data, async |engine| add(engine, template, count).await);
     made.map_err(|why| Refusal::Failure(format!("people cannot be added to the private server: {why}")))
+}
+
+/// Does something with the database, which is open meanwhile.
+fn with_engine<T>(
+    store: &Store,
+    data: &Path,
+    work: impl AsyncFnOnce(&dyn Engine) -> Result<T, String>,
+) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(async {
+        match store {
+            Store::File => {
+                let options = Options::at(data.join("portiere.db"));
+                let engine = Sqlite::open(options, MIGRATIONS).map_err(|error| error.to_string())?;
+                let done = work(&engine).await;
+                engine.close();
+                done
+            }
+            Store::Server(url) if url.reveal().starts_with("postgres") => {
+                let engine = Postgres::open(Settings::at(url.reveal()), MIGRATIONS).await;
+                work(&engine.map_err(|error| error.to_string())?).await
+            }
+            Store::Server(url) => {
+                let engine = Mysql::open(Settings::at(url.reveal()), MIGRATIONS).await;
+                let engine = engine.map_err(|error| error.to_string())?;
+                let done = work(&engine).await;
+                engine.close().await;
+                done
+            }
+        }
+    })
 }
 
 async fn add(engine: &dyn Engine, template: &str, count: usize) -> Result<(), String> {

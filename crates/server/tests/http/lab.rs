@@ -182,6 +182,11 @@ fn what_cannot_be_asked_of_the_lab_is_a_line() {
             1,
             "/dev/full cannot be written: No space left on device",
         ),
+        (
+            &["run", "engines", "--postgres", "mysql://u:secret@h/d"],
+            2,
+            "--postgres is not postgres://USER:PASSWORD@HOST/DATABASE",
+        ),
         (&["guard", "/tmp"], 2, "/tmp is not a folder of the lab"),
     ] {
         let output = lab(words);
