@@ -4,6 +4,7 @@
 use super::demand::{Alg, Operation};
 use super::probe::Probes;
 use super::probe::hash::Hashing;
+use super::probe::http::Slow;
 use super::simulate::{Arrivals, Outcome, simulate};
 use super::stations::{Needs, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
@@ -19,26 +20,28 @@ pub enum Generator {
 
 /// The shares of the limit at which latencies are told.
 pub const LEVELS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
-/// Operations that are let come for each level: enough for a 99th percentile.
-const OPERATIONS: usize = 6000;
+/// Operations that are let come for each level: enough for a 99th percentile, also of those that are one in twenty.
+const OPERATIONS: usize = 12_000;
 
 /// The machine as queues.
 pub fn stations(probes: &Probes, generator: Generator) -> Stations {
     const MICRO: f64 = 1e-6;
     const MILLI: f64 = 1e-3;
     let http = &probes.http;
-    let asking = http.generator_us.value * MICRO;
     // What it takes beyond the processor time of server and generator: two threads have to wake up.
-    let wake = |slow: &super::probe::http::Slow| {
-        let spent = (slow.server_us.value + slow.generator_us.value) * MICRO;
-        ((slow.p50_ms.value * MILLI - spent) / 2.0).max(0.0)
-    };
-    let spent = |slow: &super::probe::http::Slow| slow.server_us.value + slow.generator_us.value;
+    let spent = |slow: &Slow| slow.server_us.value + slow.generator_us.value;
+    let wake = |slow: &Slow| ((slow.p50_ms.value * MILLI - spent(slow) * MICRO) / 2.0).max(0.0);
+    let asking = http.generator_us.value * MICRO;
+    let [p50, tail @ ..] = http.hashing.tail_ms;
+    let late = tail.map(|ms| (ms - p50).max(0.0) * MILLI);
     Stations {
         cores: probes.machine.cores,
         request: http.server_us.value * MICRO,
-        cold: spent(&http.hashing) / (http.server_us.value + http.generator_us.value),
+        rouse: (http.rested.server_us.value - http.server_us.value).max(0.0) * MICRO,
+        rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
+        cold: spent(&http.hashing) / spent(&http.rested),
         wake: (wake(&http.rested), wake(&http.hashing)),
+        late: [0.0, late[0], late[1], late[2], late[3], late[3]],
         read: 1.0 / probes.storage.reads.value,
         round_trip: 0.0,
         sign: [Alg::Rs256, Alg::Es256, Alg::EdDsa].map(|alg| {
