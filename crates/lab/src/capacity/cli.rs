@@ -107,9 +107,10 @@ fn beside(data: &Path) -> Result<PathBuf, Refusal> {
     let failed = |error: std::io::Error| Refusal::Failure(format!("{}: {error}", data.display()));
     let whole = std::path::absolute(data).map_err(failed)?;
     let there = |folder: &&Path| folder.metadata().is_ok_and(|found| found.is_dir());
-    let nearest = whole.ancestors().find(there).ok_or_else(|| {
-        Refusal::Failure(format!("there is no folder above {}", data.display()))
-    })?;
+    let nearest = whole
+        .ancestors()
+        .find(there)
+        .ok_or_else(|| Refusal::Failure(format!("there is no folder above {}", data.display())))?;
     if nearest != whole {
         return Ok(nearest.to_owned());
     }

@@ -1,7 +1,7 @@
 //! From what was measured to what the machine can carry. Takes [`Probes`] and nothing else: what a verification measures has no
 //! way in here.
 
-use super::demand::{Alg, Operation};
+use super::demand::{Alg, BATCH, Operation};
 use super::probe::Probes;
 use super::probe::hash::Hashing;
 use super::probe::http::Slow;
@@ -49,7 +49,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
             found.map_or(0.0, |one| 1.0 / one.sign.value)
         }),
         writer: writer(probes),
-        pool: pool(&probes.hashing, http.pool.value),
+        pool: pool(&probes.hashing),
         generator: (generator == Generator::Here).then_some(asking),
     }
 }
@@ -66,19 +66,16 @@ fn writer(probes: &Probes) -> Writer {
     let commit = ((one.cpu_us.value - many.cpu_us.value) / apart).max(0.0);
     let batch = (many.cpu_us.value - commit * shares.1).max(0.0);
     let sync = storage.sync_ms.iter().map(|ms| ms / 1e3).collect();
-    Writer { commit: commit * 1e-6, batch: batch * 1e-6, sync, at_once: 1, group: 256 }
+    Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
 }
 
-/// Batches as they were measured, made as slow or as fast as the server's own pool was under load.
-fn pool(hashing: &Hashing, rate: f64) -> Pool {
+fn pool(hashing: &Hashing) -> Pool {
     let threads = hashing.threads();
-    let best = hashing.best(threads);
-    let whole = best.map_or(1.0, |best| if rate > 0.0 { best.rate.value / rate } else { 1.0 });
     Pool {
         threads,
-        lanes: best.map_or(1, |best| best.together),
+        lanes: hashing.best(threads).map_or(1, |best| best.together),
         alone: hashing.of_threads(1).map(|lane| lane.batch()).collect(),
-        crowded: hashing.of_threads(threads).map(|lane| lane.batch() * whole).collect(),
+        crowded: hashing.of_threads(threads).map(|lane| lane.batch()).collect(),
         crowd: threads,
         workers: 0.0,
     }

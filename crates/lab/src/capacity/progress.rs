@@ -39,7 +39,8 @@ impl Drop for Bar {
 
 fn line(what: &str, share: f64) -> String {
     let full = (share.clamp(0.0, 1.0) * WIDTH as f64).round() as usize;
-    let line = format!("{}{} {:>3.0} %  {what}", "█".repeat(full), "░".repeat(WIDTH - full), share.clamp(0.0, 1.0) * 100.0);
+    let line =
+        format!("{}{} {:>3.0} %  {what}", "█".repeat(full), "░".repeat(WIDTH - full), share.clamp(0.0, 1.0) * 100.0);
     line.chars().take(78).collect()
 }
 
@@ -50,7 +51,10 @@ mod tests {
     #[test]
     fn a_line_fits_a_terminal() {
         let shown = line(&"x".repeat(200), 0.5);
-        assert!(shown.starts_with("████████████░") && shown.contains(" 50 %") && shown.chars().count() == 78, "{shown}");
+        assert!(
+            shown.starts_with("████████████░") && shown.contains(" 50 %") && shown.chars().count() == 78,
+            "{shown}"
+        );
         assert!(line("", 7.0).contains("100 %"));
     }
 }

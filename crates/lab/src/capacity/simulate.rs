@@ -307,17 +307,20 @@ impl<'a> World<'a> {
     fn ask(&mut self, visit: usize) {
         let Some(cost) = self.stations.generator else { return self.proceed(visit) };
         let request = &self.visits[visit].requests[self.visits[visit].request];
-        self.asks.push_back((visit, cost * request.asking));
-        self.let_ask();
+        let seconds = cost * request.asking;
+        if self.asking {
+            return self.asks.push_back((visit, seconds));
+        }
+        self.asking = true;
+        self.wake(Task::Ask(visit), (seconds, 0.0, self.stations.rouse_generator));
     }
 
-    fn let_ask(&mut self) {
-        if self.asking {
-            return;
-        }
+    /// The generator's thread is awake, and goes on with whoever waits for it.
+    fn ask_on(&mut self) {
         if let Some((visit, seconds)) = self.asks.pop_front() {
             self.asking = true;
-            self.wake(Task::Ask(visit), (seconds, 0.0, self.stations.rouse_generator));
+            let seconds = seconds * self.stations.chill(self.hashing_share());
+            self.after(0.0, Event::Awake(Task::Ask(visit), seconds));
         }
     }
 
@@ -334,11 +337,8 @@ impl<'a> World<'a> {
         });
         match acts.get(light) {
             _ if light > 0 => {
-                // Who comes back from a commit was woken by the writer, and that is in what the commit cost.
-                let fresh = *act == 0 || matches!(requests[*request].acts[*act - 1], Act::Hash);
-                let rouse = if fresh { self.stations.rouse } else { 0.0 };
                 self.visits[visit].act += light;
-                self.wake(Task::Serve(visit), (warm, fixed, rouse));
+                self.wake(Task::Serve(visit), (warm, fixed, self.stations.rouse));
             }
             Some(read @ Act::Read(_)) => {
                 // What asking costs is added to what comes after the answer.
@@ -421,8 +421,8 @@ impl<'a> World<'a> {
             Task::Serve(visit) => self.proceed(visit),
             Task::Ask(visit) => {
                 self.asking = false;
+                self.ask_on();
                 self.proceed(visit);
-                self.let_ask();
             }
             Task::Write => {
                 let sync = self.stations.writer.some_sync(self.chance.next());
@@ -452,7 +452,8 @@ impl<'a> World<'a> {
     fn foresee(&mut self) {
         self.state += 1;
         let (pace, active, pool) = (self.pace(), self.hashing.len(), &self.stations.pool);
-        let times = self.hashing.iter().map(|batch| batch.left.max(0.0) * pool.batch(batch.visits.len(), active) / pace);
+        let times =
+            self.hashing.iter().map(|batch| batch.left.max(0.0) * pool.batch(batch.visits.len(), active) / pace);
         let next = times.min_by(f64::total_cmp);
         if let Some(next) = next {
             self.after(next, Event::Hashed(self.state));

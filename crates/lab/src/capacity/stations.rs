@@ -248,13 +248,15 @@ impl Stations {
         let here = f64::from(u8::from(self.generator.is_some()));
         let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
         let bulk = self.warm(operation) + asking + write;
-        // Who comes while all threads are at work need not wake one.
-        let awake = (rate * (bulk + signing) / self.cores as f64).clamp(0.0, 1.0);
-        let asleep = 1.0 - awake;
-        let rouse = asleep * ((demand.requests + demand.hashes) * self.rouse + here * demand.requests * self.rouse_generator);
+        // Who comes while all threads are at work need not wake one: the share of u = x (bulk + (1 - u) rousing) / cores.
+        let wakes = demand.requests + demand.hashes + demand.batches;
+        let rousing = wakes * self.rouse + here * demand.requests * self.rouse_generator;
+        let cores = self.cores as f64;
+        let awake = (rate * (bulk + signing + rousing) / (cores + rate * rousing)).clamp(0.0, 1.0);
+        let rouse = (1.0 - awake) * rousing;
         let cold = self.chill(hash / (hash + bulk + signing + rouse));
         let whole = hash + signing + (bulk + rouse) * cold;
-        let generator = (asking + here * asleep * demand.requests * self.rouse_generator) * cold;
+        let generator = (asking + here * (1.0 - awake) * demand.requests * self.rouse_generator) * cold;
         let mut stations = vec![
             (Station::Cores, whole / self.cores as f64),
             (Station::Writer, demand.batches * self.writer.least()),
@@ -271,7 +273,8 @@ impl Stations {
 
     /// Processor time on network threads while the caches are warm.
     fn warm(&self, operation: Operation) -> f64 {
-        let requests = operation.courses().iter().flat_map(|(share, requests)| requests.iter().map(move |r| (share, r)));
+        let requests =
+            operation.courses().iter().flat_map(|(share, requests)| requests.iter().map(move |r| (share, r)));
         requests.map(|(share, request)| share * request.acts.iter().map(|act| self.light(*act).0).sum::<f64>()).sum()
     }
 }

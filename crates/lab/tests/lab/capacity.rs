@@ -107,9 +107,8 @@ fn many_users_reach_the_limit_and_nobody_passes_it() {
 fn percentiles_are_in_order_and_grow_with_the_load() {
     for operation in Operation::ALL {
         let stations = machine();
-        let at = |share: f64| {
-            simulate(&stations, operation, Arrivals::People(bound(&stations, operation) * share), 6000)
-        };
+        let at =
+            |share: f64| simulate(&stations, operation, Arrivals::People(bound(&stations, operation) * share), 6000);
         let levels = [0.25, 0.5, 0.75, 0.9].map(at);
         for Outcome { p50, p95, p99, mean, .. } in levels {
             assert!(0.0 < p50 && p50 <= p95 && p95 <= p99 && mean > 0.0, "{operation:?}: {levels:?}");

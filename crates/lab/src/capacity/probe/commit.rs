@@ -97,7 +97,17 @@ impl Probe {
         runtime.block_on(engine.migrate()).map_err(|why| failed(why.0))?;
         let groups = WRITERS.map(|_| Samples::default()).into();
         let (engine, empty) = (Arc::new(engine), Vec::new);
-        Ok(Probe { runtime, engine, cores, readers, next: 0, groups, alone: empty(), reads: empty(), reads_all: empty() })
+        Ok(Probe {
+            runtime,
+            engine,
+            cores,
+            readers,
+            next: 0,
+            groups,
+            alone: empty(),
+            reads: empty(),
+            reads_all: empty(),
+        })
     }
 
     /// One more sample of everything.
@@ -131,29 +141,32 @@ impl Probe {
     fn write(&mut self, writers: usize) -> Result<(i64, Vec<f64>), Refusal> {
         let (base, begun) = (self.next, Instant::now());
         let engine = &self.engine;
-        let (done, times) = self.runtime.block_on(async {
-            let mut running = JoinSet::new();
-            for writer in 0..writers {
-                let engine = Arc::clone(engine);
-                running.spawn(async move {
-                    let mut times = Vec::new();
-                    while begun.elapsed() < SPAN {
-                        let handed = Instant::now();
-                        let number = base + (times.len() * writers + writer) as i64;
-                        engine.commit(three_rows(number)).await.map_err(|error| format!("{error:?}"))?;
-                        times.push(handed.elapsed().as_secs_f64() * 1e3);
-                    }
-                    Ok::<_, String>(times)
-                });
-            }
-            let (mut most, mut all) = (0, Vec::new());
-            while let Some(ended) = running.join_next().await {
-                let times = ended.map_err(|error| error.to_string())??;
-                most = most.max(times.len());
-                all.extend(times);
-            }
-            Ok::<_, String>(((most * writers) as i64, all))
-        }).map_err(|why| Refusal::Failure(format!("the disk does not take what is written: {why}")))?;
+        let (done, times) = self
+            .runtime
+            .block_on(async {
+                let mut running = JoinSet::new();
+                for writer in 0..writers {
+                    let engine = Arc::clone(engine);
+                    running.spawn(async move {
+                        let mut times = Vec::new();
+                        while begun.elapsed() < SPAN {
+                            let handed = Instant::now();
+                            let number = base + (times.len() * writers + writer) as i64;
+                            engine.commit(three_rows(number)).await.map_err(|error| format!("{error:?}"))?;
+                            times.push(handed.elapsed().as_secs_f64() * 1e3);
+                        }
+                        Ok::<_, String>(times)
+                    });
+                }
+                let (mut most, mut all) = (0, Vec::new());
+                while let Some(ended) = running.join_next().await {
+                    let times = ended.map_err(|error| error.to_string())??;
+                    most = most.max(times.len());
+                    all.extend(times);
+                }
+                Ok::<_, String>(((most * writers) as i64, all))
+            })
+            .map_err(|why| Refusal::Failure(format!("the disk does not take what is written: {why}")))?;
         self.next += done;
         Ok((times.len() as i64, times))
     }

@@ -105,9 +105,7 @@ impl Hashing {
     pub fn best(&self, threads: usize) -> Option<&Lane> {
         /// As the server climbs.
         const GAIN: f64 = 1.02;
-        self.of_threads(threads).reduce(|best, next| {
-            if next.rate.value > best.rate.value * GAIN { next } else { best }
-        })
+        self.of_threads(threads).reduce(|best, next| if next.rate.value > best.rate.value * GAIN { next } else { best })
     }
 
     /// The most threads that were measured.

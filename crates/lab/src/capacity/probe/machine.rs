@@ -72,7 +72,8 @@ fn busy() -> Option<f64> {
 }
 
 fn of_stat(stat: &str, ticks: f64) -> Option<f64> {
-    let fields: Vec<f64> = stat.lines().next()?.split_ascii_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    let fields: Vec<f64> =
+        stat.lines().next()?.split_ascii_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; what guests use is in user already.
     let [user, nice, system, _, _, irq, softirq, steal, ..] = fields.as_slice() else { return None };
     Some((user + nice + system + irq + softirq + steal) / ticks)
