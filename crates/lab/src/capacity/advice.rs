@@ -52,7 +52,11 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
     let mut all: Vec<_> = alternatives(&today).into_iter().collect();
     all.extend(cheaper(probes).map(|choice| {
         let what = format!("hash parameters {}", choice.parameters);
-        (what, with_hash(&today, choice), "as strong by OWASP's list; people's hashes are replaced as they sign in")
+        (
+            what,
+            with_hash(&today, choice),
+            "as strong by OWASP's list, with less memory; hashes are replaced as people sign in",
+        )
     }));
     all.into_iter().map(change).collect()
 }
@@ -63,7 +67,7 @@ fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
         (
             format!("{} cores in place of {}", today.cores * 2, today.cores),
             more_cores(today, 2),
-            "of the same kind; memory that is shared slows hashing as it did between one core and all here",
+            "of the same kind; sharing the memory slows hashing as it does from one core to all here",
         ),
         (
             "a disk ten times as fast".to_owned(),
@@ -73,7 +77,7 @@ fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
         (
             "PostgreSQL on another machine".to_owned(),
             postgres(today),
-            "assumed: 0.3 ms a round trip, 16 connections, and for each round trip 60 µs of this machine's cores",
+            "assumed: 16 connections, 0.3 ms a round trip and 60 µs of these cores for each",
         ),
         (
             "a hash worker like this machine".to_owned(),

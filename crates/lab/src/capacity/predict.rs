@@ -1,9 +1,10 @@
 //! From what was measured to what the machine can carry. Takes [`Probes`] and nothing else: what a verification measures has no
 //! way in here.
 
-use super::demand::{Alg, Operation};
+use super::demand::{Alg, BATCH, Operation};
 use super::probe::Probes;
 use super::probe::hash::Hashing;
+use super::probe::http::Slow;
 use super::simulate::{Arrivals, Outcome, simulate};
 use super::stations::{Needs, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
@@ -19,26 +20,28 @@ pub enum Generator {
 
 /// The shares of the limit at which latencies are told.
 pub const LEVELS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
-/// Operations that are let come for each level: enough for a 99th percentile.
-const OPERATIONS: usize = 6000;
+/// Operations that are let come for each level: enough for a 99th percentile, also of those that are one in twenty.
+const OPERATIONS: usize = 12_000;
 
 /// The machine as queues.
 pub fn stations(probes: &Probes, generator: Generator) -> Stations {
     const MICRO: f64 = 1e-6;
     const MILLI: f64 = 1e-3;
     let http = &probes.http;
-    let asking = http.generator_us.value * MICRO;
     // What it takes beyond the processor time of server and generator: two threads have to wake up.
-    let wake = |slow: &super::probe::http::Slow| {
-        let spent = (slow.server_us.value + slow.generator_us.value) * MICRO;
-        ((slow.p50_ms.value * MILLI - spent) / 2.0).max(0.0)
-    };
-    let spent = |slow: &super::probe::http::Slow| slow.server_us.value + slow.generator_us.value;
+    let spent = |slow: &Slow| slow.server_us.value + slow.generator_us.value;
+    let wake = |slow: &Slow| ((slow.p50_ms.value * MILLI - spent(slow) * MICRO) / 2.0).max(0.0);
+    let asking = http.generator_us.value * MICRO;
+    let [p50, tail @ ..] = http.hashing.tail_ms;
+    let late = tail.map(|ms| (ms - p50).max(0.0) * MILLI);
     Stations {
         cores: probes.machine.cores,
         request: http.server_us.value * MICRO,
-        cold: spent(&http.hashing) / (http.server_us.value + http.generator_us.value),
+        rouse: (http.rested.server_us.value - http.server_us.value).max(0.0) * MICRO,
+        rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
+        cold: spent(&http.hashing) / spent(&http.rested),
         wake: (wake(&http.rested), wake(&http.hashing)),
+        late: [0.0, late[0], late[1], late[2], late[3], late[3]],
         read: 1.0 / probes.storage.reads.value,
         round_trip: 0.0,
         sign: [Alg::Rs256, Alg::Es256, Alg::EdDsa].map(|alg| {
@@ -46,7 +49,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
             found.map_or(0.0, |one| 1.0 / one.sign.value)
         }),
         writer: writer(probes),
-        pool: pool(&probes.hashing, http.pool.value),
+        pool: pool(&probes.hashing),
         generator: (generator == Generator::Here).then_some(asking),
     }
 }
@@ -63,19 +66,16 @@ fn writer(probes: &Probes) -> Writer {
     let commit = ((one.cpu_us.value - many.cpu_us.value) / apart).max(0.0);
     let batch = (many.cpu_us.value - commit * shares.1).max(0.0);
     let sync = storage.sync_ms.iter().map(|ms| ms / 1e3).collect();
-    Writer { commit: commit * 1e-6, batch: batch * 1e-6, sync, at_once: 1, group: 256 }
+    Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
 }
 
-/// Batches as they were measured, made as slow or as fast as the server's own pool was under load.
-fn pool(hashing: &Hashing, rate: f64) -> Pool {
+fn pool(hashing: &Hashing) -> Pool {
     let threads = hashing.threads();
-    let best = hashing.best(threads);
-    let whole = best.map_or(1.0, |best| if rate > 0.0 { best.rate.value / rate } else { 1.0 });
     Pool {
         threads,
-        lanes: best.map_or(1, |best| best.together),
+        lanes: hashing.best(threads).map_or(1, |best| best.together),
         alone: hashing.of_threads(1).map(|lane| lane.batch()).collect(),
-        crowded: hashing.of_threads(threads).map(|lane| lane.batch() * whole).collect(),
+        crowded: hashing.of_threads(threads).map(|lane| lane.batch()).collect(),
         crowd: threads,
         workers: 0.0,
     }

@@ -47,6 +47,28 @@ impl Table {
     }
 }
 
+/// The most columns that a line has.
+const WIDTH: usize = 100;
+
+/// A sentence, on as many lines as it needs.
+fn wrapped(out: &mut String, text: &str) {
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            out.push('\n');
+            used = 0;
+        }
+        if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+}
+
 /// A rate or a time, to three digits or so.
 pub fn number(value: f64) -> String {
     match value.abs() {
@@ -73,9 +95,7 @@ pub fn grouped(value: i64) -> String {
 /// The whole report.
 pub fn text(capacity: &Capacity) -> String {
     let mut out = String::new();
-    for line in headline(capacity) {
-        let _ = writeln!(out, "{line}");
-    }
+    headline(capacity).iter().for_each(|line| wrapped(&mut out, line));
     out.push('\n');
     limits(capacity).text(&mut out);
     out.push_str("\nMilliseconds by how much of the limit is used: median / 95 % / 99 %\n");
@@ -92,9 +112,7 @@ pub fn text(capacity: &Capacity) -> String {
         table.text(&mut out);
         out.push('\n');
     }
-    for line in doubts(capacity) {
-        let _ = writeln!(out, "{line}");
-    }
+    doubts(capacity).iter().for_each(|line| wrapped(&mut out, line));
     if let Some(verification) = &capacity.verification {
         out.push('\n');
         out.push_str(&proof(verification));
@@ -105,18 +123,13 @@ pub fn text(capacity: &Capacity) -> String {
 /// The most important lines.
 pub fn headline(capacity: &Capacity) -> Vec<String> {
     let Some(sign_in) = capacity.forecasts.first() else { return vec![] };
-    let mut first = format!(
-        "This machine carries {} sign-ins a second. What sets the limit: {}",
-        number(sign_in.bound),
-        advice::limit(sign_in.bottleneck, sign_in.shares)
-    );
+    let first = format!("This machine carries {} sign-ins a second.", number(sign_in.bound));
+    let mut limit = format!("The limit is set by {}", advice::limit(sign_in.bottleneck, sign_in.shares));
     if let Some((station, rate)) = sign_in.next {
-        let _ = write!(first, "; the next would be {} at {}", station.name(), number(rate));
+        let _ = write!(limit, "; next would be {}, at {} a second", station.name(), number(rate));
     }
-    first.push('.');
-    let others: Vec<String> =
-        capacity.forecasts[1..].iter().map(|one| format!("{} {}", number(one.bound), one.operation.name())).collect();
-    vec![first, format!("Or, each alone: {}, a second.", others.join(", "))]
+    limit.push('.');
+    vec![first, limit]
 }
 
 /// The limits and what sets them.
@@ -175,7 +188,7 @@ pub fn changes(changes: &[Change]) -> Table {
 fn notes(changes: &[Change], out: &mut String) {
     for (at, change) in changes.iter().enumerate() {
         let verdict = if change.helps() { "" } else { "does not help; " };
-        let _ = writeln!(out, "({}) {verdict}{}", at + 1, change.note);
+        wrapped(out, &format!("({}) {verdict}{}", at + 1, change.note));
     }
 }
 
@@ -332,12 +345,10 @@ pub fn proof(verification: &Verification) -> String {
         ]);
     }
     table.text(&mut out);
-    for note in &verification.notes {
-        let _ = writeln!(out, "{note}");
-    }
+    verification.notes.iter().for_each(|note| wrapped(&mut out, note));
     let _ = writeln!(
         out,
-        "The load generator ran on the same cores, in the runs and in the prediction, which was written to {} before.",
+        "The load generator ran on the same cores, in the runs as in the prediction, which was written\nbefore to {}.",
         verification.file
     );
     out

@@ -6,7 +6,7 @@ use super::figure::quantile;
 use super::stations::{ENOUGH, PACE, Stations};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// How operations come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,11 +38,34 @@ pub struct Outcome {
     pub together: f64,
 }
 
+/// The 95th percentile of one kind of request, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// As the load generator calls it.
+    pub name: String,
+    /// How long it took at the 95th percentile.
+    pub p95: f64,
+}
+
 /// Lets so many operations come, and says what came of them. The first fifth is not counted.
 pub fn simulate(stations: &Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> Outcome {
+    in_steps(stations, operation, arrivals, operations).0
+}
+
+/// The same, and how long each kind of request in it took.
+pub fn in_steps(
+    stations: &Stations,
+    operation: Operation,
+    arrivals: Arrivals,
+    operations: usize,
+) -> (Outcome, Vec<Step>) {
     let mut world = World::new(stations, operation, arrivals, operations);
     world.run();
-    world.outcome()
+    let steps = std::mem::take(&mut world.steps).into_iter().map(|(name, mut times)| {
+        times.sort_by(f64::total_cmp);
+        Step { name: name.to_owned(), p95: quantile(&times, 0.95) }
+    });
+    (world.outcome(), steps.collect())
 }
 
 /// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
@@ -66,6 +89,8 @@ impl Chance {
 /// Somebody who came.
 struct Visit {
     came: f64,
+    /// When the request that it makes was begun.
+    asked: f64,
     requests: &'static [Request],
     request: usize,
     act: usize,
@@ -169,6 +194,8 @@ struct World<'a> {
     desk: Desk,
     commits: (usize, usize),
     latencies: Vec<f64>,
+    /// The same by request.
+    steps: BTreeMap<&'static str, Vec<f64>>,
     /// Of those that count: when the first window begins, and ends; processor time in it.
     window: (f64, f64),
     spent: f64,
@@ -199,6 +226,7 @@ impl<'a> World<'a> {
             desk: Desk { begun: f64::NEG_INFINITY, ..Desk::default() },
             commits: (0, 0),
             latencies: Vec::new(),
+            steps: BTreeMap::new(),
             window: (f64::INFINITY, 0.0),
             spent: 0.0,
         }
@@ -271,7 +299,7 @@ impl<'a> World<'a> {
         let Some((_, requests)) = found.or(self.courses.last()) else { return };
         let counts = self.came >= self.operations / 5;
         self.came += 1;
-        self.visits.push(Visit { came: self.now, requests, request: 0, act: 0, counts });
+        self.visits.push(Visit { came: self.now, asked: self.now, requests, request: 0, act: 0, counts });
         self.ask(self.visits.len() - 1);
     }
 
@@ -279,17 +307,20 @@ impl<'a> World<'a> {
     fn ask(&mut self, visit: usize) {
         let Some(cost) = self.stations.generator else { return self.proceed(visit) };
         let request = &self.visits[visit].requests[self.visits[visit].request];
-        self.asks.push_back((visit, cost * request.asking));
-        self.let_ask();
+        let seconds = cost * request.asking;
+        if self.asking {
+            return self.asks.push_back((visit, seconds));
+        }
+        self.asking = true;
+        self.wake(Task::Ask(visit), (seconds, 0.0, self.stations.rouse_generator));
     }
 
-    fn let_ask(&mut self) {
-        if self.asking {
-            return;
-        }
+    /// The generator's thread is awake, and goes on with whoever waits for it.
+    fn ask_on(&mut self) {
         if let Some((visit, seconds)) = self.asks.pop_front() {
             self.asking = true;
-            self.wake(Task::Ask(visit), seconds);
+            let seconds = seconds * self.stations.chill(self.hashing_share());
+            self.after(0.0, Event::Awake(Task::Ask(visit), seconds));
         }
     }
 
@@ -300,15 +331,18 @@ impl<'a> World<'a> {
         let far = self.stations.round_trip > 0.0;
         let waits = |act: &Act| matches!(act, Act::Commit | Act::Hash) || far && matches!(act, Act::Read(_));
         let light = acts.iter().take_while(|act| !waits(act)).count();
-        let seconds: f64 = acts[..light].iter().map(|act| self.stations.light(*act)).sum();
+        let (warm, fixed) = acts[..light].iter().fold((0.0, 0.0), |(warm, fixed), act| {
+            let cost = self.stations.light(*act);
+            (warm + cost.0, fixed + cost.1)
+        });
         match acts.get(light) {
             _ if light > 0 => {
                 self.visits[visit].act += light;
-                self.wake(Task::Serve(visit), seconds);
+                self.wake(Task::Serve(visit), (warm, fixed, self.stations.rouse));
             }
             Some(read @ Act::Read(_)) => {
                 // What asking costs is added to what comes after the answer.
-                let seconds = self.stations.light(*read);
+                let seconds = self.stations.light(*read).0;
                 self.visits[visit].act += 1;
                 self.after(self.stations.round_trip + seconds, Event::Fetched(visit));
             }
@@ -327,7 +361,11 @@ impl<'a> World<'a> {
     }
 
     fn answered(&mut self, visit: usize) {
-        let Visit { requests, request, came, counts, .. } = &mut self.visits[visit];
+        let Visit { requests, request, came, asked, counts, .. } = &mut self.visits[visit];
+        if *counts {
+            self.steps.entry(requests[*request].name).or_default().push((self.now - *asked) * 1e3);
+        }
+        *asked = self.now;
         if *request + 1 < requests.len() {
             *request += 1;
             self.visits[visit].act = 0;
@@ -342,12 +380,16 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A thread gets something to do: it takes a moment until it does, longer where others hold the cores.
-    fn wake(&mut self, task: Task, seconds: f64) {
+    /// A thread gets something to do: so much while the caches are warm, so much in any case, and so much more if it was
+    /// asleep. It takes a moment until it is at it, longer where others hold the cores.
+    fn wake(&mut self, task: Task, (warm, fixed, rouse): (f64, f64, f64)) {
         let (rested, crowded) = self.stations.wake;
         let hashing = self.hashing_share();
-        let delay = rested + (crowded - rested) * hashing;
-        let seconds = seconds * self.stations.chill(hashing);
+        // A request is two threads that wake up, and how late it may be was measured of both.
+        let late = if self.chance.next() < 0.5 { self.stations.lateness(self.chance.next()) } else { 0.0 };
+        let delay = rested + (crowded - rested + late) * hashing;
+        let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
+        let seconds = fixed + (warm + rouse) * self.stations.chill(hashing);
         self.after(delay, Event::Awake(task, seconds));
     }
 
@@ -379,8 +421,8 @@ impl<'a> World<'a> {
             Task::Serve(visit) => self.proceed(visit),
             Task::Ask(visit) => {
                 self.asking = false;
+                self.ask_on();
                 self.proceed(visit);
-                self.let_ask();
             }
             Task::Write => {
                 let sync = self.stations.writer.some_sync(self.chance.next());
@@ -482,7 +524,7 @@ impl<'a> World<'a> {
         let seconds = writer.commit + writer.batch * group.len() as f64;
         self.commits = (self.commits.0 + 1, self.commits.1 + group.len());
         self.desk.writing.push_back(group);
-        self.wake(Task::Write, seconds);
+        self.wake(Task::Write, (seconds, 0.0, 0.0));
     }
 
     fn synced(&mut self) {

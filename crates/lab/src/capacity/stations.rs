@@ -10,6 +10,9 @@ pub const PACE: f64 = 1e-3;
 /// So many share a commit well enough for the writer not to wait for more.
 pub const ENOUGH: usize = 16;
 
+/// The shares at which [`Stations::late`] is told.
+const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0];
+
 /// One queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +70,13 @@ impl Writer {
         quantile(&self.sync, chance)
     }
 
+    /// What a batch takes of the writer when it has all it can do: groups are as large as they may be then.
+    fn least(&self) -> f64 {
+        let group = self.group as f64;
+        let took = (self.commit + self.batch * group + self.mean_sync()).max(PACE);
+        took / group / self.at_once as f64
+    }
+
     /// Batches that share a commit when so many come in a second.
     fn together(&self, rate: f64) -> f64 {
         // A group gathers while the one before it is written. Some rounds are enough: more batches take longer only by their
@@ -122,12 +132,19 @@ impl Pool {
 pub struct Stations {
     /// Cores.
     pub cores: usize,
-    /// A key-set request.
+    /// A key-set request where one follows the other.
     pub request: f64,
-    /// How much more anything but a hash costs while all cores hash: the caches are full of something else.
+    /// What a request costs beside that when it finds its thread asleep.
+    pub rouse: f64,
+    /// The same for the load generator.
+    pub rouse_generator: f64,
+    /// How much more anything but a hash or a signature costs while all cores hash: the caches are full of something else, and
+    /// a thread that hashes has to step aside.
     pub cold: f64,
     /// From when a thread has something to do until it is at it: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
+    /// How much longer that takes while all cores hash at 50, 90, 95, 99, 99.9 and 100 %.
+    pub late: [f64; 6],
     /// A point read.
     pub read: f64,
     /// What a fetch waits for a database on another machine; none where it is a file.
@@ -178,14 +195,26 @@ impl Needs {
 }
 
 impl Stations {
-    /// Processor time of an act on a network thread while the caches are warm.
-    pub fn light(&self, act: Act) -> f64 {
+    /// Processor time of an act on a network thread: while the caches are warm, and what does not depend on them.
+    pub fn light(&self, act: Act) -> (f64, f64) {
         match act {
-            Act::Work(weight) => weight * self.request,
-            Act::Read(many) => f64::from(many) * self.read,
-            Act::Sign(alg) => self.sign[alg as usize],
-            Act::Commit | Act::Hash => 0.0,
+            Act::Work(weight) => (weight * self.request, 0.0),
+            Act::Read(many) => (f64::from(many) * self.read, 0.0),
+            Act::Sign(alg) => (0.0, self.sign[alg as usize]),
+            Act::Commit | Act::Hash => (0.0, 0.0),
         }
+    }
+
+    /// How much later than usual a thread is at its work while all cores hash; `chance` is from 0 to 1.
+    pub fn lateness(&self, chance: f64) -> f64 {
+        let ends = SHARES.windows(2).zip(self.late.windows(2));
+        for (shares, times) in ends {
+            if chance <= shares[1] {
+                let along = ((chance - shares[0]) / (shares[1] - shares[0])).max(0.0);
+                return times[0] + (times[1] - times[0]) * along;
+            }
+        }
+        self.late[self.late.len() - 1]
     }
 
     /// How much more light work costs when so much of all processor time is hashing.
@@ -211,19 +240,27 @@ impl Stations {
     /// What an operation needs of each station when so many come in a second.
     pub fn needs_at(&self, operation: Operation, rate: f64) -> Needs {
         let demand = operation.demand();
-        let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
         let together = self.writer.together(rate * demand.batches);
         let away = if demand.hashes > 0.0 { (self.pool.workers / (rate * demand.hashes)).min(1.0) } else { 0.0 };
         let hash = demand.hashes * (1.0 - away) * self.pool.each();
         let write = demand.batches * (self.writer.batch + self.writer.commit / together);
-        let light = self.warm(operation) + write + asking;
-        let cold = self.chill(hash / (hash + light));
-        let whole = hash + light * cold;
-        let commit = self.writer.commit + self.writer.batch * together + self.writer.mean_sync();
+        let signing = demand.rs256 * self.sign[0] + demand.es256 * self.sign[1] + demand.eddsa * self.sign[2];
+        let here = f64::from(u8::from(self.generator.is_some()));
+        let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
+        let bulk = self.warm(operation) + asking + write;
+        // Who comes while all threads are at work need not wake one: the share of u = x (bulk + (1 - u) rousing) / cores.
+        let wakes = demand.requests + demand.hashes + demand.batches;
+        let rousing = wakes * self.rouse + here * demand.requests * self.rouse_generator;
+        let cores = self.cores as f64;
+        let awake = (rate * (bulk + signing + rousing) / (cores + rate * rousing)).clamp(0.0, 1.0);
+        let rouse = (1.0 - awake) * rousing;
+        let cold = self.chill(hash / (hash + bulk + signing + rouse));
+        let whole = hash + signing + (bulk + rouse) * cold;
+        let generator = (asking + here * (1.0 - awake) * demand.requests * self.rouse_generator) * cold;
         let mut stations = vec![
             (Station::Cores, whole / self.cores as f64),
-            (Station::Writer, demand.batches * commit / together / self.writer.at_once as f64),
-            (Station::Generator, asking * cold),
+            (Station::Writer, demand.batches * self.writer.least()),
+            (Station::Generator, generator),
         ];
         // Where there are as many threads as cores, the cores are full first.
         if self.pool.threads < self.cores {
@@ -231,14 +268,13 @@ impl Stations {
         }
         stations.retain(|(_, need)| *need > 0.0);
         stations.sort_by(|one, other| other.1.total_cmp(&one.1));
-        let signing = demand.rs256 * self.sign[0] + demand.es256 * self.sign[1] + demand.eddsa * self.sign[2];
-        Needs { stations, hashing_share: hash / whole, signing_share: signing * cold / whole, together }
+        Needs { stations, hashing_share: hash / whole, signing_share: signing / whole, together }
     }
 
     /// Processor time on network threads while the caches are warm.
     fn warm(&self, operation: Operation) -> f64 {
         let requests =
             operation.courses().iter().flat_map(|(share, requests)| requests.iter().map(move |r| (share, r)));
-        requests.map(|(share, request)| share * request.acts.iter().map(|act| self.light(*act)).sum::<f64>()).sum()
+        requests.map(|(share, request)| share * request.acts.iter().map(|act| self.light(*act).0).sum::<f64>()).sum()
     }
 }

@@ -6,6 +6,7 @@
 
 mod attacks;
 mod audit;
+mod capacity;
 mod crash;
 mod durability;
 mod fence;

@@ -116,8 +116,9 @@ impl Hashing {
 
 /// How long one rate is measured.
 const SPAN: Duration = Duration::from_millis(220);
-/// Steps up that do not pay before the climb ends.
+/// Steps up that do not pay before the climb ends, which goes up to four in any case.
 const PATIENCE: usize = 2;
+const AT_LEAST: usize = 4;
 
 /// Measures it, sample by sample.
 pub struct Probe {
@@ -171,7 +172,7 @@ impl Probe {
         let (mut best, mut worse) = (0.0, 0);
         for together in 1..=MOST_TOGETHER {
             let need = (threads * together) as u64 * u64::from(self.cost.memory()) * 1024;
-            if worse == PATIENCE || need > self.memory {
+            if worse >= PATIENCE && together > AT_LEAST || need > self.memory {
                 return;
             }
             let rate = tune::rate(self.cost, (threads, together), self.span);

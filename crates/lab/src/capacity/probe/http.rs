@@ -7,7 +7,7 @@ use crate::capacity::figure::Figure;
 use crate::private::{Private, Setup};
 use load::Refusal;
 use load::plan::{Pace, Plan, Workload};
-use load::report::Report;
+use load::report::{Latency, Report};
 use load::run::run;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -37,8 +37,8 @@ pub struct Http {
 pub struct Slow {
     /// Median latency, in milliseconds.
     pub p50_ms: Figure,
-    /// 99th percentile.
-    pub p99_ms: Figure,
+    /// How long it takes at 50, 90, 95, 99 and 99.9 %, in milliseconds.
+    pub tail_ms: [f64; 5],
     /// What the server spends on one, in microseconds.
     pub server_us: Figure,
     /// What the generator spends on one.
@@ -48,15 +48,16 @@ pub struct Slow {
 #[derive(Default)]
 struct Samples {
     p50_ms: Vec<f64>,
-    p99_ms: Vec<f64>,
+    tails: Vec<Vec<f64>>,
     server_us: Vec<f64>,
     generator_us: Vec<f64>,
 }
 
 /// Connections of the closed loop.
 const CONNECTIONS: usize = 20;
-/// Requests a second of the open ones: many enough to measure, and few enough to find the server asleep.
-const NOW_AND_THEN: f64 = 500.0;
+/// Requests a second of the open ones: few enough to find the server asleep, and as many as come while people sign in, so that
+/// what they need has left the caches as much as then.
+const NOW_AND_THEN: f64 = 1000.0;
 const SPAN: Duration = Duration::from_millis(1000);
 const WARMUP: Duration = Duration::from_millis(200);
 
@@ -117,7 +118,9 @@ impl Probe {
         let slow = Plan { pace: Pace::Open { rate: NOW_AND_THEN, visitors: CONNECTIONS }, ..plan };
         now_and_then(&self.server, &slow, &mut self.rested)?;
         let busy = Busy::start(lanes, self.memory)?;
-        self.pool.push(busy.rate(self.span / 2));
+        // Its memory is mapped by then, and it has found its pace.
+        busy.rate(self.span / 3);
+        self.pool.push(busy.rate(self.span));
         self.lanes = busy.lanes();
         now_and_then(&self.server, &slow, &mut self.hashing)
     }
@@ -137,11 +140,23 @@ impl Probe {
     }
 }
 
+/// The shares that [`Slow::tail_ms`] is told at.
+pub const TAIL: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
 impl Samples {
+    /// Share by share, the median of all samples.
+    fn tail(&self) -> [f64; 5] {
+        let at = |place: usize| {
+            let values: Vec<f64> = self.tails.iter().filter_map(|tail| tail.get(place).copied()).collect();
+            Figure::of(&values).value
+        };
+        [at(0), at(1), at(2), at(3), at(4)]
+    }
+
     fn figures(&self) -> Slow {
         Slow {
             p50_ms: Figure::of(&self.p50_ms),
-            p99_ms: Figure::of(&self.p99_ms),
+            tail_ms: self.tail(),
             server_us: Figure::of(&self.server_us),
             generator_us: Figure::of(&self.generator_us),
         }
@@ -162,6 +177,7 @@ fn now_and_then(server: &Private, plan: &Plan, samples: &mut Samples) -> Result<
     samples.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
     samples.generator_us.push(asking(&report));
     samples.p50_ms.push(report.latency.p50);
-    samples.p99_ms.push(report.latency.p99);
+    let Latency { p50, p90, p95, p99, p999, .. } = report.latency;
+    samples.tails.push(vec![p50, p90, p95, p99, p999]);
     Ok(())
 }
