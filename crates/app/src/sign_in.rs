@@ -374,7 +374,6 @@ impl App {
             client: scene.as_ref().map(|scene| scene.client.name.clone()),
             login,
             again,
-            destination: scene.map(|scene| scene.request.back.to.origin().to_owned()),
         })
     }
 
