@@ -52,6 +52,8 @@ pub struct SignIn {
     pub flow: Sealed,
     /// The application's name, where there is one.
     pub client: Option<String>,
+    /// Whether it is on the way to connect a device.
+    pub device: bool,
     /// Whom the request names.
     pub login: String,
     /// That it has to be the one who is signed in already.
@@ -242,8 +244,13 @@ impl App {
                 flow.expects = known.as_ref().map(|(_, user)| user.id.clone());
                 let login = known.as_ref().map(|(_, user)| user.username.clone());
                 let login = login.or_else(|| scene.request.login_hint.clone()).unwrap_or_default();
-                let page =
-                    SignIn { flow: self.seal(&flow, browser)?, client: Some(client), login, again: known.is_some() };
+                let page = SignIn {
+                    flow: self.seal(&flow, browser)?,
+                    client: Some(client),
+                    device: false,
+                    login,
+                    again: known.is_some(),
+                };
                 Ok(if step == Step::SignUp { Outcome::SignUp(Box::new(page)) } else { Outcome::SignIn(Box::new(page)) })
             }
         }

@@ -92,6 +92,7 @@ impl Door {
         let view = LoginPage {
             flow: &page.flow.text,
             client: page.client.as_deref(),
+            device: page.device,
             login: &page.login,
             again: page.again,
             problem,
