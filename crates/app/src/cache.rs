@@ -141,7 +141,7 @@ impl App {
             after = last.id.0.clone();
             for client in page.iter().filter(|client| client.is_enabled()) {
                 for uri in &client.redirect_uris {
-                    *origins.entry(origin(uri).to_owned()).or_default() |= client.first_party;
+                    *origins.entry(as_sent(origin(uri)).to_owned()).or_default() |= client.first_party;
                 }
             }
         }
@@ -150,5 +150,34 @@ impl App {
             *held = Some((epoch, Arc::clone(&origins)));
         }
         Ok(origins)
+    }
+}
+
+/// An origin as browsers write it: without the port that its scheme has anyway (RFC 6454 §6.2).
+fn as_sent(origin: &str) -> &str {
+    let usual = match origin.split_once(':') {
+        Some(("https", _)) => ":443",
+        Some(("http", _)) => ":80",
+        _ => return origin,
+    };
+    origin.strip_suffix(usual).unwrap_or(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_known_as_browsers_write_it() {
+        for (registered, sent) in [
+            ("https://one.example:443/cb", "https://one.example"),
+            ("http://localhost:80/cb", "http://localhost"),
+            ("https://one.example:80/cb", "https://one.example:80"),
+            ("http://[::1]:443/cb", "http://[::1]:443"),
+            ("http://[::1]:80/cb", "http://[::1]"),
+            ("https://one.example/cb:443", "https://one.example"),
+        ] {
+            assert_eq!(as_sent(origin(registered)), sent);
+        }
     }
 }

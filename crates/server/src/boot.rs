@@ -22,7 +22,7 @@ use rules::realm::{Realm, Settings};
 use rules::{Span, Time};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +31,8 @@ use std::sync::atomic::Ordering;
 pub const FIRST_REALM: &str = "main";
 /// Where the set-up link is left when nobody looks at a terminal.
 const SETUP_FILE: &str = "setup-link";
+/// What is in a data folder that was used before: the database, or what a node on another database keeps.
+const OURS: [&str; 3] = ["portiere.db", "master.key", "node.lock"];
 
 /// Why the server does not run.
 #[derive(Debug)]
@@ -149,16 +151,9 @@ fn explain(fault: Fault, config: &Config) -> BootError {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<(), BootError> {
-    let failed = |error| BootError::Other(format!("the data folder {}: {error}", folder.display()));
-    if !folder.exists() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    }
-    let mode = fs::metadata(folder).map_err(failed)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
-    }
-    Ok(())
+/// Makes the data folder, which is its owner's alone.
+pub fn make_folder(folder: &Path) -> Result<(), BootError> {
+    private::folder(folder, &OURS).map_err(|why| BootError::Other(format!("the data folder {why}")))
 }
 
 /// The data folder for this process alone, until the file is dropped.

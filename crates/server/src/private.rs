@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -120,9 +120,82 @@ fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// What lies in an empty folder of a new file system.
+const NOTHING: [&str; 1] = ["lost+found"];
+
+/// Makes a folder that is its owner's alone (0700). One that is there already is made so only where nobody else can mean it:
+/// where it is empty, or one of `ours` is in it. A mistyped name must not lock others out of their files.
+///
+/// # Errors
+/// In a sentence that names the folder.
+pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
+        }
+        Err(error) => Err(failed(error)),
+        Ok(there) if !there.is_dir() => Err(format!("{} is not a folder", folder.display())),
+        Ok(there) if there.permissions().mode() & 0o077 == 0 => Ok(()),
+        Ok(there) => {
+            if !is_empty(folder).map_err(failed)? && !ours.iter().any(|name| folder.join(name).exists()) {
+                let (name, mode) = (folder.display(), there.permissions().mode() & 0o7777);
+                return Err(format!(
+                    "{name} is open to others (mode {mode:04o}) and holds other files: name a folder for this alone, \
+                     such as {}, or make this one its owner's (chmod 700)",
+                    folder.join("portiere").display()
+                ));
+            }
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)
+        }
+    }
+}
+
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if !NOTHING.iter().any(|name| entry.as_ref().is_ok_and(|entry| entry.file_name() == *name)) {
+            return entry.map(|_| false);
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_made_private_only_where_nobody_else_can_mean_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        folder(&at("new/and/deep"), &["key"]).unwrap();
+        assert_eq!(mode(&at("new/and/deep")), 0o700);
+        let open = |name: &str, content: Option<&str>| {
+            fs::create_dir(at(name)).unwrap();
+            content.iter().for_each(|file| fs::write(at(name).join(file), "").unwrap());
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+            folder(&at(name), &["key"]).map(|()| mode(&at(name)))
+        };
+        assert_eq!(
+            [open("empty", None), open("disk", Some("lost+found")), open("ours", Some("key"))],
+            [Ok(0o700), Ok(0o700), Ok(0o700)]
+        );
+        let why = open("others", Some("letters")).unwrap_err();
+        assert!(why.contains("mode 0755") && why.contains("others/portiere"), "{why}");
+        assert_eq!(mode(&at("others")), 0o755, "nothing was changed");
+        // Whose it is already stays as it is, whatever is in it.
+        fs::set_permissions(at("others"), fs::Permissions::from_mode(0o500)).unwrap();
+        folder(&at("others"), &["key"]).unwrap();
+        assert_eq!(mode(&at("others")), 0o500);
+        for (name, target) in [("file", None), ("link", Some("file"))] {
+            match target {
+                None => put(&at(name), b"", 0o644),
+                Some(target) => std::os::unix::fs::symlink(at(target), at(name)).unwrap(),
+            }
+            let why = folder(&at(name), &["key"]).unwrap_err();
+            assert!(why.ends_with("is not a folder") && mode(&at("file")) == 0o644, "{why}");
+        }
+    }
 
     fn mode(file: &Path) -> u32 {
         fs::metadata(file).unwrap().permissions().mode() & 0o777

@@ -169,7 +169,7 @@ fn strong(secret: &Secret) -> Result<(), Refused> {
     let distinct = text.bytes().collect::<std::collections::HashSet<_>>().len();
     if text.len() < SHORTEST_SECRET || distinct < 8 {
         return Err(Refused::new(
-            "the secret is too short: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -base64 32)",
+            "the secret is too short: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -hex 32)",
         ));
     }
     match text.len() <= 512 && text.bytes().all(|b| (0x20..=0x7e).contains(&b)) {

@@ -147,7 +147,8 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
     let asked_mode = params.get("response_mode").map(Mode::parse);
     let mode = asked_mode.flatten().unwrap_or(Mode::Query);
-    let state = params.get("state").filter(|state| state.len() <= ECHO_LIMIT).map(str::to_owned);
+    // Whatever its length: RFC 6749 §4.1.2.1 wants it in the answer that says that it is too long, too.
+    let state = params.get("state").map(str::to_owned);
     let back = Back { to, mode, state };
     let silent = is_silent(params);
     let fault = |error| Fault::Client { error, back: back.clone(), silent };
@@ -161,7 +162,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
         resources: resources(params, client).map_err(fault)?,
         nonce: params.get("nonce").map(str::to_owned),
         challenge: params.get("code_challenge").map(str::to_owned),
-        prompt: prompt(params).map_err(fault)?,
+        prompt: prompt(params, realm).map_err(fault)?,
         max_age: max_age(params).map_err(fault)?,
         login_hint: params.get("login_hint").filter(|hint| hint.len() <= 320).map(str::to_owned),
         id_token_hint: params.get("id_token_hint").map(str::to_owned),
@@ -265,7 +266,8 @@ pub fn is_silent(params: &Params) -> bool {
     params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
 }
 
-fn prompt(params: &Params) -> Result<Prompt, Error> {
+/// OpenID Connect Core §3.1.2.1, and §4.1 of Initiating User Registration: what cannot be asked for is said to be so.
+fn prompt(params: &Params, realm: &Realm) -> Result<Prompt, Error> {
     let mut prompt = Prompt::default();
     for word in params.get("prompt").unwrap_or("").split(' ').filter(|word| !word.is_empty()) {
         match word {
@@ -273,7 +275,8 @@ fn prompt(params: &Params) -> Result<Prompt, Error> {
             "login" => prompt.login = true,
             "consent" => prompt.consent = true,
             "select_account" => prompt.select_account = true,
-            "create" => prompt.create = true,
+            "create" if realm.settings.signup => prompt.create = true,
+            "create" => return Err(Error::request("prompt=create: nobody can sign up here")),
             _ => return Err(Error::request("prompt holds an unknown value")),
         }
     }

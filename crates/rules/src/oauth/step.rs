@@ -60,8 +60,8 @@ pub enum Step {
 }
 
 /// Decides what comes next, or that the request cannot be followed.
-pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
-    let step = wanted(request, facts, progress, realm, now)?;
+pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -> Result<Step, Error> {
+    let step = wanted(request, facts, progress, now)?;
     if !request.prompt.none {
         return Ok(step);
     }
@@ -74,20 +74,20 @@ pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Re
     }
 }
 
-fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
+fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -> Result<Step, Error> {
     let acrs = &request.claims.essential_acr;
     if !acrs.is_empty() && !acrs.iter().any(|acr| acr == ACR_SINGLE) {
         return Err(Error::new(ErrorCode::UnmetAuthenticationRequirements, "no sign-in here reaches that acr"));
     }
     let Some((session, user)) = facts.session else {
-        let create = request.prompt.create && realm.settings.signup;
+        let create = request.prompt.create;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
     // In the same millisecond is before: then nobody can have seen a page of this request. The time of a sign-in that
     // follows another at once may lie ahead of the clock.
     let signed_in_since = session.auth_time.min(now) > progress.started;
     let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
-    if request.prompt.create && realm.settings.signup && !signed_in_since {
+    if request.prompt.create && !signed_in_since {
         return Ok(Step::SignUp);
     }
     if request.prompt.select_account && !progress.chosen && !signed_in_since {
@@ -139,7 +139,7 @@ pub fn issue(
     realm: &Realm,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Response, Error> {
-    match next(request, facts, progress, realm, now) {
+    match next(request, facts, progress, now) {
         Ok(Step::Issue) => {}
         Ok(_) => return Decision::refuse(Error::new(ErrorCode::InteractionRequired, "something was left out")),
         Err(error) => return Decision::refuse(error),

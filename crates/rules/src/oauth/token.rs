@@ -147,7 +147,8 @@ pub struct AccessClaims {
     pub jti: String,
     /// To whom it was issued.
     pub client_id: String,
-    /// What it is good for.
+    /// What it is good for; left out where that is nothing (RFC 6749 §3.3: one at least).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
     /// When the person proved who they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]

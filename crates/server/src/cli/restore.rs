@@ -2,14 +2,14 @@
 
 use super::outcome::{Failure, Outcome, Reply};
 use super::reach::own;
-use crate::boot::{FIRST_REALM, Instance};
+use crate::boot::{FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use app::admin::restore::Ended;
 use clap::{Args, ValueHint};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::migrations::MIGRATIONS;
 use store::sqlite::{Options, Sqlite};
@@ -36,9 +36,7 @@ impl Restore {
         let data = &config.server.data;
         let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
-        if !data.exists() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| about(data, error))?;
-        }
+        make_folder(data).map_err(|error| Failure::Failed(error.to_string()))?;
         let _held = hold(&database, data)?;
         if database.exists() && !self.force {
             let there = database.display();

@@ -6,7 +6,6 @@ use hasher::Calibration;
 use rules::secret::Handle;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// A worker's folder.
@@ -50,9 +49,7 @@ impl Folder {
     /// Makes the folder, with mode 0700, and a key in it, where they are not there.
     pub fn prepare(&self) -> Result<Identity, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
-        if !self.0.exists() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(failed)?;
-        }
+        private::folder(&self.0, &["worker.key"])?;
         if !self.key_file().exists() {
             let key = Key::new(app::entropy::bytes().map_err(|fault| fault.to_string())?);
             private::create(&self.key_file(), &*key).map_err(failed)?;

@@ -95,7 +95,7 @@ fn advance(world: &World, fresh: &Fresh, mut flow: Flow, answer: Option<bool>) -
         session.as_ref().and_then(|(_, user)| world.tables.consents.get(&(user.id.clone(), client.id.clone())));
     let hint = flow.hint();
     let facts = Facts { client, session: session.as_ref(), consent, hint: hint.as_ref() };
-    let step = next(&request, &facts, flow.progress, &world.realm, world.now);
+    let step = next(&request, &facts, flow.progress, world.now);
     match (&step, answer) {
         (Ok(Step::Consent(_)), Some(true)) => flow.progress.consented = true,
         (Ok(Step::Choose), Some(true)) => flow.progress.chosen = true,

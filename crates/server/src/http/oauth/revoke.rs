@@ -13,5 +13,5 @@ pub async fn revoke(door: Door, body: Body) -> Result<Response, Refusal> {
     let (params, proof) = authenticated(&door, body).await?;
     let client = door.site.app.authenticate(proof).await??;
     door.site.app.revoke(params.need("token", "token is missing")?, &client).await?;
-    Ok(reply::json(StatusCode::OK, ""))
+    Ok(reply::nothing(StatusCode::OK))
 }
