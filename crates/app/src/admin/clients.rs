@@ -10,7 +10,6 @@ use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
 use store::tables::clients::{ById, Page};
-use store::tables::realms::Epoch;
 use store::tables::users;
 
 /// How many applications a page of a list has.
@@ -90,7 +89,7 @@ impl App {
     /// Removes an application: what was issued to it is dead at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             }
@@ -99,7 +98,7 @@ impl App {
                 .and(Change::RemoveClient(id.clone()))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }
@@ -145,7 +144,7 @@ impl App {
     {
         let change = &change;
         self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
             let Some(mut client) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
@@ -157,7 +156,7 @@ impl App {
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }
