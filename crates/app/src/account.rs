@@ -13,6 +13,7 @@ use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
 use rules::people::names::{BadName, Email};
+use rules::realm::SKEW;
 use rules::secret::Secret;
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
@@ -238,7 +239,8 @@ pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: S
     vec![
         Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
         Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
-        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl, at },
+        // Their ids have the time of whoever issued them, whose clock may be as far behind as ours is ahead.
+        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
         Change::DropApprovalsOf { user: user.clone(), client: None },
     ]
 }

@@ -15,7 +15,7 @@ impl App {
             self.settle(|now, _| async move {
                 let found = self.ask(families::ForEnding(&refresh.family)).await?;
                 let presented = found.as_ref().map_or(Presented::Unknown, Presented::Refresh);
-                Ok(revoke(client, &presented, now))
+                Ok(revoke(client, &presented, (&self.realm.settings, now)))
             })
             .await?
         } else {
@@ -28,7 +28,7 @@ impl App {
                     Some(claims) if opaque => Presented::Opaque(Handle::of(token), claims),
                     Some(claims) => Presented::Jwt(claims),
                 };
-                Ok(revoke(client, &presented, now))
+                Ok(revoke(client, &presented, (&self.realm.settings, now)))
             })
             .await?
         };

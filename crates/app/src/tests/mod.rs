@@ -1,5 +1,6 @@
 //! Nodes that share a database file: what one is told, the others know.
 
+mod clocks;
 mod epochs;
 mod scattered;
 

@@ -5,6 +5,7 @@ use super::family::Found;
 use super::token::AccessClaims;
 use crate::decision::{Change, Decision, Never};
 use crate::events::{Event, Kind};
+use crate::realm::Settings;
 use crate::secret::Handle;
 use crate::time::Time;
 
@@ -22,7 +23,7 @@ pub enum Presented<'a> {
 
 /// RFC 7009 §2.2: the answer is the same whether there was something to revoke or not. A refresh token takes its whole
 /// family along; somebody else's token is left alone.
-pub fn revoke(client: &Client, presented: &Presented<'_>, now: Time) -> Decision<(), Never> {
+pub fn revoke(client: &Client, presented: &Presented<'_>, (settings, now): (&Settings, Time)) -> Decision<(), Never> {
     let event = Event::new(Kind::TokensRevoked, now).client(&client.id);
     let (owner, change, event) = match presented {
         Presented::Unknown => return Decision::accept(()),
@@ -32,7 +33,7 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, now: Time) -> Decision
             (&family.client.0, change, event.user(&family.user).detail("kind", "refresh_token"))
         }
         Presented::Jwt(claims) => {
-            let expires = Time::from_seconds(claims.exp);
+            let expires = settings.remembered(Time::from_seconds(claims.exp));
             let change = Change::RevokeToken { jti: claims.jti.clone(), expires };
             (&claims.client_id, change, event.detail("kind", "access_token"))
         }
@@ -43,5 +44,39 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, now: Time) -> Decision
     match *owner == client.id.0 {
         true => Decision::accept(()).and(change).and(Change::Record(event)),
         false => Decision::accept(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::confidential;
+    use crate::oauth::token::Audience;
+    use crate::realm::SKEW;
+
+    pub(super) fn claims(client: &str) -> AccessClaims {
+        AccessClaims {
+            iss: "https://id.test".into(),
+            sub: "client:shop".into(),
+            aud: Audience::One("https://id.test".into()),
+            exp: 1_700_000_900,
+            iat: 1_700_000_000,
+            jti: "jti".into(),
+            client_id: client.into(),
+            scope: String::new(),
+            auth_time: None,
+            acr: None,
+            amr: vec![],
+        }
+    }
+
+    #[test]
+    fn a_revoked_token_is_remembered_until_the_slowest_clock_refuses_it() {
+        // red without `remembered` in `revoke`.
+        let (shop, claims) = (confidential("shop", "https://shop.test/cb"), claims("shop"));
+        let now = Time::from_seconds(claims.iat);
+        let revoked = revoke(&shop, &Presented::Jwt(&claims), (&Settings::default(), now));
+        let Some(Change::RevokeToken { expires, .. }) = revoked.changes.first() else { panic!("it is revoked") };
+        assert_eq!(*expires - SKEW - SKEW, Time::from_seconds(claims.exp));
     }
 }

@@ -157,7 +157,7 @@ pub fn issue(
         None => facts.consent.filter(|_| !facts.client.trusted).map(|consent| consent.granted),
     };
     let name = Name { handle: secret.handle(), family, by_consent };
-    let code = code_for(request, session, name, realm.settings.code_ttl, now);
+    let code = code_for(request, (facts.client, session), name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
         .with(remembered.map(|consent| grant(consent, facts, now)).into_iter().flatten())
@@ -199,10 +199,11 @@ struct Name {
     by_consent: Option<Time>,
 }
 
-fn code_for(request: &Request, session: &Session, name: Name, ttl: Span, now: Time) -> Code {
+fn code_for(request: &Request, (client, session): (&Client, &Session), name: Name, ttl: Span, now: Time) -> Code {
     Code {
         handle: name.handle,
         client: request.client.clone(),
+        life: client.life().cloned(),
         user: session.user.clone(),
         session: session.id.clone(),
         family: name.family,

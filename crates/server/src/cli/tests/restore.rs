@@ -48,6 +48,7 @@ impl House {
         let family = Family {
             id: FAMILY.into(),
             client: "shop".into(),
+            life: None,
             user: user.id.clone(),
             session: None,
             granted: granted.clone(),
@@ -60,6 +61,7 @@ impl House {
         let code = Code {
             handle: Handle::of("code"),
             client: "shop".into(),
+            life: None,
             user: user.id.clone(),
             session: session.clone(),
             family: FAMILY.into(),
@@ -140,6 +142,7 @@ fn device(asked: rules::Time, expires: rules::Time) -> Device {
         handle: Handle::of("device"),
         user_code: Handle::of("user code"),
         client: "tv".into(),
+        life: None,
         scope: Scope::default(),
         resources: vec![],
         address: String::new(),
