@@ -3,6 +3,7 @@
 mod clocks;
 mod devices;
 mod epochs;
+mod lists;
 mod scattered;
 
 use crate::App;
