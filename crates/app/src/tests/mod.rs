@@ -4,6 +4,7 @@ mod clocks;
 mod devices;
 mod epochs;
 mod lists;
+mod restored;
 mod scattered;
 
 use crate::App;

@@ -190,7 +190,7 @@ async fn the_programs_statements_run() {
     }
     let bounds = Bounds { now: Time(2), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
-    engine.commit(restore::revive_nothing(&realm, 100)).await.unwrap();
+    engine.commit(restore::revive_nothing(&realm, Time(1), 100)).await.unwrap();
     place.remove().await;
 }
 
