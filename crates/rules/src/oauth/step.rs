@@ -112,7 +112,8 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
 
 /// Whether the application expects another person than this one.
 pub fn is_somebody_else(request: &Request, hint: Option<&UserId>, user: &User) -> bool {
-    hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
+    let expected = &request.claims.subjects;
+    hint.is_some_and(|hint| hint != &user.id) || !(expected.is_empty() || expected.contains(&user.id.0))
 }
 
 /// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
