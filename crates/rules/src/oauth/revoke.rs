@@ -1,9 +1,10 @@
 //! Revocation (RFC 7009).
 
 use super::client::Client;
+use super::error::Error;
 use super::family::Found;
 use super::token::AccessClaims;
-use crate::decision::{Change, Decision, Never};
+use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::realm::Settings;
 use crate::secret::Handle;
@@ -22,8 +23,9 @@ pub enum Presented<'a> {
 }
 
 /// RFC 7009 §2.2: the answer is the same whether there was something to revoke or not. A refresh token takes its whole
-/// family along; somebody else's token is left alone.
-pub fn revoke(client: &Client, presented: &Presented<'_>, (settings, now): (&Settings, Time)) -> Decision<(), Never> {
+/// family along; somebody else's token is left alone. That it is somebody else's is told (§2.1) where the token says so by
+/// itself, which a signed one does: of the others, nobody learns here that they exist (RT-04, decision 0010).
+pub fn revoke(client: &Client, presented: &Presented<'_>, (settings, now): (&Settings, Time)) -> Decision<(), Error> {
     let event = Event::new(Kind::TokensRevoked, now).client(&client.id);
     let (owner, change, event) = match presented {
         Presented::Unknown => return Decision::accept(()),
@@ -41,9 +43,10 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, (settings, now): (&Set
             (&claims.client_id, Change::DropOpaque(*handle), event.detail("kind", "access_token"))
         }
     };
-    match *owner == client.id.0 {
-        true => Decision::accept(()).and(change).and(Change::Record(event)),
-        false => Decision::accept(()),
+    match (*owner == client.id.0, presented) {
+        (true, _) => Decision::accept(()).and(change).and(Change::Record(event)),
+        (false, Presented::Jwt(_)) => Decision::refuse(Error::grant("the token was issued to another client")),
+        (false, _) => Decision::accept(()),
     }
 }
 
@@ -68,6 +71,18 @@ mod tests {
             acr: None,
             amr: vec![],
         }
+    }
+
+    #[test]
+    fn rfc7009_2_1_whoever_revokes_anothers_signed_token_is_told() {
+        // red without the arm for it in `revoke`.
+        let (shop, foreign) = (confidential("shop", "https://shop.test/cb"), claims("other"));
+        let now = Time::from_seconds(foreign.iat);
+        let said = |presented| revoke(&shop, &presented, (&Settings::default(), now));
+        let refused = said(Presented::Jwt(&foreign));
+        assert!(refused.reply.is_err() && refused.changes.is_empty());
+        let silent = said(Presented::Opaque(Handle::of("opaque"), &foreign));
+        assert!(silent.reply.is_ok() && silent.changes.is_empty());
     }
 
     #[test]
