@@ -2,15 +2,14 @@
 
 use super::Refused;
 use crate::{App, Fault, entropy};
-use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::{ClientId, UserId};
 use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
+use rules::{Decision, Fresh, Time};
 use store::tables::clients::{ById, Page};
-use store::tables::realms::Epoch;
 use store::tables::users;
 
 /// How many applications a page of a list has.
@@ -54,10 +53,9 @@ impl App {
         if !problems.is_empty() {
             return Ok(Err(Refused(problems.join("; "))));
         }
-        client.created = self.clock.now();
         let new = &client;
         let reply = self
-            .settle(|now, _| async move {
+            .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
                 let (client, person) = self.ask((ById(&new.id), users::ById(&person))).await?;
                 // RFC 9700 §4.15.1: who reads a token could take the one for the other.
@@ -68,13 +66,14 @@ impl App {
                     return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
                 }
                 let event = Event::new(Kind::ClientAdded, now).client(&new.id);
-                Ok(Decision::accept(())
-                    .and(Change::AddClient(Box::new(new.clone())))
+                let added = new.clone().registered(now, &fresh);
+                Ok(Decision::accept(added.clone())
+                    .and(Change::AddClient(Box::new(added)))
                     .and(Change::BumpEpoch)
                     .and(Change::Record(event)))
             })
             .await?;
-        Ok(reply.map(|()| (client, made)))
+        Ok(reply.map(|client| (client, made)))
     }
 
     /// An application by id.
@@ -90,7 +89,7 @@ impl App {
     /// Removes an application: what was issued to it is dead at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             }
@@ -99,19 +98,19 @@ impl App {
                 .and(Change::RemoveClient(id.clone()))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }
 
     /// Disables or enables an application.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<(), Refused>, Fault> {
-        self.change_client(id, if enabled { "enabled" } else { "disabled" }, |client, now| {
-            if enabled && client.disabled_at.is_some() {
-                client.revived_at = Some(now);
-            }
-            client.disabled_at = if enabled { None } else { client.disabled_at.or(Some(now)) };
-            Ok(())
+        self.change_client(id, if enabled { "enabled" } else { "disabled" }, |client, (now, fresh)| {
+            Ok(match (enabled, client.disabled_at) {
+                (true, Some(_)) => client.revived(now, fresh),
+                (true, None) => client,
+                (false, before) => Client { disabled_at: before.or(Some(now)), ..client },
+            })
         })
         .await
     }
@@ -132,8 +131,7 @@ impl App {
                 if !client.auth_methods.iter().any(by_secret) {
                     return Err(Refused::new("the client does not authenticate with a secret"));
                 }
-                client.secret = Some(handle);
-                Ok(())
+                Ok(Client { secret: Some(handle), ..client })
             })
             .await?;
         Ok(reply.map(|()| secret))
@@ -141,23 +139,24 @@ impl App {
 
     async fn change_client<F>(&self, id: &ClientId, what: &'static str, change: F) -> Result<Result<(), Refused>, Fault>
     where
-        F: Fn(&mut Client, rules::Time) -> Result<(), Refused> + Sync,
+        F: Fn(Client, (Time, &Fresh)) -> Result<Client, Refused> + Sync,
     {
         let change = &change;
-        self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
-            let Some(mut client) = found else {
+        self.settle(|now, fresh| async move {
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
+            let Some(client) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
-            if let Err(why) = change(&mut client, now) {
-                return Ok(Decision::refuse(why));
-            }
+            let client = match change(client, (now, &fresh)) {
+                Ok(changed) => changed,
+                Err(why) => return Ok(Decision::refuse(why)),
+            };
             let event = Event::new(Kind::ClientChanged, now).client(id).detail("what", what);
             Ok(Decision::accept(())
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }

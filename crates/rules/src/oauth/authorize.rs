@@ -92,9 +92,9 @@ pub struct ClaimsRequest {
     /// Claims wanted in the ID token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub id_token: Vec<String>,
-    /// The only subject that will do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sub: Option<String>,
+    /// The only subjects that will do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<String>,
     /// The only context classes that will do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub essential_acr: Vec<String>,
@@ -316,7 +316,7 @@ fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     let id_token = part("id_token")?;
     wanted.userinfo = part("userinfo")?.keys().cloned().collect();
     wanted.id_token = id_token.keys().cloned().collect();
-    wanted.sub = id_token.get("sub").and_then(|sub| sub.get("value")).and_then(Value::as_str).map(str::to_owned);
+    wanted.subjects = id_token.get("sub").map(values).unwrap_or_default();
     wanted.essential_acr = essential_acr(&id_token);
     Ok(wanted)
 }
@@ -326,8 +326,13 @@ fn essential_acr(id_token: &Map<String, Value>) -> Vec<String> {
     let Some(acr) = id_token.get("acr").filter(|acr| acr.get("essential") == Some(&Value::Bool(true))) else {
         return Vec::new();
     };
-    let one = acr.get("value").and_then(Value::as_str).map(str::to_owned);
-    let many = acr.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
+    values(acr)
+}
+
+/// OpenID Connect Core §5.5.1: the values of a claim of which one will do.
+fn values(claim: &Value) -> Vec<String> {
+    let one = claim.get("value").and_then(Value::as_str).map(str::to_owned);
+    let many = claim.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
     one.into_iter().chain(many.iter().filter_map(Value::as_str).map(str::to_owned)).collect()
 }
 
@@ -432,6 +437,20 @@ mod tests {
         assert!(request.claims.id_token.is_empty(), "the client has no phone scope");
         client.scope = Scope::parse("openid").expect("legal");
         assert!(ask(&client, &wanted).expect("reads").claims.userinfo.is_empty());
+    }
+
+    #[test]
+    fn core_5_5_1_one_of_several_subjects_will_do() {
+        // red without `values` of `sub` in `claims`.
+        let client = confidential("c1", "https://app.test/cb");
+        let expected = |sub: &str| {
+            let claims = format!(r#"{{"id_token":{{"sub":{sub}}}}}"#);
+            ask(&client, &[("claims", &claims)]).expect("reads").claims.subjects
+        };
+        assert_eq!(expected(r#"{"value":"ada"}"#), ["ada"]);
+        assert_eq!(expected(r#"{"values":["ada","bob"]}"#), ["ada", "bob"]);
+        assert_eq!(expected(r#"{"value":"ada","values":["bob"]}"#), ["ada", "bob"]);
+        assert!(expected("null").is_empty() && expected(r#"{"essential":true}"#).is_empty());
     }
 
     #[test]

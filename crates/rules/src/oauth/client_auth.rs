@@ -158,14 +158,18 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
-    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires: expires + realm.settings.skew })
+    let expires = realm.settings.remembered(expires + realm.settings.skew);
+    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jose::{JwkSet, SigningKey};
     use crate::oauth::client::tests::{confidential, native};
-    use crate::realm::Settings;
+    use crate::realm::{SKEW, Settings};
+    use crate::time::Span;
+    use serde_json::json;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
         Params::parse(pairs.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect()).expect("no duplicates")
@@ -210,5 +214,28 @@ mod tests {
         let public = native("p1", "https://app.test/cb");
         assert!(proves(&public, Means::Name));
         assert!(!proves(&public, Means::Post(Secret::new("secret"))));
+    }
+
+    #[test]
+    fn a_used_assertion_is_remembered_until_the_slowest_clock_refuses_it() {
+        // red without `remembered` in `assert`.
+        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+        let private = jose::generate(Alg::ES256).expect("a key");
+        let key = SigningKey::from_pkcs8(Alg::ES256, "k".into(), &private).expect("a key");
+        let keys = JwkSet { keys: vec![key.public_jwk()] };
+        let client = Client {
+            auth_methods: vec![AuthMethod::PrivateKeyJwt],
+            jwks: Some(keys),
+            ..confidential("c1", "https://app.test/cb")
+        };
+        let exp = 1_700_000_060;
+        let claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "exp": exp, "jti": "once" });
+        let assertion = Secret::new(key.sign(Typ::Jwt, &claims).expect("signed"));
+        let proof = Proof { client: client.id.clone(), means: Means::Assertion(assertion) };
+        let at = |now| prove(&proof, Some(&client), &realm, now);
+        let used = at(Time::from_seconds(exp) - Span::seconds(60));
+        let Some(Change::UseAssertion { expires, .. }) = used.changes.first() else { panic!("it is used up") };
+        let slowest = *expires - SKEW - SKEW;
+        assert!(at(slowest).reply.is_err() && at(slowest - Span(1)).reply.is_ok());
     }
 }

@@ -112,7 +112,8 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
 
 /// Whether the application expects another person than this one.
 pub fn is_somebody_else(request: &Request, hint: Option<&UserId>, user: &User) -> bool {
-    hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
+    let expected = &request.claims.subjects;
+    hint.is_some_and(|hint| hint != &user.id) || !(expected.is_empty() || expected.contains(&user.id.0))
 }
 
 /// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
@@ -157,7 +158,7 @@ pub fn issue(
         None => facts.consent.filter(|_| !facts.client.trusted).map(|consent| consent.granted),
     };
     let name = Name { handle: secret.handle(), family, by_consent };
-    let code = code_for(request, session, name, realm.settings.code_ttl, now);
+    let code = code_for(request, (facts.client, session), name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
         .with(remembered.map(|consent| grant(consent, facts, now)).into_iter().flatten())
@@ -199,10 +200,11 @@ struct Name {
     by_consent: Option<Time>,
 }
 
-fn code_for(request: &Request, session: &Session, name: Name, ttl: Span, now: Time) -> Code {
+fn code_for(request: &Request, (client, session): (&Client, &Session), name: Name, ttl: Span, now: Time) -> Code {
     Code {
         handle: name.handle,
         client: request.client.clone(),
+        life: client.life().cloned(),
         user: session.user.clone(),
         session: session.id.clone(),
         family: name.family,

@@ -78,8 +78,8 @@ Examples:
     /// Put a backup in the place of the database, while no server runs
     ///
     /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code and token in it
-    /// is ended, since it cannot know what was signed out or revoked after it was made. Accounts, applications, groups,
-    /// consents and keys are as they were.
+    /// is ended, since it cannot know what was signed out or revoked after it was made. Hash workers are asked nothing until
+    /// each is trusted again (portiere verifier trust). Accounts, applications, groups, consents and keys are as they were.
     #[command(after_long_help = "\
 Examples:
   portiere restore /var/backups/portiere-2030-01-31.db

@@ -260,9 +260,11 @@ fn oidc_core_5_5_1_claims_sub_of_somebody_else_is_login_required() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
-    let claims = r#"{"id_token":{"sub":{"value":"somebody"}}}"#;
-    let landed = browser.get(&app.ask().with("claims", claims).with("prompt", "none").target()).landed();
-    assert_eq!(landed["error"], "login_required");
+    for sub in [r#""value":"somebody""#, r#""values":["somebody","else"]"#] {
+        let claims = format!(r#"{{"id_token":{{"sub":{{{sub}}}}}}}"#);
+        let landed = browser.get(&app.ask().with("claims", &claims).with("prompt", "none").target()).landed();
+        assert_eq!(landed["error"], "login_required", "{sub}");
+    }
 }
 
 #[test]
