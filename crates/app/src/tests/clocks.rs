@@ -61,7 +61,7 @@ async fn add(app: &App, format: AccessFormat) {
 }
 
 fn proof() -> Proof {
-    Proof { client: "svc".into(), means: Means::Basic(Secret::new(SECRET)) }
+    Proof { client: "svc".into(), means: Means::Basic { secret: Secret::new(SECRET), plain: None } }
 }
 
 async fn token(app: &App) -> String {
