@@ -1,7 +1,7 @@
 //! What is typed, what it comes to, and what is said when it makes no sense.
 
 use super::super::client::{self, metadata};
-use super::super::{docs, guide};
+use super::super::{docs, guide, user};
 use super::*;
 use app::admin::clients::ClientSecret;
 use clap::CommandFactory;
@@ -94,6 +94,13 @@ fn scopes_are_those_given_and_standard_ones_need_a_person() {
 }
 
 #[test]
+fn nobody_is_asked_for_a_password_of_nobody() {
+    let first = request("user set-password ada --password-stdin", PASSWORD).unwrap().supposes().unwrap();
+    assert!(matches!(first, Request::User(user::Command::Show(named)) if named.name == "ada"));
+    assert!(request("user show ada", "").unwrap().supposes().is_none());
+}
+
+#[test]
 fn what_contradicts_itself_is_wrong_use() {
     for line in [
         "client add --id app --public --secret-stdin",
@@ -106,6 +113,11 @@ fn what_contradicts_itself_is_wrong_use() {
         "client add --id app --auth-method client_secret_jwt",
         "client add --id app --pkce plain",
         "client add",
+        "client set shop",
+        "client set --trusted",
+        "client set shop --trusted=perhaps",
+        "client set shop --scope a --add-scope b",
+        "client set shop --grant password",
         "user add ada --email a@b.test",
         "user add ada --role boss --password-stdin",
         "user add ada --password secret",

@@ -131,6 +131,10 @@ async fn look(site: &Site) -> Readiness {
         _ => {}
     }
     warnings.extend(doubtful(site));
+    warnings.extend(site.app.audit_idle().map(|_| {
+        "this node does not seal the audit log: its audit key is missing or another one (portiere audit status)"
+            .to_owned()
+    }));
     let fence = site.app.last_seen();
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let hashing = site.app.hasher.state();
