@@ -101,6 +101,28 @@ fn nobody_is_asked_for_a_password_of_nobody() {
 }
 
 #[test]
+fn numbers_are_refused_in_words() {
+    for (line, why) in [
+        ("audit list --limit many", "--limit <N>': it is not a whole number;"),
+        ("audit list --limit 0", "--limit <N>': it is at least 1;"),
+        ("audit tail -n 1001", "--lines <N>': it is from 0 to 1000;"),
+        ("audit list --limit 99999999999999999999", "--limit <N>': it is too large;"),
+    ] {
+        assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
+    }
+}
+
+#[test]
+fn a_manual_page_says_what_options_take() {
+    let page = docs::Man { command: vec!["user".into(), "add".into()], dir: None }.page().unwrap();
+    let page = String::from_utf8(page).unwrap().replace("\\-", "-");
+    assert!(
+        page.contains("portiere user add") && page.contains("[--email <EMAIL>]") && page.contains(" <NAME>"),
+        "{page}"
+    );
+}
+
+#[test]
 fn what_contradicts_itself_is_wrong_use() {
     for line in [
         "client add --id app --public --secret-stdin",
