@@ -108,13 +108,23 @@ pub struct Joint {
 
 /// What does not hold between options.
 pub fn together(config: &Config) -> Vec<Joint> {
-    let argon2 = &config.argon2;
+    let pairs = [
+        both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
+        both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
+    ];
+    of_passwords(config).into_iter().chain(of_the_rest(config)).chain(pairs).filter(|rule| !rule.holds).collect()
+}
+
+fn rule(holds: bool, option: &'static str, beside: &'static [&'static str], why: &str) -> Joint {
+    Joint { option, beside, why: why.to_owned(), holds }
+}
+
+fn of_passwords(config: &Config) -> [Joint; 5] {
+    let (hash, argon2) = (&config.hash, &config.argon2);
     let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
     let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
-    let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let hash = &config.hash;
-    let rule = |holds, option, beside, why: &str| Joint { option, beside, why: why.to_owned(), holds };
-    let rules = [
+    let ceiling = hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
+    [
         rule(
             strong,
             "hash.argon2.memory_kib",
@@ -133,6 +143,24 @@ pub fn together(config: &Config) -> Vec<Joint> {
             &["hash.argon2.memory_kib"],
             "does not hold one hash of hash.argon2",
         ),
+        rule(
+            hash.binding_keys.is_empty() || !hash.peppers.is_empty(),
+            "hash.binding_keys",
+            &["hash.peppers"],
+            "need a pepper beside them: make one with: portiere hash pepper NAME FILE",
+        ),
+        rule(
+            config.workers.listen.is_empty() || !hash.binding_keys.is_empty() && !hash.peppers.is_empty(),
+            "workers.listen",
+            &["hash.binding_keys", "hash.peppers"],
+            "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
+             hash pepper NAME FILE, and: portiere hash binding NAME FILE",
+        ),
+    ]
+}
+
+fn of_the_rest(config: &Config) -> [Joint; 7] {
+    [
         rule(
             config.refresh.idle <= config.refresh.absolute,
             "refresh.idle",
@@ -170,28 +198,12 @@ pub fn together(config: &Config) -> Vec<Joint> {
             "is set beside keys.master_key: give one of them",
         ),
         rule(
-            hash.binding_keys.is_empty() || !hash.peppers.is_empty(),
-            "hash.binding_keys",
-            &["hash.peppers"],
-            "need a pepper beside them: make one with: portiere hash pepper NAME FILE",
-        ),
-        rule(
-            config.workers.listen.is_empty() || !hash.binding_keys.is_empty() && !hash.peppers.is_empty(),
-            "workers.listen",
-            &["hash.binding_keys", "hash.peppers"],
-            "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
-             hash pepper NAME FILE, and: portiere hash binding NAME FILE",
-        ),
-        rule(
             config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
             "metrics.secret",
             &["metrics.listen"],
             "is missing: metrics.listen names an address that other machines reach",
         ),
-        both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
-        both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
-    ];
-    rules.into_iter().filter(|rule| !rule.holds).collect()
+    ]
 }
 
 fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>, names: &'static [&'static str; 2]) -> Joint {

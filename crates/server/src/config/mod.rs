@@ -89,7 +89,7 @@ impl Config {
         let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();
         let judged = |option: &&str| !wrong.iter().any(|wrong| wrong == option);
         let joint = checks::together(&config).into_iter();
-        let joint = joint.filter(|joint| judged(&joint.option) && joint.beside.iter().all(|option| judged(&option)));
+        let joint = joint.filter(|joint| judged(&joint.option) && joint.beside.iter().all(judged));
         reader.problems.extend(joint.map(|joint| Problem {
             place: String::new(),
             option: Some(joint.option.to_owned()),

@@ -39,7 +39,7 @@ async fn a_node_without_the_key_says_that_it_does_not_seal() {
     world.sealed(1, 2).await;
     let step = async |app: &App| {
         let mut complaints = [Complaint::default(), Complaint::default()];
-        drop(app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap());
+        app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
         app.audit_idle()
     };
     assert_eq!(step(&world.app).await, None);
