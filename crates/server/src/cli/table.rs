@@ -189,9 +189,11 @@ fn in_words(text: &str) -> String {
     let Some((told, range)) = text.split_once(" is not in ") else { return text };
     let Some((low, high)) = range.split_once("..") else { return text };
     let told = told.rsplit_once(": ").map_or(told, |(told, _)| told);
-    match high.trim_start_matches('=') {
-        "" => format!("{told}: it is at least {low}"),
-        most => format!("{told}: it is from {low} to {most}"),
+    let high = high.trim_start_matches('=');
+    let open = [i64::MAX.to_string(), u64::MAX.to_string()].contains(&high.to_owned()) || high.is_empty();
+    match open {
+        true => format!("{told}: it is at least {low}"),
+        false => format!("{told}: it is from {low} to {high}"),
     }
 }
 
