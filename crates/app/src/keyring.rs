@@ -155,14 +155,22 @@ impl App {
     /// Makes the realm and the keys that it lacks, and opens those that it has, so that a wrong master key shows at
     /// the start.
     pub async fn prepare(&self) -> Result<(), Fault> {
-        let ensure = store::tables::realms::ensure(&self.realm.id, &self.realm.issuer, self.clock.now());
-        let touched = self.engine.commit(ensure).await?;
-        if touched.last().is_some_and(|rows| *rows > 0) {
-            tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
-        }
+        let begin = store::tables::realms::begin(&self.realm.id, &self.realm.issuer, self.clock.now());
+        self.engine.commit(vec![begin]).await?;
         self.keys(self.epoch().await?).await?;
         self.bring_in(|rows, alg, now| keys::signer(rows, alg, now).is_none()).await?;
         self.confirm_secrets().await
+    }
+
+    /// Notes where the server is reached, which only a server knows: whoever opens its database for a moment may have read
+    /// another configuration, or none.
+    pub async fn note_issuer(&self) -> Result<(), Fault> {
+        let note = store::tables::realms::note_issuer(&self.realm.id, &self.realm.issuer);
+        let touched = self.engine.commit(vec![note]).await?;
+        if touched.last().is_some_and(|rows| *rows > 0) {
+            tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
+        }
+        Ok(())
     }
 
     /// The longest life of a token that a key signs.

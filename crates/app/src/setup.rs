@@ -16,6 +16,9 @@ use store::tables::users::Owner;
 /// How long a set-up link is good.
 pub const LINK_LIVES: Span = Span::minutes(30);
 
+/// A link that ends within this time is of little use to somebody who reads it now.
+const ENDS_SOON: Span = Span::minutes(5);
+
 /// Why no owner was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -65,6 +68,12 @@ impl App {
         let (owner, links) = self.ask((Owner, SetupLinks)).await?;
         let now = self.clock.now();
         Ok(owner.is_none() && links.iter().any(|(_, expires)| !expires.has_come(now)))
+    }
+
+    /// Whether a link will be accepted for some minutes yet.
+    pub async fn setup_link_lasts(&self, link: &str) -> Result<bool, Fault> {
+        let (owner, links) = self.ask((Owner, SetupLinks)).await?;
+        Ok(owner.is_none() && is_open(&links, Handle::of(link), self.clock.now() + ENDS_SOON))
     }
 
     /// Makes the owner, who is signed in afterwards. The link is used up in the same batch.

@@ -58,6 +58,11 @@ pub(crate) struct Limits {
 }
 
 impl Settings {
+    /// How many threads hash, and in how many bytes of memory at most, on this machine.
+    pub fn in_force(&self) -> Result<(usize, u64), StartError> {
+        self.limits().map(|limits| (limits.threads, limits.memory * 1024))
+    }
+
     pub(crate) fn limits(&self) -> Result<Limits, StartError> {
         let need = u64::from(self.policy.cost.memory());
         let memory = match self.memory {

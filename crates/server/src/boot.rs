@@ -9,6 +9,7 @@ use crate::journal::Folder;
 use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::private::{self, Unread};
+use crate::setup_link::{self, LinkFile};
 use crate::trace::Exporter;
 use crate::verifier::Workers;
 use app::clock::Clock;
@@ -17,22 +18,22 @@ use app::keyring::Keyring;
 use app::ward::Ward;
 use app::{App, Fault};
 use hasher::Hasher;
+use rules::id::RealmId;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
 use rules::{Span, Time};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use store::tables::realms::Issuer;
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
-/// Where the set-up link is left when nobody looks at a terminal.
-const SETUP_FILE: &str = "setup-link";
 /// What is in a data folder that was used before: the database, or what a node on another database keeps.
-const OURS: [&str; 3] = ["portiere.db", "master.key", "node.lock"];
+const OURS: [&str; 4] = ["portiere.db", "master.key", "node.lock", "portiere.sock"];
 
 /// Why the server does not run.
 #[derive(Debug)]
@@ -79,10 +80,11 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Opens the data folder: makes it, its master key and its database where they are missing.
-    pub async fn open(config: &Config, issuer: &PublicUrl) -> Result<Self, BootError> {
+    /// Opens the data folder: makes it, its master key and its database where they are missing. A command, which has no
+    /// `address` of its own, takes the one that the server had, unless the configuration names one.
+    pub async fn open(config: &Config, address: Option<&PublicUrl>) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
-        let realm = Realm { id: FIRST_REALM.into(), issuer: issuer.as_str().to_owned(), settings: settings(config) };
+        let id = RealmId::from(FIRST_REALM);
         // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
         let (node, database, master) = match config.database() {
             Some(file) => {
@@ -92,10 +94,15 @@ impl Instance {
             None => {
                 let node = take(&config.server.data)?;
                 let database = Database::open(config).await?;
-                let master = master_key(config, has_keys(&database, &realm).await?)?;
+                let master = master_key(config, has_keys(&database, &id).await?)?;
                 (Some(node), database, master)
             }
         };
+        let issuer = match address.or(config.server.public_url.as_ref()) {
+            Some(url) => url.as_str().to_owned(),
+            None => last_issuer(config, &database, &id).await?,
+        };
+        let realm = Realm { id, issuer, settings: settings(config) };
         let keyring = Keyring::new(&master)?;
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let app = match ward(config, &database)? {
@@ -136,9 +143,17 @@ fn node_name() -> Result<String, BootError> {
 }
 
 /// Whether there is anything that a master key sealed.
-async fn has_keys(database: &Database, realm: &Realm) -> Result<bool, BootError> {
-    let asked = store::tables::ask(&*database.engine(), &realm.id, store::tables::keys::All).await;
+async fn has_keys(database: &Database, realm: &RealmId) -> Result<bool, BootError> {
+    let asked = store::tables::ask(&*database.engine(), realm, store::tables::keys::All).await;
     Ok(!asked.map_err(|error| BootError::Other(error.0))?.is_empty())
+}
+
+/// Where the server was reached when it ran last; where none ever ran, where it would be.
+async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> Result<String, BootError> {
+    let asked = store::tables::ask(&*database.engine(), realm, Issuer).await;
+    let known = asked.map_err(|error| BootError::Other(error.0))?;
+    let port = config.server.listen.first().map_or(0, |address| address.port());
+    Ok(known.unwrap_or_else(|| config.public_url(port).as_str().to_owned()))
 }
 
 fn explain(fault: Fault, config: &Config) -> BootError {
@@ -149,6 +164,11 @@ fn explain(fault: Fault, config: &Config) -> BootError {
         }
         other => other.into(),
     }
+}
+
+/// Whether a server or a command worked in the data folder before.
+pub fn was_used(folder: &Path) -> bool {
+    OURS.iter().any(|name| folder.join(name).exists())
 }
 
 /// Makes the data folder, which is its owner's alone.
@@ -233,7 +253,8 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let terms = Terms::of(&config)?;
     let streams = auditing::streams(&config)?;
     let desk = Desk::of(&config)?;
-    let instance = Instance::open(&config, &url).await?;
+    let instance = Instance::open(&config, Some(&url)).await?;
+    instance.app.note_issuer().await?;
     let try_it = offers_try_it(&config, &url, &instance.app).await?;
     let announced = announce(&config, &url, &instance.app).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
@@ -259,13 +280,14 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.keep_books() => return Err(BootError::Other("the background jobs ended".into())),
         () = auditing::deliver(&instance.app, streams) => return Err(BootError::Other("the background jobs ended".into())),
+        () = look_after(announced.as_ref(), &instance.app) => return Err(BootError::Other("the background jobs ended".into())),
         () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
     };
     if stopped.cut > 0 {
         tracing::warn!(connections = stopped.cut, "connections were cut");
     }
     if let Some(file) = announced {
-        drop(fs::remove_file(file));
+        file.remove();
     }
     if let Some(exporter) = &mut exporter {
         exporter.finish().await;
@@ -289,6 +311,14 @@ async fn offers_try_it(config: &Config, url: &PublicUrl, app: &App) -> Result<bo
         http::try_it::remove_client(app).await?;
     }
     Ok(offered)
+}
+
+/// Keeps the set-up link usable, where it was left in a file.
+async fn look_after(file: Option<&LinkFile>, app: &App) {
+    if let Some(file) = file {
+        file.look_after(app).await;
+    }
+    std::future::pending().await
 }
 
 /// Sends traces, where there is a collector.
@@ -315,22 +345,21 @@ pub async fn told_to_stop() {
 
 /// Tells where the server is and, while nobody owns it, how to make the first account. Gives the file that holds the
 /// link, where it was left in one.
-async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<PathBuf>, BootError> {
+async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<LinkFile>, BootError> {
     let folder = config.server.data.canonicalize().unwrap_or_else(|_| config.server.data.clone());
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!("Portiere runs at {}", url.as_str()));
     say(format!("  data in {}", folder.display()));
-    let file = folder.join(SETUP_FILE);
+    let file = LinkFile::of(&folder);
     let Some(link) = app.offer_setup(false).await? else {
-        drop(fs::remove_file(&file));
+        file.remove();
         return Ok(None);
     };
-    let address = format!("{}/setup#{}", url.as_str(), link.reveal());
+    let address = setup_link::address(app, link.reveal());
     if !std::io::stdout().is_terminal() {
-        private::replace(&file, format!("{address}\n").as_bytes())
-            .map_err(|error| BootError::Other(format!("{}: {error}", file.display())))?;
-        say(format!("  no account yet: the link that makes the first one is in {}", file.display()));
+        file.write(&address).map_err(BootError::Other)?;
+        say(format!("  no account yet: the link that makes the first one is in {}", file.path().display()));
         return Ok(Some(file));
     }
     say("  no account yet: make the first one within 30 minutes at".into());

@@ -10,7 +10,7 @@ mod wire;
 mod tests;
 
 use crate::boot::{BootError, Instance};
-use crate::cli::{Failure, Reply, Request};
+use crate::cli::{Failure, Place, Reply, Request};
 use crate::http::Site;
 use app::App;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,8 @@ struct Asked<R> {
 pub struct Control {
     listener: UnixListener,
     path: PathBuf,
+    /// The folder that it is in.
+    data: PathBuf,
     app: App,
     /// What the server knows of itself, for those commands that ask about it.
     site: Option<Site>,
@@ -67,7 +69,8 @@ pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     }
     let listener = short(data).and_then(|short| UnixListener::bind(&short.path)).map_err(failed)?;
     fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(Control { listener, path, app: instance.app.clone(), site: None, owner: rustix::process::geteuid().as_raw() })
+    let owner = rustix::process::geteuid().as_raw();
+    Ok(Control { listener, path, data: data.to_owned(), app: instance.app.clone(), site: None, owner })
 }
 
 /// A path that fits into a socket's address.
@@ -104,7 +107,8 @@ impl Control {
             }
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    callers.spawn(answer(stream, self.app.clone(), self.site.clone(), self.owner));
+                    let server = (self.app.clone(), self.site.clone());
+                    callers.spawn(answer(stream, server, self.data.clone(), self.owner));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the control socket cannot accept");
@@ -122,7 +126,7 @@ impl Drop for Control {
     }
 }
 
-async fn answer(mut stream: UnixStream, app: App, site: Option<Site>, owner: u32) {
+async fn answer(mut stream: UnixStream, (app, site): (App, Option<Site>), data: PathBuf, owner: u32) {
     let reply = match listened_to(&stream, owner) {
         Err(why) => {
             tracing::warn!(%why, "a caller of the control socket was turned away");
@@ -136,7 +140,7 @@ async fn answer(mut stream: UnixStream, app: App, site: Option<Site>, owner: u32
                     reply = Box::pin(command.execute(&site)) => reply,
                     () = left(&mut stream) => return,
                 },
-                (Ok(request), _) => Box::pin(request.execute(&app)).await,
+                (Ok(request), _) => Box::pin(request.execute(&app, Place { data: &data, serves: true })).await,
                 (Err(why), _) => Err(why),
             },
         },
@@ -200,12 +204,25 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
     match timeout(request.patience(), wire::receive(&mut stream, LONGEST_ANSWER)).await {
         Ok(Ok(reply)) => Ok(Some(reply)),
         Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            sent.map_err(io::Error::from).flatten().map_err(failed)?;
+            match sent.map_err(io::Error::from).flatten() {
+                Err(error) if is_gone(&error) => {
+                    return Err(Failure::Failed("the server stops: try again in a moment".into()));
+                }
+                sent => sent.map_err(failed)?,
+            }
             Err(Failure::Failed("the server ended before it answered: it may have done it or not".into()))
+        }
+        Ok(Err(error)) if is_gone(&error) => {
+            Err(Failure::Failed("the server stopped before it answered: it may have done it or not".into()))
         }
         Ok(Err(error)) => Err(failed(error)),
         Err(_) => Err(Failure::Failed("the server did not answer in time: it may have done it or not".into())),
     }
+}
+
+/// Whether the other side went away.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// Secrets are told only to those who could read the database anyway.

@@ -65,6 +65,16 @@ impl Database {
         })
     }
 
+    /// Whether `store.url` and the files beside it make sense, as far as that can be told without calling anybody.
+    pub fn judge(config: &Config) -> Result<(), BootError> {
+        let judged = match &config.store.url {
+            StoreUrl::Sqlite(_) => Ok(()),
+            StoreUrl::Postgres(url) => Postgres::judge(&settings(config, url.reveal())),
+            StoreUrl::Mysql(url) => Mysql::judge(&settings(config, url.reveal())),
+        };
+        judged.map_err(|error| BootError::Other(format!("store.url: {error}")))
+    }
+
     /// What the use cases work on.
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {

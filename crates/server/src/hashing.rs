@@ -26,6 +26,18 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     })
 }
 
+/// How many threads hash, and in how many bytes of memory at most, on this machine.
+pub fn limits(config: &Config) -> Option<(usize, u64)> {
+    let argon2 = &config.argon2;
+    let settings = hasher::Settings {
+        threads: config.hash.threads.and_then(NonZeroUsize::new),
+        memory: config.hash.memory.map(|size| size.0),
+        policy: Policy::new(argon2.memory_kib, argon2.passes, argon2.lanes).ok()?,
+        ..hasher::Settings::default()
+    };
+    settings.in_force().ok()
+}
+
 fn file(config: &Config) -> PathBuf {
     config.server.data.join(LEARNT)
 }

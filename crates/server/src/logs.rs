@@ -26,13 +26,18 @@ impl Logs {
     pub fn start(config: &Config) -> Result<Self, tracing::subscriber::SetGlobalDefaultError> {
         let (writer, guard) =
             NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES).finish(std::io::stderr());
-        let color = std::io::stderr().is_terminal();
+        let color = std::io::stderr().is_terminal() && may_color(&crate::config::environment());
         match config.log.format {
             LogFormat::Json => tracing::subscriber::set_global_default(json(config.log.level, writer))?,
             LogFormat::Text => tracing::subscriber::set_global_default(text(config.log.level, writer, color))?,
         }
         Ok(Logs { _writer: guard })
     }
+}
+
+/// <https://no-color.org>: whatever it says, as long as it says something.
+fn may_color(environment: &[(String, String)]) -> bool {
+    !environment.iter().any(|(name, value)| name == "NO_COLOR" && !value.is_empty())
 }
 
 fn filter(level: LevelFilter) -> Targets {
@@ -62,6 +67,13 @@ mod tests {
     use super::*;
     use std::io;
     use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn whoever_wants_no_color_gets_none() {
+        let env = |value: &str| [("NO_COLOR".to_owned(), value.to_owned())];
+        assert!(may_color(&[]) && may_color(&env("")));
+        assert!(!may_color(&env("1")) && !may_color(&env("0")));
+    }
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

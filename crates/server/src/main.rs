@@ -18,8 +18,10 @@ mod net;
 mod pages;
 mod private;
 mod profile;
+mod setup_link;
 mod strain;
 mod trace;
+mod trial;
 mod utc;
 mod verifier;
 

@@ -1,6 +1,7 @@
 //! Managing applications.
 
 use super::Refused;
+use super::changed::differences;
 use crate::{App, Fault, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -9,6 +10,7 @@ use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
 use rules::{Decision, Fresh, Time};
+use serde_json::{Map, Value};
 use store::tables::clients::{ById, Page};
 use store::tables::users;
 
@@ -103,14 +105,18 @@ impl App {
         .await
     }
 
-    /// Disables or enables an application.
-    pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<(), Refused>, Fault> {
-        self.change_client(id, if enabled { "enabled" } else { "disabled" }, |client, (now, fresh)| {
-            Ok(match (enabled, client.disabled_at) {
-                (true, Some(_)) => client.revived(now, fresh),
-                (true, None) => client,
-                (false, before) => Client { disabled_at: before.or(Some(now)), ..client },
-            })
+    /// Disables or enables an application. What is so already stays as it is.
+    pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<Edited, Refused>, Fault> {
+        self.change_client(id, |client, (now, fresh)| {
+            if client.is_enabled() == enabled {
+                return Ok(None);
+            }
+            if enabled {
+                *client = client.clone().revived(now, fresh);
+            } else {
+                client.disabled_at = Some(now);
+            }
+            Ok(Some(what(if enabled { "enabled" } else { "disabled" })))
         })
         .await
     }
@@ -126,33 +132,71 @@ impl App {
         };
         let handle = secret.handle();
         let reply = self
-            .change_client(id, "secret", |client, _| {
-                let by_secret = |method: &AuthMethod| matches!(method, AuthMethod::Basic | AuthMethod::Post);
-                if !client.auth_methods.iter().any(by_secret) {
+            .change_client(id, |client, _| {
+                if !by_secret(client) {
                     return Err(Refused::new("the client does not authenticate with a secret"));
                 }
-                Ok(Client { secret: Some(handle), ..client })
+                client.secret = Some(handle);
+                Ok(Some(what("secret")))
             })
             .await?;
-        Ok(reply.map(|()| secret))
+        Ok(reply.map(|_| secret))
     }
 
-    async fn change_client<F>(&self, id: &ClientId, what: &'static str, change: F) -> Result<Result<(), Refused>, Fault>
+    /// Changes what an application registered: `edit` is given it as it is, again whenever another change came between.
+    ///
+    /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Secret and
+    /// keys follow the ways in which it authenticates: what no way needs goes, and a secret that one needs is made.
+    pub async fn edit_client<F>(
+        &self,
+        id: &ClientId,
+        edit: F,
+    ) -> Result<Result<(Edited, Option<Secret>), Refused>, Fault>
     where
-        F: Fn(Client, (Time, &Fresh)) -> Result<Client, Refused> + Sync,
+        F: Fn(&mut Client) -> Result<(), Refused> + Sync,
+    {
+        let fresh = entropy::fresh()?.secret("client");
+        let handle = fresh.handle();
+        let edited = self.change_client(id, |client, _| {
+            let before = client.clone();
+            edit(client)?;
+            client.secret = by_secret(client).then(|| client.secret.unwrap_or(handle));
+            if !client.auth_methods.contains(&AuthMethod::PrivateKeyJwt) {
+                client.jwks = None;
+            }
+            let problems = registration::problems(client, &self.realm);
+            if !problems.is_empty() {
+                return Err(Refused(problems.join("; ")));
+            }
+            let changed = differences(&before, client);
+            Ok((!changed.is_empty()).then_some(changed).map(|changed| with("settings", changed)))
+        });
+        Ok(edited.await?.map(|edited| {
+            let made = (edited.client.secret == Some(handle)).then_some(fresh);
+            (edited, made)
+        }))
+    }
+
+    /// Makes a change to an application as it is now, and writes down what `change` says about it; `None` changes nothing.
+    async fn change_client<F>(&self, id: &ClientId, change: F) -> Result<Result<Edited, Refused>, Fault>
+    where
+        F: Fn(&mut Client, (Time, &Fresh)) -> Result<Option<Details>, Refused> + Sync,
     {
         let change = &change;
         self.settle(|now, fresh| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
-            let Some(client) = found else {
+            let Some(mut client) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
-            let client = match change(client, (now, &fresh)) {
-                Ok(changed) => changed,
+            let detail = match change(&mut client, (now, &fresh)) {
+                Ok(detail) => detail,
                 Err(why) => return Ok(Decision::refuse(why)),
             };
-            let event = Event::new(Kind::ClientChanged, now).client(id).detail("what", what);
-            Ok(Decision::accept(())
+            let Some(detail) = detail else {
+                return Ok(Decision::accept(Edited { client, changed: None }));
+            };
+            let event = Event { detail: detail.clone(), ..Event::new(Kind::ClientChanged, now).client(id) };
+            Ok(Decision::accept(Edited { client: client.clone(), changed: Some(detail) })
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
@@ -160,6 +204,30 @@ impl App {
         })
         .await
     }
+}
+
+/// What the audit log is told of a change.
+type Details = Map<String, Value>;
+
+/// An application after a change.
+pub struct Edited {
+    /// As it is now.
+    pub client: Client,
+    /// What changed, by name; nothing where it was so already.
+    pub changed: Option<Details>,
+}
+
+fn what(what: &str) -> Details {
+    with(what, Details::new())
+}
+
+fn with(what: &str, mut details: Details) -> Details {
+    details.insert("what".to_owned(), what.into());
+    details
+}
+
+fn by_secret(client: &Client) -> bool {
+    client.auth_methods.iter().any(|method| matches!(method, AuthMethod::Basic | AuthMethod::Post))
 }
 
 /// Client secrets are kept as SHA-256, which is safe only for what cannot be guessed.

@@ -1,5 +1,6 @@
 //! What operators do: people, applications, groups and keys.
 
+mod changed;
 pub mod clients;
 pub mod groups;
 pub mod keys;

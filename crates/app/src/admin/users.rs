@@ -9,9 +9,10 @@ use hasher::import::{self, Imported};
 use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
+use rules::id::UserId;
 use rules::login::password::Weak;
 use rules::login::throttle::account_key;
-use rules::people::names::{Email, LoginKey};
+use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
 use store::tables::users::{ById, ByLogin, Owner, Page};
 
@@ -73,13 +74,22 @@ impl App {
         .await
     }
 
-    /// Somebody by username or verified address, or by id.
-    pub async fn find_user(&self, name: &str) -> Result<Option<User>, Fault> {
-        let key = LoginKey::of(name);
-        if let Some(user) = self.ask(ByLogin(key.as_ref())).await? {
-            return Ok(Some(user));
-        }
-        self.ask(ById(&name.into())).await
+    /// Somebody by id, or by username or verified address. Where it is the id of one and the name of another, as could be
+    /// before names of that form were refused, nobody guesses who is meant.
+    pub async fn find_user(&self, name: &str) -> Result<Result<Option<User>, Refused>, Fault> {
+        let (id, key) = (UserId::from(name), LoginKey::of(name));
+        Ok(match self.ask((ById(&id), ByLogin(key.as_ref()))).await? {
+            (Some(one), Some(other)) if one.id != other.id => Err(Refused(format!(
+                "{name} is the id of {} and the username of {}: say {} or {}",
+                one.username, other.id, one.username, other.id
+            ))),
+            (one, other) => Ok(one.or(other)),
+        })
+    }
+
+    /// What somebody is called, by id; `None` when they were removed.
+    pub async fn username(&self, id: &UserId) -> Result<Option<String>, Fault> {
+        Ok(self.ask(ById(id)).await?.map(|user| user.username))
     }
 
     /// A page of people, by id.
@@ -87,22 +97,32 @@ impl App {
         self.ask(Page { after, limit: PAGE }).await
     }
 
-    /// Disables or enables an account. Disabling ends all that it holds.
-    pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<(), Refused>, Fault> {
+    /// Disables or enables an account, and gives it as it is then. Disabling ends all that it holds. What is so already
+    /// stays as it is.
+    pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<User, Refused>, Fault> {
         if user.role == Role::Owner && !enabled {
             return Ok(Err(Refused::new("the owner cannot be disabled")));
         }
-        self.settle(|now, _| async move {
+        let set = self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(Refused::new("no such user")));
+            };
+            if user.is_enabled() == enabled {
+                return Ok(Decision::accept(()));
+            }
             let disabled_at = (!enabled).then_some(now);
             let kind = if enabled { Kind::UserEnabled } else { Kind::UserDisabled };
             let ends =
-                if enabled { Vec::new() } else { everything_else(user, None, self.realm.settings.code_ttl, now) };
+                if enabled { Vec::new() } else { everything_else(&user, None, self.realm.settings.code_ttl, now) };
             Ok(Decision::accept(())
                 .and(Change::SetDisabled { user: user.id.clone(), disabled_at, at: now })
                 .with(ends)
                 .and(Change::Record(Event::new(kind, now).user(&user.id))))
-        })
-        .await
+        });
+        match set.await? {
+            Err(refused) => Ok(Err(refused)),
+            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
+        }
     }
 
     /// Removes an account and all that is its own.
@@ -195,6 +215,9 @@ fn refused(problems: Vec<Problem>) -> Refused {
 /// What is wrong, for an operator.
 pub fn sentence(problem: Problem) -> String {
     match problem {
+        Problem::Username(BadName::Form) => {
+            "the username must not begin with a hyphen nor have the form of an id (22 letters, digits, - and _)".into()
+        }
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
         Problem::Email(_) => "the e-mail address is not one".into(),
         Problem::NameTaken => "somebody has that username".into(),

@@ -8,11 +8,15 @@ use super::sink::{Refused, Sink};
 use super::{EVERY, Step, Tenure, rest};
 use crate::jobs::Complaint;
 use crate::{App, Fault, entropy};
+use rules::Time;
 use rules::audit::Line;
 use rules::events::{Event, Kind};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{self, Begins, Newest, Place, Streams};
+
+/// When a stream delivered last that never delivered anything.
+pub(super) const NEVER: Time = Time(0);
 
 /// The most lines that are sent at a time: as many come twice at most where one is interrupted.
 const AT_ONCE: i64 = 200;
@@ -181,7 +185,7 @@ impl App {
             until = end(newest.as_ref(), begins.as_ref()).0.last,
             "a stream of the audit log begins"
         );
-        let stream = audit::Stream { name: name.to_owned(), place, moved_at: self.clock.now(), trouble: String::new() };
+        let stream = audit::Stream { name: name.to_owned(), place, moved_at: NEVER, trouble: String::new() };
         self.engine.commit(vec![audit::begin(&self.realm.id, &stream)]).await?;
         Ok(None)
     }

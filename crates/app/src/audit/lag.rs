@@ -1,6 +1,6 @@
 //! How far sealing and delivering are behind.
 
-use super::deliver::STUCK;
+use super::deliver::{NEVER, STUCK};
 use super::seal::end;
 use crate::{App, Fault};
 use rules::audit::Link;
@@ -34,8 +34,8 @@ pub struct Lagging {
     pub lines: i64,
     /// How long the oldest of them has waited, by when it was written.
     pub waits: Span,
-    /// When something was delivered last.
-    pub moved_at: Time,
+    /// When something was delivered last; `None` when nothing ever was.
+    pub moved_at: Option<Time>,
     /// Why nothing more was; empty when all is well.
     pub trouble: String,
     /// Whether it stands still at a line that its receiver refuses for good.
@@ -82,7 +82,7 @@ impl App {
             lines: left + (end.last - until).max(0),
             waits: waits.map_or(Span::ZERO, |oldest| now.since(oldest)),
             name: stream.name,
-            moved_at: stream.moved_at,
+            moved_at: Some(stream.moved_at).filter(|at| *at != NEVER),
             stuck: stream.trouble.starts_with(STUCK),
             trouble: stream.trouble,
         })

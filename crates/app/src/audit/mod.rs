@@ -30,7 +30,7 @@ use mark::Marked;
 use retire::Retired;
 use rules::audit::Keys;
 use rules::{Span, Time};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The lease of whoever seals and retires.
@@ -71,12 +71,17 @@ pub struct Books {
     terms: OnceLock<Terms>,
     alarms: Alarms,
     marked: Marked,
+    idle: Mutex<Option<String>>,
 }
 
 impl Books {
     /// What an operator chose.
     pub fn terms(&self) -> &Terms {
         self.terms.get_or_init(Terms::default)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<String>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,6 +132,11 @@ impl App {
         self.books.terms().keys.current.as_ref().map(|key| key.id().to_owned())
     }
 
+    /// Why this node does not seal the audit log, as far as the background found; another node may.
+    pub fn audit_idle(&self) -> Option<String> {
+        self.books.idle().clone()
+    }
+
     /// Says what an operator chose, and reads the mark. Once, before anything is sealed.
     pub fn open_books(&self, terms: Terms) {
         self.books.marked.recall(&terms);
@@ -166,8 +176,10 @@ impl App {
             && let Some(why) = self.cannot_seal().await?
         {
             complaints[1].tell(&why, "this node does not seal the audit log");
+            *self.books.idle() = Some(why);
             return Ok(Step::Elsewhere);
         }
+        *self.books.idle() = None;
         if !goes_on {
             return Ok(Step::Elsewhere);
         }

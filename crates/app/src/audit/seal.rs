@@ -58,7 +58,7 @@ pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, S
 
 impl App {
     /// Why this node may not seal; `None` when it may.
-    pub(super) async fn cannot_seal(&self) -> Result<Option<String>, Fault> {
+    pub async fn cannot_seal(&self) -> Result<Option<String>, Fault> {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (_, last) = end(newest.as_ref(), begins.as_ref());
         Ok(key(self.books.terms(), last.as_deref()).err())
@@ -74,7 +74,10 @@ impl App {
     pub async fn rekey(&self) -> Result<Result<String, String>, Fault> {
         let terms = self.books.terms();
         let Some(current) = terms.keys.current.as_ref() else {
-            return Ok(Err("this node has no audit key: see audit.key_file".to_owned()));
+            return Ok(Err("this node has no audit key: put the one from before back (audit.key in the data folder, or audit.key_file). If it \
+                        is lost, make another one (head -c 32 /dev/urandom > audit.key; chmod 600 audit.key; for the user that the \
+                        server runs as), start the server again, and say this once more"
+                .to_owned()));
         };
         let known = self.books.marked().known();
         let (newest, begins) = self.ask((Newest, Begins)).await?;

@@ -81,14 +81,16 @@ pub fn claims_of(user: &User, groups: &[String], scope: &Scope, single: &[String
 mod tests {
     use super::*;
     use crate::oauth::scope::STANDARD;
+    use crate::people::forms::example;
     use crate::people::user::tests::person;
     use crate::people::user::{Profile, SETTABLE};
     use crate::time::Time;
 
     /// Somebody of whom everything is known that can be.
     fn whole() -> User {
-        let profile =
-            SETTABLE.iter().fold(Profile::empty(), |profile, claim| profile.with(claim, "x").expect("settable"));
+        let profile = SETTABLE
+            .iter()
+            .fold(Profile::empty(), |profile, claim| profile.with(claim, example(claim)).expect("settable"));
         User { email: Some("ada@example.test".into()), profile, updated: Time(1_000), ..person("ada") }
     }
 

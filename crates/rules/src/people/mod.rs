@@ -1,5 +1,6 @@
 //! People: who they are, what they may be called, which groups they belong to.
 
+pub mod forms;
 pub mod names;
 pub mod user;
 

@@ -43,7 +43,8 @@ pub enum BadName {
     TooLong,
     /// A character that a name may not have.
     Character,
-    /// Not of the form `local@domain`.
+    /// An address not of the form `local@domain`; a username that a command line or an operator would take for something
+    /// else.
     Form,
 }
 
@@ -56,6 +57,9 @@ pub struct Username {
 
 impl Username {
     /// 1 to 64 visible characters without white space and without `@`, which belongs to addresses.
+    ///
+    /// Operators say a username or an id in the same place, so no spelling of a username is an id; and none begins with a
+    /// hyphen, as flags do. Names that were taken before this was so go on being used.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let text = text.trim();
         if text.is_empty() {
@@ -70,6 +74,9 @@ impl Username {
         }
         // On the folded form: a full-width '＠' is an '@' too.
         let key = LoginKey::of(&written).filter(|key| !key.0.contains('@')).ok_or(BadName::Character)?;
+        if key.0.starts_with('-') || folds_an_id(&key.0) {
+            return Err(BadName::Form);
+        }
         Ok(Username { written, key })
     }
     /// As its owner writes it (NFC).
@@ -129,6 +136,13 @@ impl Email {
     pub fn key(&self) -> &LoginKey {
         &self.key
     }
+}
+
+/// Whether it is what an id of an account ([`Fresh::user`](crate::Fresh::user)) folds to: base64url of 128 bits, whose last
+/// character holds two of them.
+fn folds_an_id(key: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    key.len() == 22 && key.bytes().all(is_letter) && key.ends_with(['a', 'q', 'g', 'w'])
 }
 
 /// RFC 5322 §3.2.3 `dot-atom-text`, without `%` and `!`.
@@ -297,6 +311,24 @@ mod tests {
         assert_eq!(Username::parse("a@b"), Err(BadName::Character));
         assert_eq!(Username::parse("a＠b"), Err(BadName::Character));
         assert_eq!(Username::parse(" \u{3000}"), Err(BadName::Empty));
+    }
+
+    /// A decoy that is called what somebody else's id is would be disabled, removed or made an admin in their place.
+    #[test]
+    fn no_username_is_an_id_or_a_flag() {
+        for round in 0..64 {
+            let id = crate::Fresh::new([round; 32]).user().0;
+            let wide: String = id.chars().map(|c| char::from_u32(u32::from(c) + 0xFEE0).unwrap()).collect();
+            for spelling in [id.clone(), id.to_uppercase(), format!(" {id} "), wide] {
+                assert_eq!(Username::parse(&spelling), Err(BadName::Form), "{spelling}");
+            }
+        }
+        for flag in ["-", "-rf", "--help", "\u{FF0D}rf"] {
+            assert_eq!(Username::parse(flag), Err(BadName::Form), "{flag}");
+        }
+        for name in ["christopher-montgomery", "a-b", "_-_", "abcdefghijklmnopqrstu", "abcdefghijklmnopqrstuva"] {
+            assert!(Username::parse(name).is_ok(), "{name}");
+        }
     }
 
     /// AL-05: the domain that is checked is the domain that mail goes to.

@@ -1,5 +1,6 @@
 //! A person.
 
+use super::forms;
 use crate::id::UserId;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,8 @@ impl Profile {
         self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)
     }
     /// With `claim` set to `value`, or removed when `value` is empty. Refused when the claim is not [`SETTABLE`],
-    /// is longer than 1,000 bytes or holds control characters.
+    /// is longer than 1,000 bytes, holds control characters or is not of the form that it has in OpenID Connect Core §5.1.
+    /// What it is already it may stay.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
             return Err("this claim cannot be set");
@@ -117,10 +119,10 @@ impl Profile {
             return Err("a claim is at most 1,000 bytes of printable text");
         }
         let mut claims = self.claims();
-        match (claim, value) {
-            (_, "") => drop(claims.remove(claim)),
-            ("address", text) => drop(claims.insert(claim.into(), serde_json::json!({ "formatted": text }))),
-            (_, text) => drop(claims.insert(claim.into(), Value::from(text))),
+        if value.is_empty() {
+            claims.remove(claim);
+        } else if claims.get(claim).and_then(Value::as_str) != Some(value) {
+            claims.insert(claim.into(), forms::read(claim, value)?);
         }
         Ok(Profile(Value::Object(claims).to_string()))
     }
@@ -166,6 +168,13 @@ pub(crate) mod tests {
         for claim in ["iss", "sub", "aud", "exp", "email_verified", "groups", "acr", "sid", "email"] {
             assert!(Profile::empty().with(claim, "x").is_err(), "{claim}");
         }
+    }
+
+    #[test]
+    fn what_is_there_already_may_stay() {
+        let old = Profile::stored(r#"{"website":"foo"}"#.to_owned());
+        assert_eq!(old.with("website", "foo"), Ok(old.clone()));
+        assert!(old.with("website", "bar").is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Applications. For programs they are shown with the field names of RFC 7591 and OpenID Connect Registration 1.0.
 
+use super::change::Set;
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
@@ -12,7 +13,7 @@ use rules::Secret;
 use rules::id::ClientId;
 use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What can be done about applications.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -42,6 +43,17 @@ Examples:
     List(List),
     /// Show an application
     Show(Named),
+    /// Change what an application registered
+    ///
+    /// What is not named stays. It holds at once, on every node. Tokens that are out keep what they say until they expire,
+    /// and a refresh gives no more than the client may have by then; to end all of them, disable the client and enable it
+    /// again.
+    #[command(after_long_help = "\
+Examples:
+  portiere client set shop --add-redirect-uri https://shop.example.com/callback2
+  portiere client set shop --name 'The shop' --trusted
+  portiere client set shop --trusted=no --remove-scope groups")]
+    Set(Box<Set>),
     /// Disable an application
     ///
     /// Nobody can sign in to it, and its tokens are dead at once.
@@ -71,6 +83,7 @@ pub struct List {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Named {
     /// The client's id
+    #[arg(allow_hyphen_values = true)]
     pub id: String,
 }
 
@@ -78,6 +91,7 @@ pub struct Named {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct RotateSecret {
     /// The client's id
+    #[arg(allow_hyphen_values = true)]
     pub id: String,
     /// Read the new secret from standard input instead of generating it
     #[arg(long)]
@@ -93,6 +107,7 @@ impl Command {
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         match self {
             Command::Add(add) => add.complete(input),
+            Command::Set(set) => set.complete(input),
             Command::RotateSecret(rotate) if rotate.secret_stdin => {
                 let wanted = Wanted { what: "client secret", flag: "--secret-stdin", given: true };
                 rotate.secret = Some(input.secret(wanted)?);
@@ -108,6 +123,7 @@ impl Command {
             Command::Add(add) => add_client(app, *add).await,
             Command::List(list) => list.execute(app).await,
             Command::Show(named) => Ok(shown(&find(app, &named.id).await?)),
+            Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
             Command::Remove(named) => {
@@ -136,6 +152,42 @@ async fn add_client(app: &App, add: Add) -> Reply {
     Ok(Outcome::new(text, metadata(&client, made.as_ref())))
 }
 
+async fn set_client(app: &App, set: Set) -> Reply {
+    let (edited, made) = app.edit_client(&set.id.as_str().into(), |client| set.edit.apply(client)).await??;
+    let client = &edited.client;
+    let mut told = metadata(client, made.as_ref());
+    let mut changed = edited.changed.unwrap_or_default();
+    changed.remove("what");
+    let mut text = match changed.is_empty() {
+        true => format!("client {} is like that already: nothing was changed\n", client.id),
+        false => format!("client {} changed\n{}", client.id, differences(&changed)),
+    };
+    if made.is_some() {
+        text.push_str(&credentials(app, client, made.as_ref()));
+    }
+    told["changed"] = Value::Object(changed);
+    Ok(Outcome::new(text, told))
+}
+
+/// What changed, a setting on each line.
+fn differences(changed: &Map<String, Value>) -> String {
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    };
+    let part = |(name, value): (&String, &Value)| match word(value) {
+        word if word.is_empty() => None,
+        word => Some(format!("{name} {word}")),
+    };
+    let line = |(name, difference): (&String, &Value)| {
+        let parts = difference.as_object().into_iter().flatten().filter_map(part);
+        (name.clone(), parts.collect::<Vec<_>>().join(", "))
+    };
+    let lines: Vec<(String, String)> = changed.iter().map(line).collect();
+    facts(&lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect::<Vec<_>>())
+}
+
 /// What the application has to be configured with.
 fn credentials(app: &App, client: &Client, made: Option<&Secret>) -> String {
     let lines = [
@@ -152,7 +204,12 @@ impl List {
         let clients = app.clients(self.after.as_deref().unwrap_or("")).await?;
         let next = clients.last().filter(|_| clients.len() as i64 >= PAGE).map(|last| last.id.0.clone());
         if clients.is_empty() && !self.goes_on {
-            let hint = "no clients yet; add one with: portiere client add --id ID --name NAME --redirect-uri URI";
+            let hint = match &self.after {
+                Some(after) => format!("no clients after id {after}"),
+                None => {
+                    "no clients yet; add one with: portiere client add --id ID --name NAME --redirect-uri URI".into()
+                }
+            };
             return Ok(Outcome::new(hint, json!([])));
         }
         let mut table = Table::new(["ID", "NAME", "KIND", "GRANTS", "STATE", "CREATED"], !self.goes_on);
@@ -172,10 +229,11 @@ async fn find(app: &App, id: &str) -> Result<Client, Failure> {
 }
 
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
-    app.set_client_enabled(&id.into(), enabled).await??;
-    let client = find(app, id).await?;
+    let edited = app.set_client_enabled(&id.into(), enabled).await??;
+    let before = if edited.changed.is_none() { " already" } else { "" };
     let ends = if enabled { "" } else { "; nobody signs in to it, and its tokens are dead" };
-    Ok(Outcome::new(format!("client {id} {}{ends}", state(&client)), metadata(&client, None)))
+    let text = format!("client {id} is {}{before}{ends}", state(&edited.client));
+    Ok(Outcome::new(text, metadata(&edited.client, None)))
 }
 
 fn shown(client: &Client) -> Outcome {

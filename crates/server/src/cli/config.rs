@@ -1,11 +1,11 @@
 //! `config`: what can be set, what is set, and what is wrong with it.
 
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{Failure, Outcome};
 use super::text::Table;
 use crate::config::{Config, Problem, Sources, example};
+use crate::trial;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// What can be done about the configuration.
 #[derive(Clone, Debug, Subcommand)]
@@ -17,7 +17,8 @@ Examples:
     Example,
     /// Name everything that is wrong with the configuration, at once
     ///
-    /// Reads what the server would read: the file, PORTIERE_ variables and --data. Ends with 2 when something is wrong.
+    /// Reads what the server would read: the file, PORTIERE_ variables, --data, and the files of keys and certificates that
+    /// they name. Ends with 2 when something is wrong.
     #[command(after_long_help = "\
 Examples:
   portiere config check --config portiere.toml")]
@@ -27,32 +28,49 @@ Examples:
 }
 
 impl Command {
-    /// Does it.
-    pub fn run(&self, sources: Sources) -> Reply {
+    /// Does it. What is wrong is an answer, too, which programs read.
+    pub fn run(&self, sources: Sources) -> Result<(Outcome, Option<Failure>), Failure> {
         match self {
-            Command::Example => Ok(Outcome::new(example(), json!({ "example": example() }))),
-            Command::Check => {
-                let file = sources.file.clone();
-                Ok(checked(file.as_deref(), &load(sources)?))
-            }
-            Command::Show => Ok(shown(&load(sources)?)),
+            Command::Example => Ok((Outcome::new(example(), json!({ "example": example() })), None)),
+            Command::Check => Ok(check(sources)),
+            Command::Show => Ok((shown(&load(sources)?), None)),
         }
     }
 }
 
 /// Loads the configuration. Everything that is wrong with it is told at once, a line each.
 pub fn load(sources: Sources) -> Result<Config, Failure> {
-    Config::load(sources).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
-        Failure::Use(lines.join("\n"))
-    })
+    Config::load(sources).map_err(|problems| failure(&problems))
 }
 
-fn checked(file: Option<&Path>, config: &Config) -> Outcome {
+fn failure(problems: &[Problem]) -> Failure {
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    Failure::Use(lines.join("\n"))
+}
+
+fn check(sources: Sources) -> (Outcome, Option<Failure>) {
+    let file = sources.file.clone();
+    let (problems, warnings) = match Config::load(sources) {
+        Err(problems) => (problems, Vec::new()),
+        Ok(config) => {
+            let problem = |message| Problem { place: String::new(), option: None, message };
+            (trial::problems(&config).into_iter().map(problem).collect(), config.warnings)
+        }
+    };
+    let told: Vec<Value> = problems.iter().map(told).collect();
+    let json = json!({ "file": file, "problems": told, "warnings": warnings });
+    if !problems.is_empty() {
+        return (Outcome::new("", json), Some(failure(&problems)));
+    }
     let what = file.map_or("no configuration file; the defaults".into(), |file| file.display().to_string());
-    let warnings: String = config.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-    let json = json!({ "file": file, "problems": [], "warnings": config.warnings });
-    Outcome::new(format!("{warnings}{what}: nothing is wrong"), json)
+    let warnings: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+    (Outcome::new(format!("{warnings}{what}: nothing is wrong"), json), None)
+}
+
+/// A problem for programs; what is not known is null.
+fn told(problem: &Problem) -> Value {
+    let place = Some(&problem.place).filter(|place| !place.is_empty());
+    json!({ "place": place, "option": problem.option, "message": problem.message })
 }
 
 fn shown(config: &Config) -> Outcome {
@@ -61,7 +79,79 @@ fn shown(config: &Config) -> Outcome {
     for option in config.show() {
         let value = option.value.clone().unwrap_or_default();
         table.row([option.name.into(), value, option.source.as_str().into()]);
-        json.push(json!({ "name": option.name, "value": option.value, "source": option.source.as_str() }));
+        json.push(json!({ "name": option.name, "value": option.json(), "source": option.source.as_str() }));
     }
     Outcome::new(table.render(), Value::Array(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn checked(text: &str) -> (Value, Option<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("p.toml");
+        fs::write(&file, text.replace("FOLDER", &folder.path().display().to_string())).unwrap();
+        let flags = vec![("data", folder.path().join("data").display().to_string())];
+        let (outcome, failure) = check(Sources { file: Some(file), flags, ..Sources::default() });
+        assert!(!folder.path().join("data").exists(), "whoever looks makes nothing");
+        let lines = failure.map(|failure| match failure {
+            Failure::Use(lines) => lines,
+            Failure::Failed(lines) => panic!("{lines}"),
+        });
+        (outcome.json, lines)
+    }
+
+    #[test]
+    fn what_stops_the_server_is_wrong() {
+        for (text, why) in [
+            ("[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'", "none.pem"),
+            ("[store]\nurl = 'mysql://u:p%zz@127.0.0.1/d'", "store.url: "),
+            ("[store]\nurl = 'postgres://u@127.0.0.1:port/d'", "store.url: "),
+            ("[store]\nurl = 'postgres://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "none.pem"),
+            ("[hash]\npeppers = ['p1:FOLDER/none']", "none"),
+            ("[metrics]\nlisten = ['127.0.0.1:9464']\nsecret = 'FOLDER/none'", "metrics.secret"),
+            ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http"),
+            ("[trace]\nendpoint = 'https://otel.test/'\nauthorities = 'FOLDER/none'", "trace.authorities"),
+            ("[keys]\nmaster = 'FOLDER/p.toml'", "keys.master"),
+            ("[audit]\nkey_file = 'FOLDER/p.toml'", "audit.key_file"),
+        ] {
+            let (json, lines) = checked(text);
+            let lines = lines.unwrap_or_else(|| panic!("{text}: nothing is wrong"));
+            assert!(lines.contains(why) && !lines.contains("p%zz"), "{text}: {lines}");
+            assert_eq!(json["problems"].as_array().unwrap().len(), 1, "{text}: {json}");
+        }
+        let (json, lines) = checked("");
+        assert_eq!((&json["problems"], lines), (&json!([]), None));
+    }
+
+    #[test]
+    fn a_program_is_told_what_is_wrong_and_where() {
+        let (json, lines) = checked("[token]\naccess_ttl = 900\n[refresh]\nidle = '200d'\n");
+        let problems = json["problems"].as_array().unwrap();
+        assert_eq!(lines.unwrap().lines().count(), 2, "{json}");
+        assert!(problems[0]["place"].as_str().unwrap().ends_with("p.toml:2"), "{json}");
+        assert_eq!(
+            (&problems[0]["option"], &problems[1]["option"]),
+            (&json!("token.access_ttl"), &json!("refresh.idle"))
+        );
+        assert_eq!(problems[1]["place"], Value::Null);
+    }
+
+    #[test]
+    fn what_is_in_force_is_shown_as_it_is() {
+        let flags = vec![("data", "/nowhere".to_owned()), ("listen", "127.0.0.1:4444".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let json = shown(&config).json;
+        let of = |name: &str| {
+            json.as_array().unwrap().iter().find(|option| option["name"] == name).unwrap()["value"].clone()
+        };
+        assert_eq!(of("public_url"), json!("http://localhost:4444"));
+        assert_eq!(of("listen"), json!(["127.0.0.1:4444"]));
+        assert_eq!(of("keys.master"), json!("/nowhere/master.key"));
+        assert_eq!(of("signup.enabled"), json!(false));
+        assert!(of("hash.threads").as_u64() >= Some(1) && of("store.readers").as_u64() >= Some(2), "{json}");
+        assert!(of("hash.memory").is_string() && of("tls.key").is_null(), "{json}");
+    }
 }

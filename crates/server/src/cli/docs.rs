@@ -20,9 +20,10 @@ impl Man {
     pub fn page(&self) -> Result<Vec<u8>, Failure> {
         let mut program = Cli::command();
         program.build();
+        let program = with_synopsis(program);
         if let Some(folder) = &self.dir {
             let failed = |error| Failure::Failed(format!("{}: {error}", folder.display()));
-            clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
+            clap_mangen::generate_to(program, folder).map_err(failed)?;
             return Ok(Vec::new());
         }
         let mut command = &program;
@@ -35,6 +36,24 @@ impl Man {
         clap_mangen::Man::new(command.clone()).title(name).render(&mut page)?;
         Ok(page)
     }
+}
+
+/// With synopses that say what each option takes, all the way down.
+fn with_synopsis(command: clap::Command) -> clap::Command {
+    let synopsis = synopsis(&command);
+    command.mut_subcommands(with_synopsis).override_usage(synopsis)
+}
+
+fn synopsis(command: &clap::Command) -> String {
+    let mut words = vec![command.get_bin_name().unwrap_or(command.get_name()).to_owned()];
+    let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let optional = |arg: &clap::Arg| if arg.is_required_set() { arg.to_string() } else { format!("[{arg}]") };
+    words.extend(shown().filter(|arg| !arg.is_positional()).map(optional));
+    words.extend(shown().filter(|arg| arg.is_positional()).map(clap::Arg::to_string));
+    if command.has_subcommands() {
+        words.push("<command>".to_owned());
+    }
+    words.join(" ")
 }
 
 /// A shell's completions.

@@ -97,7 +97,7 @@ fn told(status: &Status, before: String) -> Outcome {
 pub fn shown(status: &Status) -> Value {
     let waiting: Vec<&str> = status.waiting().collect();
     json!({
-        "node": status.node,
+        "node": Some(&status.node).filter(|node| !node.is_empty()),
         "up": status.up,
         "fence": status.fence.as_ref().map(|fence| json!({
             "number": fence.number,

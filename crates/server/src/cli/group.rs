@@ -1,6 +1,7 @@
 //! Groups of people: their names are the `groups` claim.
 
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{Outcome, Reply};
+use super::request::Begin;
 use super::text::Table;
 use super::user;
 use app::App;
@@ -16,7 +17,7 @@ pub enum Command {
 Examples:
   portiere group add staff
   portiere group member staff ada")]
-    Add(Named),
+    Add(Add),
     /// List groups
     List,
     /// List who is in a group
@@ -33,10 +34,23 @@ Examples:
     Member(Member),
 }
 
+/// A new group.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Add {
+    /// The group's name
+    #[arg(allow_hyphen_values = true)]
+    pub name: String,
+    /// What to do where there is no database.
+    #[command(flatten)]
+    #[serde(default)]
+    pub begin: Begin,
+}
+
 /// A group.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Named {
     /// The group's name
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
 }
 
@@ -44,6 +58,7 @@ pub struct Named {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Show {
     /// The group's name
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
     /// Begin after the account of this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
@@ -57,8 +72,10 @@ pub struct Show {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Member {
     /// The group's name
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
     /// Username, verified e-mail address or id
+    #[arg(allow_hyphen_values = true)]
     pub user: String,
     /// Take them out
     #[arg(long)]
@@ -69,7 +86,7 @@ impl Command {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
-            Command::Add(Named { name }) => {
+            Command::Add(Add { name, .. }) => {
                 app.add_group(&name).await??;
                 Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
             }
@@ -98,20 +115,29 @@ async fn list(app: &App) -> Reply {
 impl Show {
     async fn execute(self, app: &App) -> Reply {
         let members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
-        let nobody =
-            format!("nobody is in group {}; put somebody there with: portiere group member NAME USER", self.name);
+        let nobody = match &self.after {
+            Some(after) => format!("nobody after id {after} is in group {}", self.name),
+            None => {
+                format!("nobody is in group {}; put somebody there with: portiere group member NAME USER", self.name)
+            }
+        };
         Ok(user::page(&members, self.goes_on, &nobody))
     }
 }
 
 impl Member {
     async fn execute(self, app: &App) -> Reply {
-        let found = app.find_user(&self.user).await?;
-        let user = found.ok_or_else(|| Failure::Failed(format!("no user is called {}", self.user)))?;
-        app.set_member(&self.name, &user, !self.remove).await??;
+        let user = user::find(app, &self.user).await?;
+        // What is so already is not written down again.
+        let (before, all) = (app.groups_of(&user).await?, app.groups().await?);
+        let already = all.iter().any(|group| group.name == self.name) && before.contains(&self.name) != self.remove;
+        if !already {
+            app.set_member(&self.name, &user, !self.remove).await??;
+        }
         let groups = app.groups_of(&user).await?;
         let what = if self.remove { "is not in" } else { "is in" };
-        let text = format!("user {} {what} group {}", user.username, self.name);
+        let told = if already { " (as before)" } else { "" };
+        let text = format!("user {} {what} group {}{told}", user::who(&user), self.name);
         Ok(Outcome::new(text, json!({ "id": user.id, "username": user.username, "groups": groups })))
     }
 }

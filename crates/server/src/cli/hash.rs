@@ -225,7 +225,13 @@ impl Progress {
 
 impl NewPepper {
     fn run(&self, what: &str, option: &str) -> Reply {
-        let failed = |error: io::Error| Failure::Failed(format!("{}: {error}", self.file.display()));
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::Failed(format!(
+                "{} is there already, and what it holds is not overwritten: name another file",
+                self.file.display()
+            )),
+            _ => Failure::Failed(format!("{}: {error}", self.file.display())),
+        };
         private::create(&self.file, &*private::Key::new(app::entropy::bytes()?)).map_err(failed)?;
         let file = std::path::absolute(&self.file).map_err(failed)?;
         let entry = format!("{}:{}", self.name, file.display());

@@ -6,6 +6,7 @@
 //! [control socket](crate::control), or right here where no server runs. What it does is `app`'s to know.
 
 mod audit;
+mod change;
 mod client;
 mod config;
 mod docs;
@@ -34,7 +35,9 @@ mod verifier;
 
 pub use fence::shown as fence_shown;
 pub use outcome::{Failure, Outcome, Reply};
-pub use request::Request;
+#[cfg(test)]
+pub use request::Begin;
+pub use request::{Place, Request};
 
 use crate::config::{Config, LogFormat, Sources};
 use crate::logs::Logs;
@@ -89,7 +92,15 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             let outcome = threads.block_on(Box::pin(command.run(&config)))?;
             Ok(show(&global, &outcome))
         }
-        Command::Config(command) => Ok(show(&global, &command.run(global.sources(Vec::new()))?)),
+        Command::Config(command) => match command.run(global.sources(Vec::new()))? {
+            (outcome, None) => Ok(show(&global, &outcome)),
+            (outcome, Some(failure)) => {
+                if global.json {
+                    show(&global, &outcome);
+                }
+                Ok(failure.tell())
+            }
+        },
         Command::Hash(command) => Ok(show(&global, &command.run()?)),
         Command::Version => Ok(show(&global, &version())),
         Command::Completions { shell } => Ok(print(docs::completions(shell))),
@@ -138,12 +149,22 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Has a request carried out, page by page where it is a list.
 fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure> {
     let config = quiet(global)?;
+    let runtime = runtime()?;
+    // Nobody is asked for what is of no use.
+    if let Some(first) = request.supposes() {
+        let mut reach = Reach::new(&config);
+        runtime.block_on(async {
+            let supposed = reach.ask(&first).await;
+            reach.close().await;
+            supposed
+        })?;
+    }
     request.complete(&mut Input::of_process())?;
     let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
     let as_json = !request.prints(global.json) && global.json;
     let mut printer = Printer::new(io::stdout().lock(), as_json);
     let mut progress = Progress::default();
-    runtime()?.block_on(async {
+    runtime.block_on(async {
         let mut reach = Reach::new(&config);
         let shown = loop {
             let outcome = match reach.ask(&request).await {
@@ -151,6 +172,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 Err(failure) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
             };
             progress.clear();
+            outcome.notes.iter().for_each(|note| eprintln!("portiere: {note}"));
             if let Err(error) = printer.show(&outcome) {
                 break Ok(Err(error));
             }

@@ -17,6 +17,9 @@ pub struct Outcome {
     pub json: Value,
     /// Where the next page of a list begins, if there may be one.
     pub next: Option<String>,
+    /// What whoever asked may have meant otherwise, for standard error.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Why a command did not do what was asked: a line, or one for each problem.
@@ -34,12 +37,17 @@ pub type Reply = Result<Outcome, Failure>;
 impl Outcome {
     /// The same thing for people and for programs.
     pub fn new(text: impl Into<String>, json: Value) -> Self {
-        Outcome { text: text.into(), json, next: None }
+        Outcome { text: text.into(), json, next: None, notes: Vec::new() }
     }
 
     /// A page of a list, after which there may be another one.
     pub fn then(self, next: Option<String>) -> Self {
         Outcome { next, ..self }
+    }
+
+    /// With something to say beside it.
+    pub fn noting(self, notes: Vec<String>) -> Self {
+        Outcome { notes, ..self }
     }
 }
 

@@ -7,7 +7,9 @@ use super::text::Table;
 use super::{Global, Progress, quiet, runtime, show};
 use crate::http::Site;
 use crate::profile::{self, Asked, Profile};
+use crate::utc::iso;
 use clap::{Args, ValueHint};
+use rules::Time;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,7 +47,8 @@ impl Command {
             Asked { time: Duration::from_secs(self.seconds.clamp(1, 120)), frequency: self.frequency.clamp(1, 999) };
         tracing::info!(seconds = asked.time.as_secs(), "a profile is taken");
         let taken = profile::take(asked, site).await.map_err(Failure::Failed)?;
-        let json = serde_json::to_value(&taken).map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut json = serde_json::to_value(&taken).map_err(|error| Failure::Failed(error.to_string()))?;
+        json["began_at"] = iso(Time(taken.began)).into();
         Ok(Outcome::new("", json))
     }
 

@@ -1,7 +1,7 @@
 //! The way to a realm: the running server, or, where none runs, the database itself.
 
 use super::outcome::{Failure, Reply};
-use super::request::Request;
+use super::request::{Place, Request};
 use crate::boot::{BootError, Instance};
 use crate::config::Config;
 use crate::control;
@@ -33,7 +33,8 @@ impl<'a> Reach<'a> {
         let began = Instant::now();
         loop {
             if let Some(instance) = &self.here {
-                return Box::pin(request.clone().execute(&instance.app)).await;
+                let place = Place { data: &self.config.server.data, serves: false };
+                return Box::pin(request.clone().execute(&instance.app, place)).await;
             }
             if let Some(reply) = control::ask(&self.config.server.data, request).await? {
                 return reply;
@@ -55,14 +56,22 @@ impl<'a> Reach<'a> {
 
     async fn open(&self, request: &Request) -> Result<Option<Instance>, Failure> {
         let data = &self.config.server.data;
-        if !request.begins() && self.config.database().is_some_and(|file| !file.exists()) {
-            let why = format!("there is no database in {}; is --data right?", data.display());
+        let missing = self.config.database().is_some_and(|file| !file.exists());
+        if missing && !request.begins() {
+            let may = if request.could_begin() { ", and so does --new" } else { "" };
+            let data = data.display();
+            let why = format!("there is no database in {data}; is --data right? portiere serve makes a new one{may}");
             return Err(Failure::Failed(why));
         }
         own(data)?;
-        let port = self.config.server.listen.first().map_or(0, |address| address.port());
-        match Box::pin(Instance::open(self.config, &self.config.public_url(port))).await {
-            Ok(instance) => Ok(Some(instance)),
+        match Box::pin(Instance::open(self.config, None)).await {
+            Ok(instance) => {
+                if missing {
+                    let data = data.canonicalize().unwrap_or_else(|_| data.clone());
+                    eprintln!("portiere: a new database was made in {}, with a master key", data.display());
+                }
+                Ok(Some(instance))
+            }
             Err(BootError::InUse) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -84,7 +93,9 @@ pub fn own(data: &Path) -> Result<(), Failure> {
         true => Ok(()),
         false => {
             let data = data.display();
-            Err(Failure::Failed(format!("{data} belongs to user {owner}: run this as that user, or start the server")))
+            Err(Failure::Failed(format!(
+                "{data} belongs to user {owner}: run this as that user, or start their server"
+            )))
         }
     }
 }

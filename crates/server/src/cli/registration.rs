@@ -3,6 +3,7 @@
 use super::client::short;
 use super::input::{self, Input, Wanted};
 use super::outcome::Failure;
+use super::request::Begin;
 use app::admin::clients::ClientSecret;
 use app::keyring::ALGS;
 use clap::{Args, ValueEnum, ValueHint};
@@ -12,13 +13,13 @@ use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::scope::{STANDARD, Scope};
 use rules::{Secret, Time};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A new application.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Add {
     /// Its client_id
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub id: String,
     /// What people know it as [default: its id]
     #[arg(long)]
@@ -90,6 +91,10 @@ pub struct Add {
     /// Accept the token endpoint, too, as the audience of its assertions (private_key_jwt)
     #[arg(long)]
     pub assertion_aud_endpoint: bool,
+    /// What to do where there is no database.
+    #[command(flatten)]
+    #[serde(default)]
+    pub begin: Begin,
     /// The secret, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]
@@ -117,6 +122,15 @@ pub enum AccessToken {
     Opaque,
 }
 
+impl From<AccessToken> for AccessFormat {
+    fn from(format: AccessToken) -> Self {
+        match format {
+            AccessToken::Jwt => AccessFormat::Jwt,
+            AccessToken::Opaque => AccessFormat::Opaque,
+        }
+    }
+}
+
 /// The typ of signed access tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum AccessTyp {
@@ -128,23 +142,23 @@ pub enum AccessTyp {
     Jwt,
 }
 
-fn grant(name: &str) -> Result<Grant, String> {
+pub(super) fn grant(name: &str) -> Result<Grant, String> {
     let known = Grant::parse(name).or_else(|| Grant::ALL.iter().copied().find(|grant| short(*grant) == name));
     let names: Vec<_> = Grant::ALL.iter().map(|grant| short(*grant)).collect();
     known.ok_or_else(|| format!("it is one of {}, or a grant's URN", names.join(", ")))
 }
 
-fn scope(text: &str) -> Result<Scope, &'static str> {
+pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
     let scope = Scope::parse(text).ok_or("a scope is printable ASCII without spaces, quotes and backslashes")?;
     if scope.is_empty() { Err("it is empty") } else { Ok(scope) }
 }
 
-fn method(name: &str) -> Result<AuthMethod, String> {
+pub(super) fn method(name: &str) -> Result<AuthMethod, String> {
     let names: Vec<_> = AuthMethod::ALL.iter().map(|method| method.name()).collect();
     AuthMethod::parse(name).ok_or_else(|| format!("it is one of {}", names.join(", ")))
 }
 
-fn alg(name: &str) -> Result<Alg, String> {
+pub(super) fn alg(name: &str) -> Result<Alg, String> {
     let names: Vec<_> = ALGS.iter().map(|alg| alg.name()).collect();
     Alg::parse(name).filter(|alg| ALGS.contains(alg)).ok_or_else(|| format!("it is one of {}", names.join(", ")))
 }
@@ -153,9 +167,7 @@ impl Add {
     /// Reads secret and keys where they were given, and refuses what contradicts itself.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         if let Some(file) = &self.jwks {
-            let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
-            let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-            self.keys = Some(JwkSet::parse(&text).map_err(|error| wrong(error.why().to_owned()))?);
+            self.keys = Some(key_set(file)?);
         }
         let methods = self.auth_methods();
         if self.public && methods != [AuthMethod::None] {
@@ -193,10 +205,7 @@ impl Add {
             jwks: self.keys,
             pkce_optional: self.pkce == Pkce::Optional,
             id_token_alg: self.id_token_alg,
-            access_format: match self.access_token {
-                AccessToken::Jwt => AccessFormat::Jwt,
-                AccessToken::Opaque => AccessFormat::Opaque,
-            },
+            access_format: self.access_token.into(),
             access_alg: self.access_token_alg,
             access_typ_jwt: self.access_token_typ == AccessTyp::Jwt,
             resources: self.resource,
@@ -244,17 +253,25 @@ impl Add {
     }
 }
 
+/// The public keys in a file (RFC 7517 §5).
+pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
+    let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
+    let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    JwkSet::parse(&text).map_err(|error| wrong(error.why().to_owned()))
+}
+
 fn by_secret(methods: &[AuthMethod]) -> bool {
     methods.iter().any(|method| matches!(method, AuthMethod::Basic | AuthMethod::Post))
 }
 
-fn distinct<T: Copy + PartialEq>(given: &[T]) -> Vec<T> {
-    let first = |(at, item): (usize, &T)| (!given[..at].contains(item)).then_some(*item);
+/// Each of them once.
+pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+    let first = |(at, item): (usize, &T)| (!given[..at].contains(item)).then(|| item.clone());
     given.iter().enumerate().filter_map(first).collect()
 }
 
 /// RFC 8252 §7.1 and §7.3: a private scheme, or the loopback interface.
-fn is_native(uri: &str) -> bool {
+pub(super) fn is_native(uri: &str) -> bool {
     let Some(rest) = uri.strip_prefix("http://") else { return !uri.starts_with("https://") };
     let host = rest.split(['/', '?']).next().unwrap_or("");
     let is = |name: &str| host.strip_prefix(name).is_some_and(|port| port.is_empty() || port.starts_with(':'));

@@ -4,11 +4,13 @@ use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
 use super::{audit, client, fence, group, keys, node, profile, user, verifier};
+use crate::setup_link::{self, LinkFile};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
+use rules::people::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::migrations::MIGRATIONS;
 
@@ -44,12 +46,13 @@ pub enum Request {
     Verifier(verifier::Command),
     /// Make a one-time link that makes the first account
     ///
-    /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void.
-    SetupLink,
+    /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void. Where a server that
+    /// has no terminal left its link in the file setup-link, the new one is there too.
+    SetupLink(Begin),
     /// Bring the database to this program's schema
     ///
     /// The server does this by itself when it starts. Safe to interrupt and to repeat.
-    Migrate,
+    Migrate(Begin),
     /// Copy the database into a new file, while the server runs or not
     ///
     /// The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
@@ -72,6 +75,23 @@ Examples:
     /// What a move asks of the server that holds its source.
     #[command(skip)]
     AtSource(AtSource),
+}
+
+/// What to do where there is no database.
+#[derive(Clone, Copy, Debug, Default, Args, Serialize, Deserialize)]
+pub struct Begin {
+    /// Make a new database, with a master key, where there is none
+    #[arg(long)]
+    pub new: bool,
+}
+
+/// Where a request is carried out.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The data folder.
+    pub data: &'a Path,
+    /// Whether the server does it, which goes on running.
+    pub serves: bool,
 }
 
 /// Where to copy to.
@@ -101,16 +121,34 @@ impl Request {
         }
     }
 
-    /// Whether it has a meaning before there is a database, which it then makes.
+    /// What has to succeed before anybody is asked for what completes it.
+    pub fn supposes(&self) -> Option<Request> {
+        match self {
+            Request::User(user::Command::SetPassword(set)) => {
+                Some(Request::User(user::Command::Show(user::Named { name: set.name.clone() })))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it makes a database where there is none, as it was told to.
     pub fn begins(&self) -> bool {
-        matches!(
-            self,
-            Request::User(user::Command::Add(_))
-                | Request::Client(client::Command::Add(_))
-                | Request::Group(group::Command::Add(_))
-                | Request::SetupLink
-                | Request::Migrate
-        )
+        self.beginning().is_some_and(|begin| begin.new)
+    }
+
+    /// Whether it has a meaning before there is a database.
+    pub fn could_begin(&self) -> bool {
+        self.beginning().is_some()
+    }
+
+    fn beginning(&self) -> Option<Begin> {
+        match self {
+            Request::User(user::Command::Add(add)) => Some(add.begin),
+            Request::Client(client::Command::Add(add)) => Some(add.begin),
+            Request::Group(group::Command::Add(add)) => Some(add.begin),
+            Request::SetupLink(begin) | Request::Migrate(begin) => Some(*begin),
+            _ => None,
+        }
     }
 
     /// How long an answer may take. A copy takes as long as the disk needs.
@@ -168,9 +206,9 @@ impl Request {
     }
 
     /// Carries it out.
-    pub async fn execute(self, app: &App) -> Reply {
+    pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Request::User(command) => command.execute(app).await,
+            Request::User(command) => user_command(command, app, place).await,
             Request::Client(command) => command.execute(app).await,
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,
@@ -178,9 +216,9 @@ impl Request {
             Request::Fence(command) => command.execute(app).await,
             Request::Node(command) => command.execute(app).await,
             Request::Verifier(command) => command.execute(app).await,
-            Request::SetupLink => setup_link(app).await,
+            Request::SetupLink(_) => setup_link(app, place).await,
             Request::Backup(backup) => backup.execute(app).await,
-            Request::Migrate => migrate(app).await,
+            Request::Migrate(_) => migrate(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
             // It is the server's alone: what is asked about is its process.
             Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),
@@ -188,12 +226,33 @@ impl Request {
     }
 }
 
-async fn setup_link(app: &App) -> Reply {
+/// The keys that a backup is of no use without: what it is called for programs and for people, and where it is.
+const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
+    ("master_key", "the master key", "keys.master, else master.key in the data folder"),
+    ("audit_key", "the audit key", "audit.key_file, else audit.key in the data folder"),
+    ("peppers", "peppers", "hash.peppers, where there are any"),
+    ("binding_keys", "binding keys", "hash.binding_keys, where there are any"),
+    ("import_keys", "keys of imported hashes", "hash.import_keys, where there are any"),
+];
+
+/// A link that makes the first account is of no use when there is one.
+async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
+    let owner = matches!(&command, user::Command::Add(add) if add.role == Role::Owner);
+    let reply = command.execute(app).await;
+    if owner && reply.is_ok() {
+        LinkFile::of(place.data).remove();
+    }
+    reply
+}
+
+async fn setup_link(app: &App, place: Place<'_>) -> Reply {
     let Some(secret) = app.offer_setup(true).await? else {
         return Err(Failure::Failed("there is an owner already, so no link can make one".into()));
     };
-    let link = format!("{}/setup#{}", app.realm.issuer, secret.reveal());
-    let text = format!("{link}\ngood once, for 30 minutes, at the running server");
+    let link = setup_link::address(app, secret.reveal());
+    LinkFile::of(place.data).follow(&link).map_err(Failure::Failed)?;
+    let here = if place.serves { "" } else { "; no server runs: start it first (portiere serve)" };
+    let text = format!("{link}\ngood once, for 30 minutes{here}");
     Ok(Outcome::new(text, json!({ "link": link, "expires_in": app::setup::LINK_LIVES.whole_seconds() })))
 }
 
@@ -205,12 +264,16 @@ impl Backup {
         }
         app.engine.backup(&self.file).await.map_err(|error| failed(error.0))?;
         let bytes = std::fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0);
+        let missing: Vec<Value> = NOT_IN_BACKUPS.iter().map(|(name, ..)| json!(name)).collect();
+        let list: String = NOT_IN_BACKUPS.iter().map(|(_, what, place)| format!("\n  {what}: {place}")).collect();
         let text = format!(
-            "backup written to {} ({bytes} bytes)\nthe master key is not in it: keep a copy of that file (keys.master, else \
-             master.key in the data folder) in another place, or the backup cannot be used",
+            "backup written to {} ({bytes} bytes)\nkeys are not in it: keep a copy of these files in another place, or it cannot \
+             be used{list}",
             self.file.display()
         );
-        Ok(Outcome::new(text, json!({ "file": self.file, "bytes": bytes, "contains_master_key": false })))
+        let json =
+            json!({ "file": self.file, "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
+        Ok(Outcome::new(text, json))
     }
 }
 

@@ -112,8 +112,7 @@ async fn made_safe(config: &Config) -> Result<Ended, Failure> {
     if let StoreUrl::Sqlite(file) = &mut under_its_name.store.url {
         file.as_mut_os_string().push(".restoring");
     }
-    let port = config.server.listen.first().map_or(0, |address| address.port());
-    let instance = Box::pin(Instance::open(&under_its_name, &config.public_url(port))).await?;
+    let instance = Box::pin(Instance::open(&under_its_name, None)).await?;
     let ended = instance.app.revive_nothing().await;
     // The log of a backup is shorter than the one that this node saw: that is meant, and the log says so.
     let accepted = instance.app.accept_audit().await;

@@ -1,10 +1,12 @@
 //! `serve`.
 
 use super::outcome::Failure;
+use super::reach::own;
 use crate::boot;
 use crate::config::Config;
 use crate::logs::Logs;
 use clap::Args;
+use std::path::Path;
 use std::time::Duration;
 
 /// What `serve` takes.
@@ -30,6 +32,7 @@ impl Serve {
 /// Runs the server until it is told to stop.
 pub fn run(config: Config) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    may_begin(&config.server.data)?;
     let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -45,4 +48,28 @@ pub fn run(config: Config) -> Result<(), Failure> {
     // What still runs on other threads, such as a copy of the database, has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ended?)
+}
+
+/// What a first start makes in somebody else's folder would be root's: keys that keep their server from starting.
+fn may_begin(data: &Path) -> Result<(), Failure> {
+    if boot::was_used(data) { Ok(()) } else { own(data) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_makes_no_keys_in_somebody_elses_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(may_begin(folder.path()), Ok(()));
+        // Only root can give a folder away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(12_345), None).unwrap();
+            let refused = may_begin(folder.path()).unwrap_err();
+            assert!(matches!(&refused, Failure::Failed(why) if why.contains("belongs to user 12345")), "{refused:?}");
+            std::fs::write(folder.path().join("master.key"), "").unwrap();
+            assert_eq!(may_begin(folder.path()), Ok(()), "where a server ran before, it runs again");
+        }
+    }
 }

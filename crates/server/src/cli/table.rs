@@ -196,8 +196,28 @@ fn one_line(report: &str, words: &[OsString]) -> String {
     let paragraphs = report.split("\n\n").take_while(|paragraph| !paragraph.starts_with("Usage:"));
     let told = paragraphs.filter(|paragraph| !paragraph.starts_with("For more information"));
     let text: Vec<String> = told.map(|told| told.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let text = text.join("; ");
+    let text = in_words(&text.join("; "));
     format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), named(words).0)
+}
+
+/// What the parser says of numbers, as people say it.
+fn in_words(text: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("invalid digit found in string", "it is not a whole number"),
+        ("cannot parse integer from empty string", "it is not a whole number"),
+        ("number too large to fit in target type", "it is too large"),
+        ("number too small to fit in target type", "it is too small"),
+    ];
+    let text = WORDS.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours));
+    let Some((told, range)) = text.split_once(" is not in ") else { return text };
+    let Some((low, high)) = range.split_once("..") else { return text };
+    let told = told.rsplit_once(": ").map_or(told, |(told, _)| told);
+    let high = high.trim_start_matches('=');
+    let open = [i64::MAX.to_string(), u64::MAX.to_string()].contains(&high.to_owned()) || high.is_empty();
+    match open {
+        true => format!("{told}: it is at least {low}"),
+        false => format!("{told}: it is from {low} to {high}"),
+    }
 }
 
 /// The command that `words` name, flags left aside, and its full name.

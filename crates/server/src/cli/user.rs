@@ -2,7 +2,8 @@
 
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
-use super::text::{Table, facts};
+use super::request::Begin;
+use super::text::{Table, facts, harmless};
 use crate::utc::{iso, when};
 use app::App;
 use app::admin::users::PAGE;
@@ -73,6 +74,10 @@ pub struct Add {
     /// the guide's page on passwords
     #[arg(long, conflicts_with = "password_stdin")]
     pub password_hash_stdin: bool,
+    /// What to do where there is no database.
+    #[command(flatten)]
+    #[serde(default)]
+    pub begin: Begin,
     /// The password or its hash, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]
@@ -94,6 +99,7 @@ pub struct List {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Named {
     /// Username, verified e-mail address or id
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
 }
 
@@ -101,6 +107,7 @@ pub struct Named {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct SetPassword {
     /// Username, verified e-mail address or id
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
     /// Read the password from standard input
     #[arg(long)]
@@ -115,6 +122,7 @@ pub struct SetPassword {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Set {
     /// Username, verified e-mail address or id
+    #[arg(allow_hyphen_values = true)]
     pub name: String,
     /// Claims and their values
     #[arg(required = true, value_name = "CLAIM=VALUE", value_parser = claim)]
@@ -156,13 +164,12 @@ impl Command {
             Command::Remove(named) => {
                 let user = find(app, &named.name).await?;
                 app.remove_user(&user).await??;
-                Ok(Outcome::new(format!("user {} removed", user.username), json!({ "id": user.id, "removed": true })))
+                Ok(Outcome::new(format!("user {} removed", who(&user)), json!({ "id": user.id, "removed": true })))
             }
             Command::SetPassword(set) => {
                 let user = find(app, &set.name).await?;
                 app.set_password(&user, reveal(&set.password).as_bytes()).await??;
-                let text =
-                    format!("password of {} set; every session and token of the account was ended", user.username);
+                let text = format!("password of {} set; every session and token of the account was ended", who(&user));
                 Ok(Outcome::new(text, account(&user)))
             }
             Command::Set(set) => {
@@ -190,7 +197,11 @@ impl Add {
 impl List {
     async fn execute(self, app: &App) -> Reply {
         let users = app.users(self.after.as_deref().unwrap_or("")).await?;
-        Ok(page(&users, self.goes_on, "no users yet; add one with: portiere user add NAME --email ADDRESS"))
+        let nobody = match &self.after {
+            Some(after) => format!("no users after id {after}"),
+            None => "no users yet; add one with: portiere user add NAME --email ADDRESS".to_owned(),
+        };
+        Ok(page(&users, self.goes_on, &nobody))
     }
 }
 
@@ -208,17 +219,22 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
     Outcome::new(table.render(), users.iter().map(account).collect()).then(next)
 }
 
-async fn find(app: &App, name: &str) -> Result<User, Failure> {
-    let found = app.find_user(name).await?;
+/// Somebody as an operator says them.
+pub async fn find(app: &App, name: &str) -> Result<User, Failure> {
+    let found = app.find_user(name).await??;
     found.ok_or_else(|| Failure::Failed(format!("no user is called {name}; see: portiere user list")))
 }
 
+/// Who it was that something was done to, beyond doubt.
+pub fn who(user: &User) -> String {
+    format!("{} (id {})", harmless(&user.username), user.id)
+}
+
 async fn enable(app: &App, name: &str, enabled: bool) -> Reply {
-    app.set_user_enabled(&find(app, name).await?, enabled).await??;
-    let user = find(app, name).await?;
+    let user = app.set_user_enabled(&find(app, name).await?, enabled).await??;
     let text = match enabled {
-        true => format!("user {} enabled", user.username),
-        false => format!("user {} disabled; every session and token of the account was ended", user.username),
+        true => format!("user {} enabled", who(&user)),
+        false => format!("user {} disabled; every session and token of the account was ended", who(&user)),
     };
     Ok(Outcome::new(text, account(&user)))
 }

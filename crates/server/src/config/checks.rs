@@ -95,67 +95,119 @@ pub fn http_url(url: &str) -> Result<(), String> {
 /// Argon2id at or above OWASP's list of equal strengths (Password Storage Cheat Sheet): KiB and passes, one lane.
 const OWASP_ARGON2ID: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
 
-/// What must hold between options: the option to change and why.
-pub fn together(config: &Config) -> Vec<(&'static str, String)> {
-    let argon2 = &config.argon2;
-    let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
-    let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
-    let ceiling = config.hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
-    let hash = &config.hash;
-    let rules: [(bool, &'static str, String); 14] = [
-        (strong, "hash.argon2.memory_kib", format!("is below OWASP's list (memory with passes): {list}")),
-        (argon2.memory_kib >= 8 * argon2.lanes, "hash.argon2.lanes", "need 8 KiB of memory each".to_owned()),
-        (u64::from(argon2.memory_kib) <= ceiling, "hash.memory", "does not hold one hash of hash.argon2".to_owned()),
-        (config.refresh.idle <= config.refresh.absolute, "refresh.idle", "is longer than refresh.absolute".to_owned()),
-        (config.session.idle <= config.session.absolute, "session.idle", "is longer than session.absolute".to_owned()),
-        (
-            config.audit.key_file.is_none() || config.audit.key.is_none(),
-            "audit.key_file",
-            "is set beside audit.key: give one of them".to_owned(),
-        ),
-        (
-            config.audit.ceiling.is_none_or(|ceiling| ceiling > config.audit.max_lines.unwrap_or(0)),
-            "audit.ceiling",
-            "is not above audit.max_lines".to_owned(),
-        ),
-        (
-            config.throttle.base_delay <= config.throttle.max_delay,
-            "throttle.base_delay",
-            "is longer than throttle.max_delay".to_owned(),
-        ),
-        (
-            config.keys.master.is_none() || config.keys.master_key.is_none(),
-            "keys.master",
-            "is set beside keys.master_key: give one of them".to_owned(),
-        ),
-        (
-            hash.binding_keys.is_empty() || !hash.peppers.is_empty(),
-            "hash.binding_keys",
-            "need a pepper beside them: make one with: portiere hash pepper NAME FILE".to_owned(),
-        ),
-        (
-            config.workers.listen.is_empty() || !hash.binding_keys.is_empty() && !hash.peppers.is_empty(),
-            "workers.listen",
-            "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
-             hash pepper NAME FILE, and: portiere hash binding NAME FILE"
-                .to_owned(),
-        ),
-        (
-            config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
-            "metrics.secret",
-            "is missing: metrics.listen names an address that other machines reach".to_owned(),
-        ),
-        both_or_none(&config.tls.certificate, &config.tls.key, ["tls.certificate", "tls.key"]),
-        both_or_none(&config.store.certificate, &config.store.key, ["store.certificate", "store.key"]),
-    ];
-    rules.into_iter().filter(|(holds, ..)| !holds).map(|(_, option, why)| (option, why)).collect()
+/// Something that must hold between options.
+pub struct Joint {
+    /// The option to change.
+    pub option: &'static str,
+    /// The others that it depends on.
+    pub beside: &'static [&'static str],
+    /// Why.
+    pub why: String,
+    holds: bool,
 }
 
-fn both_or_none(
-    certificate: &Option<PathBuf>,
-    key: &Option<PathBuf>,
-    names: [&'static str; 2],
-) -> (bool, &'static str, String) {
-    let missing = if certificate.is_some() { names[1] } else { names[0] };
-    (certificate.is_some() == key.is_some(), missing, "is missing: TLS needs a certificate and its key".to_owned())
+/// What does not hold between options.
+pub fn together(config: &Config) -> Vec<Joint> {
+    let pairs = [
+        both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
+        both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
+    ];
+    of_passwords(config).into_iter().chain(of_the_rest(config)).chain(pairs).filter(|rule| !rule.holds).collect()
+}
+
+fn rule(holds: bool, option: &'static str, beside: &'static [&'static str], why: &str) -> Joint {
+    Joint { option, beside, why: why.to_owned(), holds }
+}
+
+fn of_passwords(config: &Config) -> [Joint; 5] {
+    let (hash, argon2) = (&config.hash, &config.argon2);
+    let strong = OWASP_ARGON2ID.iter().any(|(kib, passes)| argon2.memory_kib >= *kib && argon2.passes >= *passes);
+    let list = OWASP_ARGON2ID.map(|(kib, passes)| format!("{kib} KiB with {passes}")).join(", ");
+    let ceiling = hash.memory.map_or(u64::MAX, |size| size.0 / 1024);
+    [
+        rule(
+            strong,
+            "hash.argon2.memory_kib",
+            &["hash.argon2.passes"],
+            &format!("is below OWASP's list (memory with passes): {list}"),
+        ),
+        rule(
+            argon2.memory_kib >= 8 * argon2.lanes,
+            "hash.argon2.lanes",
+            &["hash.argon2.memory_kib"],
+            "need 8 KiB of memory each",
+        ),
+        rule(
+            u64::from(argon2.memory_kib) <= ceiling,
+            "hash.memory",
+            &["hash.argon2.memory_kib"],
+            "does not hold one hash of hash.argon2",
+        ),
+        rule(
+            hash.binding_keys.is_empty() || !hash.peppers.is_empty(),
+            "hash.binding_keys",
+            &["hash.peppers"],
+            "need a pepper beside them: make one with: portiere hash pepper NAME FILE",
+        ),
+        rule(
+            config.workers.listen.is_empty() || !hash.binding_keys.is_empty() && !hash.peppers.is_empty(),
+            "workers.listen",
+            &["hash.binding_keys", "hash.peppers"],
+            "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
+             hash pepper NAME FILE, and: portiere hash binding NAME FILE",
+        ),
+    ]
+}
+
+fn of_the_rest(config: &Config) -> [Joint; 7] {
+    [
+        rule(
+            config.refresh.idle <= config.refresh.absolute,
+            "refresh.idle",
+            &["refresh.absolute"],
+            "is longer than refresh.absolute",
+        ),
+        rule(
+            config.session.idle <= config.session.absolute,
+            "session.idle",
+            &["session.absolute"],
+            "is longer than session.absolute",
+        ),
+        rule(
+            config.audit.key_file.is_none() || config.audit.key.is_none(),
+            "audit.key_file",
+            &["audit.key"],
+            "is set beside audit.key: give one of them",
+        ),
+        rule(
+            config.audit.ceiling.is_none_or(|ceiling| ceiling > config.audit.max_lines.unwrap_or(0)),
+            "audit.ceiling",
+            &["audit.max_lines"],
+            "is not above audit.max_lines",
+        ),
+        rule(
+            config.throttle.base_delay <= config.throttle.max_delay,
+            "throttle.base_delay",
+            &["throttle.max_delay"],
+            "is longer than throttle.max_delay",
+        ),
+        rule(
+            config.keys.master.is_none() || config.keys.master_key.is_none(),
+            "keys.master",
+            &["keys.master_key"],
+            "is set beside keys.master_key: give one of them",
+        ),
+        rule(
+            config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
+            "metrics.secret",
+            &["metrics.listen"],
+            "is missing: metrics.listen names an address that other machines reach",
+        ),
+    ]
+}
+
+fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>, names: &'static [&'static str; 2]) -> Joint {
+    let option = if certificate.is_some() { names[1] } else { names[0] };
+    let holds = certificate.is_some() == key.is_some();
+    Joint { option, beside: names, why: "is missing: TLS needs a certificate and its key".to_owned(), holds }
 }

@@ -85,12 +85,16 @@ impl Config {
         let warnings = read_env(&sources.env, &mut reader);
         read_flags(&sources.flags, &mut reader);
         let mut config = options::build(&mut reader);
-        if reader.problems.is_empty() {
-            let joint = checks::together(&config).into_iter();
-            let problem =
-                |(option, message)| Problem { place: String::new(), option: Some(str::to_owned(option)), message };
-            reader.problems.extend(joint.map(problem));
-        }
+        // What was wrong by itself has the default's value here, about which there is nothing to say.
+        let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();
+        let judged = |option: &&str| !wrong.iter().any(|wrong| wrong == option);
+        let joint = checks::together(&config).into_iter();
+        let joint = joint.filter(|joint| judged(&joint.option) && joint.beside.iter().all(judged));
+        reader.problems.extend(joint.map(|joint| Problem {
+            place: String::new(),
+            option: Some(joint.option.to_owned()),
+            message: joint.why,
+        }));
         if !reader.problems.is_empty() {
             return Err(reader.problems);
         }

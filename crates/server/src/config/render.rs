@@ -4,24 +4,58 @@ use super::options::{Config, Declared, SECTIONS, Section, When};
 use super::reader::Source;
 #[cfg(test)]
 use super::reader::variable;
+use super::value::{Size, Value};
 use std::fmt::Write as _;
+use store::sqlite;
 
 /// An option's effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The option.
     pub name: &'static str,
-    /// Its value as TOML, `(hidden)` for a secret, `None` when it is unset or computed.
+    /// Its value as TOML, `(hidden)` for a secret, `None` when it is unset.
     pub value: Option<String>,
     /// Where the value came from.
     pub source: Source,
 }
 
+impl Shown {
+    /// The value for programs: a TOML value as the JSON value of the same kind.
+    pub fn json(&self) -> serde_json::Value {
+        let Some(text) = &self.value else { return serde_json::Value::Null };
+        let table = format!("value = {text}").parse::<toml::Table>().ok();
+        let value = table.and_then(|mut table| serde_json::to_value(table.remove("value")?).ok());
+        value.unwrap_or_else(|| serde_json::Value::String(text.clone()))
+    }
+}
+
 impl Config {
-    /// Every option's effective value and source, in the table's order. Secrets are hidden.
+    /// Every option's effective value and source, in the table's order: what is computed is computed as for a server on
+    /// this machine. Secrets are hidden.
     pub fn show(&self) -> Vec<Shown> {
         let source = |name| self.sources.get(name).copied().unwrap_or(Source::Default);
-        self.values().into_iter().map(|(name, value)| Shown { name, value, source: source(name) }).collect()
+        let shown = |(name, value): (_, Option<String>)| Shown {
+            name,
+            value: value.or_else(|| self.computed(name)),
+            source: source(name),
+        };
+        self.values().into_iter().map(shown).collect()
+    }
+
+    /// What an option that was left unset comes to, if it comes to anything.
+    fn computed(&self, name: &str) -> Option<String> {
+        let port = self.server.listen.first().map_or(0, |address| address.port());
+        let (threads, memory) = crate::hashing::limits(self).unzip();
+        match name {
+            "public_url" => self.public_url(port).show(),
+            "store.readers" => usize::try_from(sqlite::Options::at("").readers).ok()?.show(),
+            "hash.threads" => threads?.show(),
+            "hash.memory" => Size(memory?).show(),
+            "limits.stop_delay" => self.stop_delay().show(),
+            "keys.master" if self.keys.master_key.is_none() => self.master_key_file().show(),
+            "audit.key_file" if self.audit.key.is_none() => self.audit_key_file().show(),
+            _ => None,
+        }
     }
 }
 

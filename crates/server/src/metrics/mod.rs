@@ -20,7 +20,7 @@ pub use moment::Store;
 pub use process::Process;
 pub use refused::Refused;
 pub use requests::{Requests, Spent};
-pub use serve::{Desk, serve};
+pub use serve::{Desk, secret, serve};
 
 use crate::http::Site;
 use declare::Samples;

@@ -39,18 +39,7 @@ impl Desk {
         if metrics.listen.is_empty() {
             return Ok(None);
         }
-        let secret = match &metrics.secret {
-            None => None,
-            Some(file) => {
-                let failed = |why: String| BootError::Other(format!("metrics.secret: {}: {why}", file.display()));
-                let text = private::read_text(file).map_err(|why| failed(why.to_string()))?;
-                let text = Zeroizing::new(text.trim_ascii().to_vec());
-                if text.len() < SHORTEST {
-                    return Err(failed(format!("has fewer than {SHORTEST} characters")));
-                }
-                Some(text)
-            }
-        };
+        let secret = secret(config)?;
         let listeners = Listeners::bind(&metrics.listen, false)?;
         tracing::info!(addresses = ?listeners.addresses(), "metrics are served");
         let limits = &config.limits;
@@ -65,6 +54,18 @@ impl Desk {
             tls: None,
         };
         Ok(Some(Desk { listeners, terms, secret }))
+    }
+}
+
+/// The secret that whoever scrapes has to know, if there is one.
+pub fn secret(config: &Config) -> Result<Option<Zeroizing<Vec<u8>>>, BootError> {
+    let Some(file) = &config.metrics.secret else { return Ok(None) };
+    let failed = |why: String| BootError::Other(format!("metrics.secret: {}: {why}", file.display()));
+    let text = private::read_text(file).map_err(|why| failed(why.to_string()))?;
+    let text = Zeroizing::new(text.trim_ascii().to_vec());
+    match text.len() < SHORTEST {
+        true => Err(failed(format!("has fewer than {SHORTEST} characters"))),
+        false => Ok(Some(text)),
     }
 }
 

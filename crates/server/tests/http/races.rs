@@ -170,10 +170,13 @@ fn rc_09_of_two_changes_to_a_client_neither_is_lost() {
     let server = default_server();
     for _ in 0..scaled(RACE_ROUNDS) {
         let app = App::web(server);
-        at_once(2, |at| {
-            let verb = ["disable", "rotate-secret"][at];
-            server.must(&["client", verb, &app.id], "");
+        at_once(3, |at| {
+            let verb = ["disable", "rotate-secret", "set"][at];
+            let name = ["--name", "Another"];
+            let flags = if verb == "set" { &name[..] } else { &[] };
+            server.must(&[&["client", verb, &app.id], flags].concat(), "");
         });
+        assert!(server.must(&["client", "show", &app.id], "").contains("Another"));
         let ask = [("grant_type", "refresh_token"), ("refresh_token", "none")];
         app.post("/oauth2/token", &ask).must_fail(401, "invalid_client");
         app.change("enable");

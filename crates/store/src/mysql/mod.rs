@@ -79,6 +79,11 @@ pub struct Stats {
 }
 
 impl Mysql {
+    /// Whether the settings make sense, as far as that can be told without calling a server.
+    pub fn judge(settings: &Settings) -> Result<(), OpenError> {
+        Node::all(settings, &Address::parse(&settings.url)?).map(drop)
+    }
+
     /// Connects to the first of the URL's servers that is fit. The schema is left as it is: see [`Engine::migrate`].
     ///
     /// The URL is `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE`; the database has to be there. After it may come

@@ -44,6 +44,11 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// Whether the settings make sense, as far as that can be told without calling a server.
+    pub fn judge(settings: &Settings) -> Result<(), OpenError> {
+        Pool::new(settings).map(drop)
+    }
+
     /// Connects, and finds out whether the server is what we need. The schema is left as it is: see [`Engine::migrate`].
     /// Connections that are lost later are made anew in the background, on the runtime that this was called on.
     pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {

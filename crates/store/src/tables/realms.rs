@@ -33,14 +33,34 @@ impl Question for SetupLinks {
     }
 }
 
+/// Where the server that serves a realm was reached last.
+pub struct Issuer;
+
+impl Question for Issuer {
+    type Fact = Option<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT issuer FROM realms WHERE id = ?", values![realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| row.text())
+    }
+}
+
 /// Makes a realm unless it is there, and notes its issuer. The second statement touches a row when that has changed.
 pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Vec<Write> {
-    let insert = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
-    let update = "UPDATE realms SET issuer = ? WHERE id = ? AND issuer <> ?";
-    vec![
-        write(insert, values![realm, issuer, now], Must::Any),
-        write(update, values![issuer, realm, issuer], Must::Any),
-    ]
+    vec![begin(realm, issuer, now), note_issuer(realm, issuer)]
+}
+
+/// Makes a realm unless it is there.
+pub fn begin(realm: &RealmId, issuer: &str, now: Time) -> Write {
+    let sql = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
+    write(sql, values![realm, issuer, now], Must::Any)
+}
+
+/// Notes a realm's issuer; touches a row when that has changed.
+pub fn note_issuer(realm: &RealmId, issuer: &str) -> Write {
+    let sql = "UPDATE realms SET issuer = ? WHERE id = ? AND issuer <> ?";
+    write(sql, values![issuer, realm, issuer], Must::Any)
 }
 
 /// Offers a set-up link. Those that end before `keep` are void.

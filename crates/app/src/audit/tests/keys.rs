@@ -32,3 +32,21 @@ async fn a_key_is_followed_by_another_only_by_who_has_both_or_says_so() {
     let auditor = node_on(Arc::clone(&lost.engine), &world.clock, Terms { keys: all, ..terms() }).await;
     assert_eq!(verify(&auditor, None).await.1, vec![]);
 }
+
+#[tokio::test]
+async fn a_node_without_the_key_says_that_it_does_not_seal() {
+    let world = World::new(terms()).await;
+    world.sealed(1, 2).await;
+    let step = async |app: &App| {
+        let mut complaints = [Complaint::default(), Complaint::default()];
+        app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
+        app.audit_idle()
+    };
+    assert_eq!(step(&world.app).await, None);
+    let keyless = Terms { keys: Keys::default(), ..terms() };
+    let restored = node_on(Arc::clone(&world.app.engine), &world.clock, keyless).await;
+    let why = step(&restored).await.unwrap();
+    assert!(why.contains("it has no audit key"), "{why}");
+    let told = restored.rekey().await.unwrap().unwrap_err();
+    assert!(told.contains("head -c 32 /dev/urandom"), "{told}");
+}

@@ -105,6 +105,7 @@ async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_sk
             }
         };
         deliver_until(&world.app, sink, operator).await;
+        assert_eq!(world.app.audit_lag().await.unwrap().streams[0].moved_at, Some(world.clock.now()));
         let rest: Vec<String> = all.iter().filter(|id| !wrong.contains(id)).cloned().collect();
         assert_eq!(taken(&seen), rest, "{status} {bad:?}");
         let told = world.told(Kind::AuditSkipped).await;
@@ -128,5 +129,6 @@ async fn what_is_refused_for_another_reason_is_sent_again_as_it_was() {
         assert!(seen.lock().unwrap().iter().all(|(ids, _)| ids.len() == 200), "{status}");
         let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
         assert!(!stream.stuck && stream.trouble.contains(&status.to_string()), "{}", stream.trouble);
+        assert_eq!(stream.moved_at, None, "{status}: nothing was ever delivered");
     }
 }

@@ -1,15 +1,16 @@
 //! Listing and exporting.
 
-use super::super::outcome::{Outcome, Reply};
+use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::Table;
 use super::wanted::Wanted;
-use crate::utc::when;
+use crate::utc::iso;
 use app::App;
 use app::audit::wire;
 use clap::Args;
 use rules::audit::Line;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Lines that one request asks for; a longer list comes in several.
 const PAGE: i64 = 500;
@@ -24,11 +25,15 @@ pub struct List {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
     pub limit: i64,
     /// Only lines older than the one of this id
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub before: Option<String>,
     /// Whether a page before had any lines.
     #[arg(skip)]
     pub had: bool,
+    /// Whether there was a page before.
+    #[arg(skip)]
+    #[serde(default)]
+    pub goes_on: bool,
 }
 
 /// How to write lines.
@@ -62,19 +67,20 @@ impl List {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         let limit = self.limit.clamp(0, PAGE);
-        let filter = self.wanted.filter(app).await?;
+        let (filter, mut notes) = self.wanted.filter(app).await?;
+        if self.goes_on {
+            notes.clear();
+        }
         let before = self.before.as_deref().unwrap_or("");
         let page = app.audit_lines(&filter, before, true, usize::try_from(limit).unwrap_or(0)).await?;
         let left = self.limit - page.lines.len() as i64;
         let next = page.next.filter(|_| left > 0).map(|id| format!("{left} {id}"));
         if page.lines.is_empty() && next.is_none() && !self.had {
-            return Ok(Outcome::new("no events", json!([])));
+            return Ok(Outcome::new("no events", json!([])).noting(notes));
         }
-        let mut table = Table::new(["AT", "EVENT", "USER", "CLIENT", "ADDRESS", "DETAIL"], !self.had);
-        page.lines.iter().for_each(|line| table.row(cells(line)));
-        let text = if page.lines.is_empty() { String::new() } else { table.render() };
+        let text = if page.lines.is_empty() { String::new() } else { table(app, &page.lines, !self.had).await? };
         let items = page.lines.iter().map(|line| wire::json(&app.realm.id, line)).collect();
-        Ok(Outcome::new(text, items).then(next))
+        Ok(Outcome::new(text, items).then(next).noting(notes))
     }
 
     /// Goes on where a page ended, with what is left to list.
@@ -82,6 +88,7 @@ impl List {
         let (left, before) = next.split_once(' ').unwrap_or(("0", &next));
         let left = left.parse().unwrap_or(0);
         self.had |= left < self.limit;
+        self.goes_on = true;
         (self.limit, self.before) = (left, Some(before.to_owned()));
     }
 }
@@ -89,7 +96,10 @@ impl List {
 impl Export {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
-        let filter = self.wanted.filter(app).await?;
+        let (filter, mut notes) = self.wanted.filter(app).await?;
+        if self.goes_on {
+            notes.clear();
+        }
         let after = self.after.as_deref().unwrap_or("");
         let page = app.audit_lines(&filter, after, false, usize::MAX).await?;
         let realm = &app.realm.id;
@@ -106,15 +116,27 @@ impl Export {
                 }
             }
         }
-        Ok(Outcome::new(text, Value::Null).then(page.next))
+        Ok(Outcome::new(text, Value::Null).then(page.next).noting(notes))
     }
 }
 
-/// A line as people see it.
-pub fn cells(line: &Line) -> [String; 6] {
-    let (user, client) = (line.user.clone().unwrap_or_default(), line.client.clone().unwrap_or_default());
-    let detail = serde_json::from_str(&line.detail).unwrap_or(Value::Null);
-    [when(line.at), line.kind.clone(), user, client, line.address.clone().unwrap_or_default(), words(&detail)]
+/// Lines as people see them: times in UTC, and people by the names that they have now.
+pub async fn table(app: &App, lines: &[Line], headed: bool) -> Result<String, Failure> {
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    for id in lines.iter().filter_map(|line| line.user.as_deref()) {
+        if !names.contains_key(id) {
+            names.insert(id, app.username(&id.into()).await?.unwrap_or_else(|| id.to_owned()));
+        }
+    }
+    let mut table = Table::new(["AT (UTC)", "EVENT", "OUTCOME", "USER", "CLIENT", "ADDRESS", "DETAIL"], headed);
+    for line in lines {
+        let user = line.user.as_deref().and_then(|id| names.get(id)).cloned().unwrap_or_default();
+        let (client, address) = (line.client.clone().unwrap_or_default(), line.address.clone().unwrap_or_default());
+        let detail = words(&serde_json::from_str(&line.detail).unwrap_or(Value::Null));
+        let outcome = wire::outcome(line).to_owned();
+        table.row([iso(line.at).replace('T', " "), line.kind.clone(), outcome, user, client, address, detail]);
+    }
+    Ok(table.render())
 }
 
 fn words(detail: &Value) -> String {

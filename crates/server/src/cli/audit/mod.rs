@@ -287,9 +287,12 @@ async fn status(app: &App) -> Reply {
     ]);
     let mut table = Table::new(["STREAM", "BEHIND", "FOR", "DELIVERED", "TROUBLE"], true);
     for stream in &lag.streams {
-        let (behind, moved) = (stream.lines.to_string(), when(stream.moved_at));
+        let (behind, moved) = (stream.lines.to_string(), stream.moved_at.map(when).unwrap_or_default());
         table.row([stream.name.clone(), behind, seconds(stream.waits), moved, stream.trouble.clone()]);
     }
+    let idle = app.cannot_seal().await?;
+    let about =
+        idle.iter().map(|why| format!("this node does not seal: {}\n", harmless(why))).collect::<String>() + &about;
     let alarms = app.audit_wrong().await?;
     let wrong: String = alarms.iter().map(|why| format!("WRONG: {}\n", harmless(why))).collect();
     let streams = if lag.streams.is_empty() { "no streams\n".to_owned() } else { table.render() };
@@ -301,7 +304,7 @@ async fn status(app: &App) -> Reply {
                 "name": stream.name,
                 "behind": stream.lines,
                 "oldest_age_seconds": stream.waits.whole_seconds(),
-                "delivered_at": iso(stream.moved_at),
+                "delivered_at": stream.moved_at.map(iso),
                 "stuck": stream.stuck,
                 "trouble": (!stream.trouble.is_empty()).then_some(&stream.trouble),
             })
@@ -312,6 +315,7 @@ async fn status(app: &App) -> Reply {
         "lines_kept": lag.kept,
         "key": lag.key,
         "key_of_this_node": app.audit_key(),
+        "does_not_seal": idle,
         "unsealed": lag.unsealed,
         "unsealed_age_seconds": lag.unsealed_for.whole_seconds(),
         "streams": shown,

@@ -1,12 +1,12 @@
 //! Following what is sealed.
 
 use super::super::outcome::{Outcome, Reply};
-use super::super::text::harmless;
-use super::list::cells;
+use super::list::table;
 use super::wanted::Wanted;
 use app::App;
 use app::audit::wire;
 use clap::Args;
+use rules::audit::Line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::tables::audit::Place;
@@ -40,7 +40,10 @@ pub struct Tail {
 impl Tail {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
-        let filter = self.wanted.filter(app).await?;
+        let (filter, mut notes) = self.wanted.filter(app).await?;
+        if self.behind.is_some() {
+            notes.clear();
+        }
         let (mut place, limit, newest) = match &self.behind {
             Some((block, line)) => (Place { block: *block, line: line.clone() }, PAGE, i64::MAX),
             None => (app.place_before(self.lines).await?, self.lines + BLOCK, self.lines),
@@ -50,16 +53,14 @@ impl Tail {
             place = Place { block: last.block, line: last.id.clone() };
         }
         let skipped = read.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX));
-        let mut text = String::new();
-        for line in read.iter().skip(skipped).filter(|line| filter.wants(line)) {
-            match self.json {
-                true => text.push_str(&wire::json(&app.realm.id, line).to_string()),
-                false => text.push_str(&harmless(&cells(line).join("  "))),
-            }
-            text.push('\n');
-        }
+        let wanted: Vec<Line> = read.into_iter().skip(skipped).filter(|line| filter.wants(line)).collect();
+        let text = match self.json {
+            true => wanted.iter().map(|line| format!("{}\n", wire::json(&app.realm.id, line))).collect(),
+            // Headings come once, at the beginning.
+            false => table(app, &wanted, self.behind.is_none()).await?,
+        };
         let next = self.follow.then(|| format!("{} {}", place.block, place.line));
-        Ok(Outcome::new(text, Value::Null).then(next))
+        Ok(Outcome::new(text, Value::Null).then(next).noting(notes))
     }
 
     /// Goes on behind a line.

@@ -1,13 +1,15 @@
 //! Which lines are wanted.
 
 use super::super::outcome::Failure;
+use app::App;
 use app::audit::Filter;
 use app::clock::Clock;
-use app::{App, Fault};
 use clap::Args;
 use rules::events::Kind;
+use rules::utc::iso;
 use rules::{Span, Time, utc};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Which lines are wanted: all that is said has to hold.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -16,19 +18,19 @@ pub struct Wanted {
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub kind: Vec<String>,
     /// Only what is about this person: name, address or id
-    #[arg(long, value_name = "USER")]
+    #[arg(long, value_name = "USER", allow_hyphen_values = true)]
     pub user: Option<String>,
     /// Only what went through this application
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub client: Option<String>,
     /// Only what happened in this session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub session: Option<String>,
     /// Only what came from this address
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<String>,
     /// Only what happened in this request, as the x-request-id of its response says
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub request: Option<String>,
     /// Only from this moment on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
     #[arg(long, value_name = "WHEN")]
@@ -65,25 +67,45 @@ impl Wanted {
             user: self.user.clone(),
             client: self.client.clone(),
             session: self.session.clone(),
-            address: self.address.clone(),
+            address: self.address.as_deref().map(address).transpose()?,
             request: self.request.clone(),
             since: read("--since", &self.since)?,
             until: read("--until", &self.until)?,
             outcome: self.outcome.clone(),
         };
-        Ok(())
+        match (self.filter.since, self.filter.until) {
+            (Some(since), Some(until)) if since >= until => Err(Failure::Use(format!(
+                "--since {} is not before --until {}: nothing is between",
+                iso(since),
+                iso(until)
+            ))),
+            _ => Ok(()),
+        }
     }
 
-    /// The filter, with the person's id for their name. Somebody who was removed is known by their id alone.
-    pub async fn filter(&self, app: &App) -> Result<Filter, Fault> {
-        let mut filter = self.filter.clone();
-        if let Some(name) = &self.user
-            && let Some(user) = app.find_user(name).await?
-        {
-            filter.user = Some(user.id.0);
+    /// The filter, with the person's id for their name, and what may have been meant otherwise. Somebody who was removed is
+    /// known by their id alone, and so is an application.
+    pub async fn filter(&self, app: &App) -> Result<(Filter, Vec<String>), Failure> {
+        let (mut filter, mut notes) = (self.filter.clone(), Vec::new());
+        if let Some(name) = &self.user {
+            match app.find_user(name).await?? {
+                Some(user) => filter.user = Some(user.id.0),
+                None => notes.push(format!("nobody is called {name}: taken as the id of somebody who was removed")),
+            }
         }
-        Ok(filter)
+        if let Some(id) = &self.client
+            && app.find_client(&id.as_str().into()).await?.is_none()
+        {
+            notes.push(format!("no client has the id {id}: there are only lines of one that was removed, if any"));
+        }
+        Ok((filter, notes))
     }
+}
+
+/// An address as lines have it.
+fn address(text: &str) -> Result<String, Failure> {
+    let wrong = |_| Failure::Use(format!("--address: {text:?} is no IP address such as 192.0.2.1 or 2001:db8::1"));
+    text.parse::<IpAddr>().map(|address| address.to_canonical().to_string()).map_err(wrong)
 }
 
 /// So long before `now`, or a moment.
@@ -118,5 +140,22 @@ mod tests {
         ] {
             assert_eq!(moment(text, now).map(Time::seconds), seconds, "{text}");
         }
+    }
+
+    #[test]
+    fn what_can_match_nothing_is_wrong_use() {
+        let now = "2030-01-31T12:00".to_owned();
+        for (wanted, why) in [
+            (Wanted { address: Some("localhost".into()), ..Wanted::default() }, "--address"),
+            (Wanted { address: Some("192.0.2.0/24".into()), ..Wanted::default() }, "--address"),
+            (Wanted { since: Some("1h".into()), until: Some("2h".into()), ..Wanted::default() }, "nothing is between"),
+            (Wanted { since: Some(now.clone()), until: Some(now.clone()), ..Wanted::default() }, "nothing is between"),
+        ] {
+            let told = wanted.clone().complete().unwrap_err();
+            assert!(matches!(&told, Failure::Use(line) if line.contains(why)), "{wanted:?}: {told:?}");
+        }
+        let mut mapped = Wanted { address: Some("::FFFF:192.0.2.1".into()), ..Wanted::default() };
+        mapped.complete().unwrap();
+        assert_eq!(mapped.filter.address.as_deref(), Some("192.0.2.1"));
     }
 }

@@ -12,6 +12,7 @@ macro_rules! here_and_there {
         async fn $name() {
             let folder = tempfile::tempdir().unwrap();
             let config = config(folder.path());
+            instance(folder.path()).await.close().await;
             let mut operator = Operator::new(&config);
             Box::pin($scenario(&mut operator)).await;
             operator.0.close().await;
@@ -31,6 +32,7 @@ macro_rules! here_and_there {
 
 here_and_there!(people_are_managed, people);
 here_and_there!(applications_are_managed, applications);
+here_and_there!(what_an_application_registered_is_changed, changes);
 here_and_there!(groups_are_managed, groups);
 here_and_there!(keys_are_managed, keys);
 here_and_there!(events_are_listed, events);
@@ -62,7 +64,21 @@ async fn people(operator: &mut Operator<'_>) {
     assert!(operator.cannot("user disable ada").await.contains("owner"));
     let bob = operator.does("user disable bob").await.json;
     assert!(bob["disabled"] == json!(true) && bob["disabled_at"].is_string(), "{bob}");
+    operator.does("user disable bob").await;
     assert_eq!(operator.does("user enable bob").await.json["disabled"], json!(false));
+    operator.does("user enable bob").await;
+    let lines = operator.does("audit list --user bob").await.json;
+    let kinds: Vec<_> = lines.as_array().unwrap().iter().map(|line| line["event"].as_str().unwrap()).collect();
+    let once = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
+    assert_eq!(
+        [once("user.disabled"), once("user.enabled")],
+        [1, 1],
+        "what is so already is not written down: {kinds:?}"
+    );
+    assert_eq!(
+        operator.does("user list --after zzzzzzzzzzzzzzzzzzzzzz").await.text,
+        "no users after id zzzzzzzzzzzzzzzzzzzzzz"
+    );
     operator.types("user set-password bob --password-stdin", "another horse entirely\n").await.unwrap();
     operator.does("user remove bob").await;
     assert_eq!(operator.cannot("user show bob").await, "no user is called bob; see: portiere user list");
@@ -101,6 +117,80 @@ async fn applications(operator: &mut Operator<'_>) {
     assert!(operator.cannot("client remove shop").await.contains("no client has the id shop"));
 }
 
+async fn changes(operator: &mut Operator<'_>) {
+    add_user(operator, "ada").await;
+    operator.does("client add --id shop --redirect-uri https://shop.test/a https://shop.test/b").await;
+    let set = "client set shop --name Shop --trusted --add-redirect-uri https://shop.test/c \
+               --remove-redirect-uri https://shop.test/a --add-scope shop:read --remove-scope groups phone \
+               --remove-grant refresh_token --pkce optional --id-token-alg ES256";
+    let shop = operator.does(set).await;
+    let told = &shop.json;
+    assert_eq!(
+        (&told["client_name"], &told["trusted"], &told["require_pkce"]),
+        (&json!("Shop"), &json!(true), &json!(false))
+    );
+    assert_eq!(told["redirect_uris"], json!(["https://shop.test/b", "https://shop.test/c"]));
+    assert_eq!(told["scope"], "openid profile email address offline_access shop:read");
+    assert_eq!(
+        (&told["grant_types"], &told["id_token_signed_response_alg"]),
+        (&json!(["authorization_code"]), &json!("ES256"))
+    );
+    assert_eq!(told["require_pkce"], operator.does("client show shop").await.json["require_pkce"]);
+    let uris = json!({ "added": ["https://shop.test/c"], "removed": ["https://shop.test/a"] });
+    assert_eq!(
+        (&told["changed"]["redirect_uris"], &told["changed"]["trusted"]),
+        (&uris, &json!({ "was": false, "is": true }))
+    );
+    assert!(shop.text.contains("trusted") && shop.text.contains("removed https://shop.test/a"), "{}", shop.text);
+    let line = &operator.does("audit list --kind client.changed").await.json;
+    let detail = &line[0]["detail"];
+    assert_eq!(
+        (&detail["what"], &detail["redirect_uris"], &line[0]["client"]),
+        (&json!("settings"), &uris, &json!("shop"))
+    );
+
+    // What is so already is not written down again.
+    let again = operator.does("client set shop --trusted --add-redirect-uri https://shop.test/b").await;
+    assert!(again.json["changed"] == json!({}) && again.text.contains("nothing was changed"), "{}", again.text);
+    operator.does("client enable shop").await;
+    assert_eq!(operator.does("audit list --kind client.changed").await.json.as_array().unwrap().len(), 1);
+    assert_eq!(operator.does("client set shop --trusted=no").await.json["trusted"], json!(false));
+
+    no_changes(operator).await;
+    let public = operator
+        .does("client set shop --auth-method none --pkce required --add-redirect-uri http://127.0.0.1/cb")
+        .await
+        .json;
+    assert_eq!(
+        (&public["token_endpoint_auth_method"], &public["application_type"]),
+        (&json!("none"), &json!("native"))
+    );
+    assert_eq!(public["changed"]["client_secret"], json!({ "is": "none" }));
+    let confidential = operator.does("client set shop --auth-method client_secret_basic").await;
+    let secret = confidential.json["client_secret"].as_str().unwrap();
+    assert!(secret.len() >= 43 && confidential.text.contains(secret), "{}", confidential.text);
+    assert!(
+        operator.does("client set shop --auth-method client_secret_post").await.json.get("client_secret").is_none()
+    );
+}
+
+async fn no_changes(operator: &mut Operator<'_>) {
+    for (line, why) in [
+        ("client set shop --remove-redirect-uri https://shop.test/a", "no redirect URI https://shop.test/a"),
+        (
+            "client set shop --remove-redirect-uri https://shop.test/b https://shop.test/c",
+            "needs at least one redirect URI",
+        ),
+        ("client set shop --add-redirect-uri http://shop.test/cb", "http is for"),
+        ("client set shop --auth-method none", "a public client must use PKCE"),
+        ("client set shop --auth-method private_key_jwt", "needs a key set"),
+        ("client set shop --remove-scope groups", "no scope groups"),
+        ("client set none --trusted", "no client has the id none"),
+    ] {
+        assert!(operator.cannot(line).await.contains(why), "{line}");
+    }
+}
+
 async fn groups(operator: &mut Operator<'_>) {
     add_user(operator, "ada").await;
     assert!(operator.does("group list").await.text.starts_with("no groups yet"));
@@ -108,7 +198,9 @@ async fn groups(operator: &mut Operator<'_>) {
     operator.does("group add night").await;
     assert!(operator.cannot("group add staff").await.contains("exists"));
     assert_eq!(operator.does("group member staff ada").await.json["groups"], json!(["staff"]));
-    operator.does("group member staff ada").await;
+    assert!(operator.does("group member staff ada").await.text.contains("(as before)"));
+    let joined = operator.does("audit list --kind group.changed --user ada").await.json;
+    assert_eq!(joined.as_array().unwrap().len(), 1, "{joined}");
     operator.does("group member night ada").await;
     assert_eq!(operator.does("user show ada").await.json["groups"], json!(["night", "staff"]));
     assert!(operator.cannot("group member day ada").await.contains("no group"));
@@ -168,6 +260,21 @@ async fn events(operator: &mut Operator<'_>) {
     assert_eq!(&kinds[..2], ["group.changed", "user.added"]);
     assert_eq!(all.json[0]["detail"], json!({ "group": "staff", "what": "added" }));
     assert!(all.text.contains("group=staff what=added"), "{}", all.text);
+    assert!(
+        all.text.starts_with("AT (UTC) ") && all.text.contains("Z  user.added     done     ada   -"),
+        "{}",
+        all.text
+    );
+    let tail = operator.does("audit tail -n 5").await;
+    assert!(tail.text.starts_with("AT (UTC)  EVENT") && all.notes.is_empty(), "{}", tail.text);
+    for (line, note) in [
+        ("audit list --user nobody", "nobody is called nobody"),
+        ("audit export --client none", "no client has the id none"),
+        ("audit tail --user nobody", "nobody is called nobody"),
+    ] {
+        let told = operator.does(line).await;
+        assert!(told.notes.len() == 1 && told.notes[0].contains(note), "{line}: {told:?}");
+    }
     let newest = operator.does("events list --limit 1").await;
     assert_eq!((newest.json.as_array().unwrap().len(), newest.next), (1, None));
     let before = newest.json[0]["id"].as_str().unwrap().to_owned();
@@ -190,13 +297,63 @@ async fn backup(operator: &mut Operator<'_>) {
     let file = folder.path().join("copy.db");
     let line = format!("backup {}", file.display());
     let told = operator.does(&line).await;
-    assert!(told.text.contains("master key is not in it"), "{}", told.text);
+    assert!(["master.key", "audit.key", "hash.peppers"].iter().all(|key| told.text.contains(key)), "{}", told.text);
     let metadata = std::fs::metadata(&file).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, json!(metadata.len())), (0o600, told.json["bytes"].clone()));
     assert!(operator.cannot(&line).await.contains("is there already"));
     assert!(operator.cannot(&format!("backup {}/none/copy.db", folder.path().display())).await.contains("none"));
     let newest = store::migrations::MIGRATIONS.last().unwrap().version;
     assert_eq!(operator.does("migrate").await.json, json!({ "schema": newest }));
+}
+
+/// Names of ids were once to be had: nothing is done to whoever took one.
+#[tokio::test]
+async fn nobody_is_taken_for_somebody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let server = instance(folder.path()).await;
+    let control = control::listen(folder.path(), &server).unwrap();
+    let scenario = async {
+        let mut operator = Operator::new(&config);
+        let ada = add_user(&mut operator, "ada").await["id"].as_str().unwrap().to_owned();
+        let taken = operator.types(&format!("user add --password-stdin -- {ada}"), PASSWORD).await.unwrap_err();
+        assert!(matches!(&taken, Failure::Failed(why) if why.contains("the form of an id")), "{taken:?}");
+
+        let ada_now = server.app.find_user("ada").await.unwrap().unwrap().unwrap();
+        let decoy = rules::people::User { id: "-x".into(), username: ada.clone(), ..ada_now };
+        let add = [rules::Change::AddUser(Box::new(decoy))];
+        let writes = store::tables::changes::batch(
+            &server.app.realm.id,
+            &add,
+            server.app.clock.now(),
+            &app::entropy::fresh().unwrap(),
+        );
+        server.app.engine.commit(writes).await.unwrap();
+        operator.does("group add staff").await;
+        for line in [
+            format!("user disable -- {ada}"),
+            format!("user remove {ada}"),
+            format!("user set-password --password-stdin {ada}"),
+            format!("group member staff {ada}"),
+            format!("audit list --user {ada}"),
+        ] {
+            let why = operator.cannot(&line).await;
+            assert_eq!(why, format!("{ada} is the id of ada and the username of -x: say ada or -x"), "{line}");
+        }
+        assert_eq!(
+            operator.does("user disable -x").await.json["username"],
+            json!(ada),
+            "an id may begin with a hyphen"
+        );
+        let told = operator.does("user disable ada").await;
+        assert!(told.json["disabled_at"].is_string());
+        assert!(told.text.contains(&format!("ada (id {ada}) disabled")), "{}", told.text);
+    };
+    tokio::select! {
+        () = control.run() => panic!("the control socket ended"),
+        () = Box::pin(scenario) => {}
+    }
+    server.close().await;
 }
 
 #[tokio::test]
@@ -207,7 +364,68 @@ async fn what_only_looks_makes_no_database() {
     let mut operator = Operator::new(&config);
     assert!(operator.cannot("user list").await.contains("is --data right?"));
     assert!(operator.cannot("user remove ada").await.contains("is --data right?"));
+    let adds =
+        ["user add ada --password-stdin", "client add --id a --public --redirect-uri https://a.test/", "group add a"];
+    for line in adds.iter().chain(&["setup-link", "migrate"]) {
+        assert!(operator.cannot(line).await.contains("serve makes a new one, and so does --new"), "{line}");
+    }
     assert!(!data.exists());
+    operator.does("group add a --new").await;
+    operator.does("group add b").await;
+    assert!(data.join("master.key").exists());
+    assert!(request("user list --new", "").is_err(), "what only looks never makes one");
+}
+
+/// A command does not know under which configuration the server runs.
+#[tokio::test]
+async fn a_command_leaves_the_issuer_as_the_server_noted_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = crate::config::PublicUrl::parse("https://id.example.test").unwrap();
+    let noted = async || {
+        let config = config(folder.path());
+        let server = Instance::open(&config, None).await.unwrap();
+        let ask = store::tables::ask(&*server.app.engine, &server.app.realm.id, store::tables::realms::Issuer);
+        let issuer = ask.await.unwrap();
+        server.close().await;
+        issuer.unwrap()
+    };
+    instance(folder.path()).await.close().await;
+    let server = Instance::open(&config(folder.path()), Some(&url)).await.unwrap();
+    server.app.note_issuer().await.unwrap();
+    server.close().await;
+    assert_eq!(noted().await, url.as_str());
+
+    let plain = config(folder.path());
+    let mut operator = Operator::new(&plain);
+    let added = operator.does("client add --id a --public --redirect-uri https://a.test/").await;
+    assert!(added.text.contains("https://id.example.test\n"), "{}", added.text);
+    assert!(operator.does("setup-link").await.text.starts_with("https://id.example.test/setup#"));
+    operator.0.close().await;
+
+    let mut other = config(folder.path());
+    other.server.public_url = Some(crate::config::PublicUrl::parse("https://other.test").unwrap());
+    let mut operator = Operator::new(&other);
+    assert!(operator.does("setup-link").await.text.starts_with("https://other.test/setup#"), "as it was told");
+    operator.0.close().await;
+    assert_eq!(noted().await, url.as_str());
+}
+
+#[tokio::test]
+async fn the_file_with_the_set_up_link_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    instance(folder.path()).await.close().await;
+    let file = crate::setup_link::LinkFile::of(folder.path());
+    let mut operator = Operator::new(&config);
+    let first = operator.does("setup-link").await;
+    assert!(!file.path().exists() && first.text.contains("no server runs"), "{}", first.text);
+    file.write(first.json["link"].as_str().unwrap()).unwrap();
+    let second = operator.does("setup-link").await.json["link"].as_str().unwrap().to_owned();
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), format!("{second}\n"));
+    add_user(&mut operator, "bob").await;
+    assert!(file.path().exists());
+    add_user(&mut operator, "ada --role owner").await;
+    assert!(!file.path().exists());
 }
 
 #[tokio::test]
@@ -228,6 +446,7 @@ async fn a_command_waits_for_another_one_to_end() {
 async fn long_lists_come_in_pages() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path());
+    instance(folder.path()).await.close().await;
     let mut operator = Operator::new(&config);
     for n in 0..205 {
         operator.does(&format!("client add --id c{n:03} --public --redirect-uri https://c.test/{n}")).await;

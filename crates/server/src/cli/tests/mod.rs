@@ -25,7 +25,7 @@ pub fn config(data: &Path) -> Config {
 /// The data folder, opened as the server does.
 pub async fn instance(data: &Path) -> Instance {
     let config = config(data);
-    Instance::open(&config, &config.public_url(8080)).await.unwrap()
+    Instance::open(&config, Some(&config.public_url(8080))).await.unwrap()
 }
 
 /// Reads a line as a shell without quoting would.

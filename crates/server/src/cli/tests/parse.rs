@@ -1,7 +1,7 @@
 //! What is typed, what it comes to, and what is said when it makes no sense.
 
 use super::super::client::{self, metadata};
-use super::super::{docs, guide};
+use super::super::{docs, guide, user};
 use super::*;
 use app::admin::clients::ClientSecret;
 use clap::CommandFactory;
@@ -94,6 +94,35 @@ fn scopes_are_those_given_and_standard_ones_need_a_person() {
 }
 
 #[test]
+fn nobody_is_asked_for_a_password_of_nobody() {
+    let first = request("user set-password ada --password-stdin", PASSWORD).unwrap().supposes().unwrap();
+    assert!(matches!(first, Request::User(user::Command::Show(named)) if named.name == "ada"));
+    assert!(request("user show ada", "").unwrap().supposes().is_none());
+}
+
+#[test]
+fn numbers_are_refused_in_words() {
+    for (line, why) in [
+        ("audit list --limit many", "--limit <N>': it is not a whole number;"),
+        ("audit list --limit 0", "--limit <N>': it is at least 1;"),
+        ("audit tail -n 1001", "--lines <N>': it is from 0 to 1000;"),
+        ("audit list --limit 99999999999999999999", "--limit <N>': it is too large;"),
+    ] {
+        assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
+    }
+}
+
+#[test]
+fn a_manual_page_says_what_options_take() {
+    let page = docs::Man { command: vec!["user".into(), "add".into()], dir: None }.page().unwrap();
+    let page = String::from_utf8(page).unwrap().replace("\\-", "-");
+    assert!(
+        page.contains("portiere user add") && page.contains("[--email <EMAIL>]") && page.contains(" <NAME>"),
+        "{page}"
+    );
+}
+
+#[test]
 fn what_contradicts_itself_is_wrong_use() {
     for line in [
         "client add --id app --public --secret-stdin",
@@ -106,6 +135,11 @@ fn what_contradicts_itself_is_wrong_use() {
         "client add --id app --auth-method client_secret_jwt",
         "client add --id app --pkce plain",
         "client add",
+        "client set shop",
+        "client set --trusted",
+        "client set shop --trusted=perhaps",
+        "client set shop --scope a --add-scope b",
+        "client set shop --grant password",
         "user add ada --email a@b.test",
         "user add ada --role boss --password-stdin",
         "user add ada --password secret",

@@ -32,7 +32,7 @@ impl House {
         let link = app.offer_setup(true).await.unwrap().unwrap();
         let person = NewPerson::new("ada", "ada@example.test", PASSWORD.trim().as_bytes());
         let started = app.set_up(link.reveal(), &person, &Browser::default()).await.unwrap().unwrap();
-        let user = app.find_user("ada").await.unwrap().unwrap();
+        let user = app.find_user("ada").await.unwrap().unwrap().unwrap();
         let session = app.home(&user).await.unwrap().sessions[0].id.clone();
         drop(started);
         let now = app.clock.now();

@@ -138,7 +138,7 @@ impl Server {
         let flags = given.iter().chain(options).map(|(name, value)| (*name, (*value).to_owned())).collect();
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let url = PublicUrl::parse(ISSUER).unwrap();
-        let instance = Instance::open(&config, &url).await.unwrap();
+        let instance = Instance::open(&config, Some(&url)).await.unwrap();
         let app = &instance.app;
         for (client, secret) in [
             (client("shop", SHOP, false), ClientSecret::Nothing),

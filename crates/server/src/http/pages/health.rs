@@ -30,10 +30,14 @@ fn fenced(status: &Status) -> String {
     )
 }
 
-/// Whether the audit log is what it was. What is wrong with it is not for everybody.
-fn doubtful(site: &Site) -> Option<String> {
+/// Whether the audit log is what it was, and goes on. What is wrong with it is not for everybody.
+fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     let wrong = !site.app.audit_alarms().is_empty();
-    wrong.then(|| "the audit log is not what this node saw or sealed (portiere audit status)".to_owned())
+    let wrong = wrong.then_some("the audit log is not what this node saw or sealed (portiere audit status)");
+    let idle = site.app.audit_idle().map(
+        |_| "this node does not seal the audit log: its audit key is missing or another one (portiere audit status)",
+    );
+    wrong.into_iter().chain(idle).map(str::to_owned)
 }
 
 /// Whether the database is being moved.

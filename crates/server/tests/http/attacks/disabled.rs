@@ -153,3 +153,28 @@ fn di_02_a_device_that_was_approved_shows_up_where_access_is_removed() {
     browser.submit(&remove).must_be(303);
     assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
 }
+
+#[test]
+fn di_03_what_a_client_no_longer_registers_is_given_to_nobody() {
+    // red without the questions of admit_grant in rules/oauth/token.rs, or without BumpEpoch in app/admin/clients.rs,
+    // change_client.
+    let app = App::trusted(default_server());
+    let person = Person::add(app.server);
+    let mut browser = Browser::new(app.server);
+    let tokens = app.tokens(&mut browser, &person);
+    let set = |flags: &[&str]| app.server.must(&[&["client", "set", &app.id], flags].concat(), "");
+    set(&["--remove-scope", "profile"]);
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    set(&["--add-scope", "profile"]);
+    let renewed = Tokens::of(&app.refresh(&tokens.refresh));
+    set(&["--remove-grant", "refresh_token"]);
+    app.refresh(&renewed.refresh).must_fail(400, "unauthorized_client");
+
+    let elsewhere = format!("https://{}.test/elsewhere", app.id);
+    let ask = app.ask().with("redirect_uri", &elsewhere);
+    browser.get(&ask.target()).must_be(400);
+    set(&["--add-redirect-uri", &elsewhere]);
+    app.code(&mut browser, &person, &ask);
+    set(&["--remove-redirect-uri", &elsewhere]);
+    browser.get(&ask.target()).must_be(400);
+}

@@ -1,0 +1,56 @@
+//! What a change of an application came to, for the audit log and for the operator.
+
+use rules::oauth::client::Client;
+use serde_json::{Map, Value, json};
+
+/// The longest list of additions and removals that is written down, in bytes: an operator's line is not to fill a log.
+const LONGEST: usize = 4096;
+
+/// Every setting that differs: what a list gained and lost, what anything else was and is. Never a secret: of keys and
+/// secrets it is told only that they are others.
+pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value> {
+    let fields = |client: &Client| match serde_json::to_value(client) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (was, is) = (fields(before), fields(after));
+    let mut found = Map::new();
+    for (name, now) in &is {
+        let before = was.get(name).unwrap_or(&Value::Null);
+        if before != now {
+            found.insert(name.clone(), difference(name, before, now));
+        }
+    }
+    if before.secret != after.secret {
+        let what = if after.secret.is_some() { "another" } else { "none" };
+        found.insert("client_secret".to_owned(), json!({ "is": what }));
+    }
+    found
+}
+
+fn difference(name: &str, was: &Value, is: &Value) -> Value {
+    if name == "jwks" {
+        return json!({ "is": if is.is_null() { "none" } else { "another" } });
+    }
+    let (Some(before), Some(after)) = (items(name, was), items(name, is)) else {
+        return json!({ "was": was, "is": is });
+    };
+    let without = |all: &[Value], others: &[Value]| -> Vec<Value> {
+        all.iter().filter(|item| !others.contains(item)).cloned().collect()
+    };
+    let (added, removed) = (without(&after, &before), without(&before, &after));
+    let told = json!({ "added": added, "removed": removed });
+    match told.to_string().len() <= LONGEST {
+        true => told,
+        false => json!({ "added": added.len(), "removed": removed.len() }),
+    }
+}
+
+/// The items of a list; a scope is one, written with spaces.
+fn items(name: &str, value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(items) => Some(items.clone()),
+        Value::String(scope) if name == "scope" => Some(scope.split_whitespace().map(Value::from).collect()),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+//! `client set`: what is to be another way from now on.
+
+use super::input::Input;
+use super::outcome::Failure;
+use super::registration::{AccessToken, AccessTyp, Pkce, alg, distinct, grant, is_native, key_set, method, scope};
+use app::admin::Refused;
+use clap::{Args, ValueHint};
+use rules::jose::{Alg, JwkSet};
+use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use rules::oauth::scope::Scope;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A registered application, and what is to change about it.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Set {
+    /// The client's id
+    #[arg(allow_hyphen_values = true)]
+    pub id: String,
+    /// What changes.
+    #[command(flatten)]
+    pub edit: Edit,
+}
+
+/// What is to change; all else stays.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+pub struct Edit {
+    /// What people know it as
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Redirect URIs in the place of those that it has
+    #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_redirect_uri", "remove_redirect_uri"])]
+    pub redirect_uri: Vec<String>,
+    /// One more redirect URI
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub add_redirect_uri: Vec<String>,
+    /// A redirect URI that it has no more
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub remove_redirect_uri: Vec<String>,
+    /// Post-logout URIs in the place of those that it has
+    #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_post_logout_redirect_uri", "remove_post_logout_redirect_uri"])]
+    pub post_logout_redirect_uri: Vec<String>,
+    /// One more URI to which the browser may go after sign-out
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub add_post_logout_redirect_uri: Vec<String>,
+    /// A post-logout URI that it has no more
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub remove_post_logout_redirect_uri: Vec<String>,
+    /// Grants in the place of those that it may use
+    #[arg(long, value_parser = grant, num_args = 1.., conflicts_with_all = ["add_grant", "remove_grant"])]
+    pub grant: Vec<Grant>,
+    /// One more grant that it may use
+    #[arg(long, value_name = "GRANT", value_parser = grant, num_args = 1..)]
+    pub add_grant: Vec<Grant>,
+    /// A grant that it may use no more
+    #[arg(long, value_name = "GRANT", value_parser = grant, num_args = 1..)]
+    pub remove_grant: Vec<Grant>,
+    /// Scopes in the place of those that it may ask for
+    #[arg(long, value_parser = scope, num_args = 1.., conflicts_with_all = ["add_scope", "remove_scope"])]
+    pub scope: Vec<Scope>,
+    /// One more scope that it may ask for; may hold several, separated by spaces
+    #[arg(long, value_name = "SCOPE", value_parser = scope, num_args = 1..)]
+    pub add_scope: Vec<Scope>,
+    /// A scope that it may ask for no more
+    #[arg(long, value_name = "SCOPE", value_parser = scope, num_args = 1..)]
+    pub remove_scope: Vec<Scope>,
+    /// Audiences in the place of those of its access tokens, or of those that it may introspect
+    #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_resource", "remove_resource"])]
+    pub resource: Vec<String>,
+    /// One more audience
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub add_resource: Vec<String>,
+    /// An audience that it has no more
+    #[arg(long, value_name = "URI", num_args = 1..)]
+    pub remove_resource: Vec<String>,
+    /// The ways in which it may authenticate from now on: none, client_secret_basic, client_secret_post, private_key_jwt.
+    /// A secret that is needed is made and printed once; secret and keys that are not needed any more go
+    #[arg(long, value_name = "METHOD", value_parser = method, num_args = 1..)]
+    pub auth_method: Vec<AuthMethod>,
+    /// File with its public keys (RFC 7517) in the place of those that it has
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub jwks: Option<PathBuf>,
+    /// Whether it is a native application (RFC 8252)
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub native: Option<bool>,
+    /// Whether it must use PKCE; a public client must
+    #[arg(long, value_enum)]
+    pub pkce: Option<Pkce>,
+    /// What its ID tokens are signed with: RS256, ES256 or EdDSA
+    #[arg(long, value_name = "ALG", value_parser = alg)]
+    pub id_token_alg: Option<Alg>,
+    /// What its access tokens look like
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub access_token: Option<AccessToken>,
+    /// What its access tokens are signed with: RS256, ES256 or EdDSA
+    #[arg(long, value_name = "ALG", value_parser = alg)]
+    pub access_token_alg: Option<Alg>,
+    /// The typ in its access tokens' header
+    #[arg(long, value_name = "TYP", value_enum)]
+    pub access_token_typ: Option<AccessTyp>,
+    /// Whether it is a resource server, which may introspect tokens issued for its resources
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub resource_server: Option<bool>,
+    /// Whether to skip the consent page
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub trusted: Option<bool>,
+    /// Whether it may use the account API with sign-in screens of its own
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub first_party: Option<bool>,
+    /// Whether to put e-mail, profile and group claims into ID tokens too
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub claims_in_id_token: Option<bool>,
+    /// Whether to leave the ID token out of refresh answers
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub no_id_token_on_refresh: Option<bool>,
+    /// Whether to accept the token endpoint, too, as the audience of its assertions
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    pub assertion_aud_endpoint: Option<bool>,
+    /// The keys, once they were read.
+    #[arg(skip)]
+    pub keys: Option<JwkSet>,
+}
+
+fn yes_or_no(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "yes" | "true" => Ok(true),
+        "no" | "false" => Ok(false),
+        _ => Err("it is yes or no"),
+    }
+}
+
+/// A list that is replaced, or that gains and loses items.
+struct List<'a, T> {
+    what: &'static str,
+    instead: &'a [T],
+    add: &'a [T],
+    remove: &'a [T],
+}
+
+impl<T: Clone + PartialEq> List<'_, T> {
+    fn apply(&self, to: &mut Vec<T>, told: impl Fn(&T) -> String) -> Result<(), Refused> {
+        if !self.instead.is_empty() {
+            *to = distinct(self.instead);
+        }
+        for item in self.remove {
+            let at = to.iter().position(|has| has == item);
+            let at = at.ok_or_else(|| Refused(format!("the client has no {} {}", self.what, told(item))))?;
+            to.remove(at);
+        }
+        to.extend(self.add.iter().cloned());
+        *to = distinct(to);
+        Ok(())
+    }
+}
+
+impl Set {
+    /// Reads the keys where they were given.
+    pub fn complete(&mut self, _: &mut Input) -> Result<(), Failure> {
+        self.edit.keys = self.edit.jwks.as_deref().map(key_set).transpose()?;
+        let says = |edit: &Edit| serde_json::to_value(edit).map_err(|error| Failure::Failed(error.to_string()));
+        match says(&self.edit)? == says(&Edit::default())? {
+            true => Err(Failure::Use("what is to change? try: portiere client set --help".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Edit {
+    /// Changes `client`.
+    pub fn apply(&self, client: &mut Client) -> Result<(), Refused> {
+        self.lists(client)?;
+        self.scopes(client)?;
+        let set = |to: &mut bool, said: Option<bool>| *to = said.unwrap_or(*to);
+        set(&mut client.native, self.native);
+        set(&mut client.pkce_optional, self.pkce.map(|pkce| pkce == Pkce::Optional));
+        set(&mut client.access_typ_jwt, self.access_token_typ.map(|typ| typ == AccessTyp::Jwt));
+        set(&mut client.resource_server, self.resource_server);
+        set(&mut client.trusted, self.trusted);
+        set(&mut client.first_party, self.first_party);
+        set(&mut client.claims_in_id_token, self.claims_in_id_token);
+        set(&mut client.no_id_token_on_refresh, self.no_id_token_on_refresh);
+        set(&mut client.assertion_aud_endpoint, self.assertion_aud_endpoint);
+        client.id_token_alg = self.id_token_alg.unwrap_or(client.id_token_alg);
+        client.access_alg = self.access_token_alg.unwrap_or(client.access_alg);
+        client.access_format = self.access_token.map_or(client.access_format, AccessFormat::from);
+        if let Some(name) = &self.name {
+            client.name.clone_from(name);
+        }
+        if !self.auth_method.is_empty() {
+            client.auth_methods = distinct(&self.auth_method);
+        }
+        if let Some(keys) = &self.keys {
+            if !client.auth_methods.contains(&AuthMethod::PrivateKeyJwt) {
+                let why = "--jwks: the client does not authenticate with a key; add --auth-method private_key_jwt";
+                return Err(Refused(why.into()));
+            }
+            client.jwks = Some(keys.clone());
+        }
+        // As at `client add`.
+        let new = self.redirect_uri.iter().chain(&self.add_redirect_uri);
+        if self.native.is_none() && client.is_public() && new.into_iter().any(|uri| is_native(uri)) {
+            client.native = true;
+        }
+        Ok(())
+    }
+
+    fn lists(&self, client: &mut Client) -> Result<(), Refused> {
+        let uris = |what, instead, add, remove| List::<String> { what, instead, add, remove };
+        uris("redirect URI", &self.redirect_uri, &self.add_redirect_uri, &self.remove_redirect_uri)
+            .apply(&mut client.redirect_uris, String::clone)?;
+        let (add, remove) = (&self.add_post_logout_redirect_uri, &self.remove_post_logout_redirect_uri);
+        uris("post-logout URI", &self.post_logout_redirect_uri, add, remove)
+            .apply(&mut client.post_logout_redirect_uris, String::clone)?;
+        uris("resource", &self.resource, &self.add_resource, &self.remove_resource)
+            .apply(&mut client.resources, String::clone)?;
+        let grants = List { what: "grant", instead: &self.grant, add: &self.add_grant, remove: &self.remove_grant };
+        grants.apply(&mut client.grants, |grant| grant.name().to_owned())
+    }
+
+    fn scopes(&self, client: &mut Client) -> Result<(), Refused> {
+        let tokens = |scopes: &[Scope]| scopes.iter().flat_map(|scope| scope.tokens().to_vec()).collect::<Vec<_>>();
+        let (instead, add, remove) = (tokens(&self.scope), tokens(&self.add_scope), tokens(&self.remove_scope));
+        let list = List { what: "scope", instead: &instead, add: &add, remove: &remove };
+        let mut all = client.scope.tokens().to_vec();
+        list.apply(&mut all, String::clone)?;
+        client.scope = Scope::parse(&all.join(" ")).ok_or_else(|| Refused("more than 100 scopes".into()))?;
+        Ok(())
+    }
+}

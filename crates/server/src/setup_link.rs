@@ -1,0 +1,116 @@
+//! The file with the link that makes the first account, for whoever does not look at the server's terminal.
+
+use crate::private;
+use app::{App, Fault};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Its name in the data folder.
+const NAME: &str = "setup-link";
+/// How long somebody may read a link there that is void, or find the file when it is of no use any more.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The file in a data folder.
+#[derive(Clone, Debug)]
+pub struct LinkFile(PathBuf);
+
+impl LinkFile {
+    /// That of a data folder, whether it is there or not.
+    pub fn of(data: &Path) -> Self {
+        LinkFile(data.join(NAME))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes it, or writes another link into it.
+    pub fn write(&self, link: &str) -> Result<(), String> {
+        let failed = |error: io::Error| format!("{}: {error}", self.0.display());
+        private::replace(&self.0, format!("{link}\n").as_bytes()).map_err(failed)
+    }
+
+    /// Writes another link into it, where there is one: what it holds is void.
+    pub fn follow(&self, link: &str) -> Result<(), String> {
+        if self.0.exists() { self.write(link) } else { Ok(()) }
+    }
+
+    /// Removes it, if it is there.
+    pub fn remove(&self) {
+        drop(fs::remove_file(&self.0));
+    }
+
+    /// Sees to it that the link in it can be used: one that runs out or is void makes way for another, and when there is an
+    /// owner the file goes. Somebody who removes it is not given another.
+    pub async fn look_after(&self, app: &App) {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            match self.look(app).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(why) => tracing::warn!(%why, "the set-up link in {} was not looked after", self.0.display()),
+            }
+        }
+    }
+
+    /// Once; whether there is anything to look after still.
+    async fn look(&self, app: &App) -> Result<bool, String> {
+        let told = |fault: Fault| fault.to_string();
+        let Ok(text) = fs::read_to_string(&self.0) else { return Ok(false) };
+        let link = text.trim().rsplit('#').next().unwrap_or_default();
+        if app.setup_link_lasts(link).await.map_err(told)? {
+            return Ok(true);
+        }
+        match app.offer_setup(false).await.map_err(told)? {
+            Some(link) => self.write(&address(app, link.reveal())).map(|()| true),
+            None => {
+                self.remove();
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The link, as a browser takes it.
+pub fn address(app: &App, secret: &str) -> String {
+    format!("{}/setup#{secret}", app.realm.issuer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::Instance;
+    use crate::config::{Config, Sources};
+    use app::sign_up::NewPerson;
+    use rules::people::Role;
+
+    #[tokio::test]
+    async fn the_link_in_the_file_is_good_until_there_is_an_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let instance = Instance::open(&config, Some(&config.public_url(8080))).await.unwrap();
+        let (app, file) = (&instance.app, LinkFile::of(folder.path()));
+        let held = || fs::read_to_string(file.path()).unwrap().trim().to_owned();
+        assert_eq!(file.look(app).await, Ok(false), "where nobody left a link, nobody is given one");
+
+        let first = address(app, app.offer_setup(false).await.unwrap().unwrap().reveal());
+        file.write(&first).unwrap();
+        assert_eq!((file.look(app).await, held()), (Ok(true), first.clone()), "what is good stays");
+
+        // Void, as after `portiere setup-link` on another node, or after its time.
+        app.offer_setup(true).await.unwrap();
+        assert_eq!(file.look(app).await, Ok(true));
+        let second = held();
+        assert!(second != first && app.setup_link_lasts(second.rsplit('#').next().unwrap()).await.unwrap(), "{second}");
+
+        let ada = NewPerson::new("ada", "", b"correct horse battery staple");
+        app.add_user(&ada, Role::Owner).await.unwrap().unwrap();
+        assert_eq!(file.look(app).await, Ok(false));
+        assert!(!file.path().exists());
+        instance.close().await;
+    }
+}

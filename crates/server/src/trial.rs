@@ -1,0 +1,52 @@
+//! What a start would stumble over, found without one: the files that the configuration names, and what it says of places.
+//! No address is bound, nobody is called, and nothing is written.
+
+use crate::auditing;
+use crate::config::Config;
+use crate::database::Database;
+use crate::hashing;
+use crate::metrics;
+use crate::net::Terms;
+use crate::private::{self, Unread};
+use crate::trace::Exporter;
+use app::clock::Clock;
+use std::path::Path;
+
+/// Everything that would keep the server from starting, a sentence each.
+pub fn problems(config: &Config) -> Vec<String> {
+    let tried = [
+        Terms::of(config).map(drop).map_err(|error| error.to_string()),
+        Database::judge(config).map_err(|error| error.to_string()),
+        hashing::settings(config).map(drop).map_err(|error| error.to_string()),
+        auditing::streams(config).map(drop).map_err(|error| error.to_string()),
+        metrics::secret(config).map(drop).map_err(|error| error.to_string()),
+        Exporter::of(config, "", &Clock::system()).map(drop).map_err(|error| error.to_string()),
+        master_key(config),
+        config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
+    ];
+    tried.into_iter().filter_map(Result::err).collect()
+}
+
+/// A first start makes the master key; one that is there has to be one, and a database needs its own.
+fn master_key(config: &Config) -> Result<(), String> {
+    if config.master_key().is_some() {
+        return Ok(());
+    }
+    let file = config.master_key_file();
+    sound("keys.master", &file)?;
+    match config.database().is_some_and(|database| database.exists()) && !file.exists() {
+        true => Err(format!(
+            "keys.master: {} is missing, and the database needs the one that it was made with",
+            file.display()
+        )),
+        false => Ok(()),
+    }
+}
+
+/// A key's file, if it is there.
+fn sound(option: &str, file: &Path) -> Result<(), String> {
+    match private::read_key(file) {
+        Ok(_) | Err(Unread::Missing) => Ok(()),
+        Err(why) => Err(format!("{option}: {} {why}", file.display())),
+    }
+}
