@@ -192,6 +192,10 @@ impl App {
         if let Err(wait) = sign_up::admits(seen, &self.realm.settings.throttle, self.clock.now()) {
             return Ok(Err(NotMade::Wait(wait)));
         }
+        // Operators may give such a name; a stranger would be taken for somebody else.
+        if Username::parse(&typed.username).is_ok_and(|name| name.mixes_scripts()) {
+            return Ok(Err(NotMade::Problems(vec![Problem::Username(BadName::Character)])));
+        }
         let person = match self.new_person(typed, Role::Member, browser).await? {
             Ok(person) => person,
             Err(problems) => return Ok(Err(NotMade::Problems(problems))),

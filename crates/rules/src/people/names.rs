@@ -2,6 +2,7 @@
 //! of a name is a second account, or a fresh count of wrong guesses.
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_script::{Script, UnicodeScript};
 
 /// The longest login, typed or folded, in bytes: what an index of any database holds.
 const MAX_LOGIN: usize = 255;
@@ -11,6 +12,13 @@ const MAX_USERNAME: usize = 64;
 const MAX_EMAIL: usize = 254;
 const MAX_LOCAL: usize = 64;
 const MAX_LABEL: usize = 63;
+
+/// Scripts that are written together: in Japanese, Chinese and Korean.
+const TOGETHER: [&[Script]; 3] = [
+    &[Script::Latin, Script::Han, Script::Hiragana, Script::Katakana],
+    &[Script::Latin, Script::Han, Script::Bopomofo],
+    &[Script::Latin, Script::Han, Script::Hangul],
+];
 
 /// A login as it is compared, stored and counted: the same for every spelling of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +90,15 @@ impl Username {
     /// As its owner writes it (NFC).
     pub fn as_str(&self) -> &str {
         &self.written
+    }
+    /// Whether letters of several scripts stand in it that no language writes together, such as a Greek iota among Latin
+    /// ones: the usual way to look like somebody else. By Unicode Technical Standard 39, §5.2, "highly restrictive".
+    pub fn mixes_scripts(&self) -> bool {
+        let of_all = [Script::Common, Script::Inherited];
+        let scripts: Vec<Script> =
+            self.written.chars().map(|letter| letter.script()).filter(|script| !of_all.contains(script)).collect();
+        let one = scripts.windows(2).all(|pair| pair[0] == pair[1]);
+        !one && !TOGETHER.iter().any(|together| scripts.iter().all(|script| together.contains(script)))
     }
     /// As it is compared.
     pub fn key(&self) -> &LoginKey {
@@ -385,5 +402,18 @@ mod tests {
         assert!(Email::parse(&format!("{}@b.c", "a".repeat(65))).is_err());
         assert!(Email::parse(&format!("a@{}.c", "b".repeat(64))).is_err());
         assert_eq!(Email::parse(&format!("a@{}c", "b.".repeat(126))), Err(BadName::TooLong));
+    }
+
+    #[test]
+    fn scripts_that_no_language_writes_together_are_noticed() {
+        let mixes = |name: &str| Username::parse(name).unwrap().mixes_scripts();
+        for plain in
+            ["victim", "zoë.müller-7", "виктор", "νίκος_1", "山田taro", "ヤマダたろう", "김철수kim", "42", "ada🙂"]
+        {
+            assert!(!mixes(plain), "{plain}");
+        }
+        for mixed in ["v\u{456}ctim", "v\u{3b9}ctim", "виkтор", "\u{430}da", "김たろう", "adaאבג"] {
+            assert!(mixes(mixed), "{mixed}");
+        }
     }
 }
