@@ -157,6 +157,7 @@ impl Town {
         let family = Family {
             id: fresh.family(now),
             client: "app".into(),
+            life: None,
             user: user.id.clone(),
             session: Some(session.id.clone()),
             granted,

@@ -2,6 +2,7 @@
 
 use crate::browser::Browser;
 use crate::jobs::{Pledge, to_the_end};
+use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -13,10 +14,11 @@ use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
 use rules::people::names::{BadName, Email};
+use rules::realm::SKEW;
 use rules::secret::Secret;
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
-use store::tables::sessions::WithUser;
+use store::tables::sessions::{NEWEST, WithUser};
 use store::tables::users::ById;
 use store::tables::{consents, sessions};
 use zeroize::Zeroizing;
@@ -79,12 +81,17 @@ pub enum NotSaved {
     Email(BadName),
 }
 
+/// How many sessions the account home shows.
+const SHOWN: usize = 100;
+
 impl App {
     /// The account home of somebody.
     pub async fn home(&self, user: &User) -> Result<Home, Fault> {
-        let (found, consents) = self.ask((sessions::Of(&user.id), consents::Of(&user.id))).await?;
-        let (now, epoch) = (self.clock.now(), self.epoch().await?);
-        let sessions = found.into_iter().filter(|session| session.is_live(&self.realm.settings, now)).collect();
+        let page = |after: String| async move {
+            self.ask(consents::Page { user: &user.id, after: &after, limit: AT_ONCE }).await
+        };
+        let consents = whole(page, |consent| consent.client.as_str()).await?;
+        let (sessions, epoch) = (self.live_sessions(user).await?, self.epoch().await?);
         let mut applications = Vec::new();
         for consent in consents {
             if let Some(client) = self.client(&consent.client, epoch).await? {
@@ -92,6 +99,21 @@ impl App {
             }
         }
         Ok(Home { sessions, applications })
+    }
+
+    /// The newest sessions of somebody that live, as many as a page shows; "sign out everywhere else" ends the others, too.
+    async fn live_sessions(&self, user: &User) -> Result<Vec<Session>, Fault> {
+        let (mut live, mut before, now) = (Vec::new(), NEWEST.to_owned(), self.clock.now());
+        loop {
+            let page = self.ask(sessions::Page { user: &user.id, before: &before, limit: AT_ONCE }).await?;
+            let more = page.len() >= AT_ONCE.unsigned_abs() as usize;
+            before = page.last().map(|last| last.id.0.clone()).unwrap_or_default();
+            live.extend(page.into_iter().filter(|session| session.is_live(&self.realm.settings, now)));
+            if live.len() >= SHOWN || !more {
+                live.truncate(SHOWN);
+                return Ok(live);
+            }
+        }
     }
 
     /// Saves a profile. An address that is entered here is not verified.
@@ -238,7 +260,8 @@ pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: S
     vec![
         Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
         Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
-        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl, at },
+        // Their ids have the time of whoever issued them, whose clock may be as far behind as ours is ahead.
+        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
         Change::DropApprovalsOf { user: user.clone(), client: None },
     ]
 }

@@ -52,12 +52,12 @@ pub struct SignIn {
     pub flow: Sealed,
     /// The application's name, where there is one.
     pub client: Option<String>,
+    /// Whether it is on the way to connect a device.
+    pub device: bool,
     /// Whom the request names.
     pub login: String,
     /// That it has to be the one who is signed in already.
     pub again: bool,
-    /// Where an answer may go: the page's `form-action`.
-    pub destination: Option<String>,
 }
 
 /// What a page about a signed-in person shows.
@@ -205,7 +205,7 @@ impl App {
 
     async fn go_on(&self, scene: Scene, consent: Option<Consent>, turn: Turn<'_>) -> Result<Outcome, Fault> {
         let facts = scene.facts(turn.session.as_ref(), consent.as_ref());
-        match step::next(&scene.request, &facts, turn.flow.progress(false), &self.realm, self.clock.now()) {
+        match step::next(&scene.request, &facts, turn.flow.progress(false), self.clock.now()) {
             Ok(Step::Issue) => {
                 let progress = turn.flow.progress(false);
                 self.issue(&scene, progress, turn.browser, Ahead::of((turn.session, consent))).await
@@ -247,9 +247,9 @@ impl App {
                 let page = SignIn {
                     flow: self.seal(&flow, browser)?,
                     client: Some(client),
+                    device: false,
                     login,
                     again: known.is_some(),
-                    destination: Some(destination),
                 };
                 Ok(if step == Step::SignUp { Outcome::SignUp(Box::new(page)) } else { Outcome::SignIn(Box::new(page)) })
             }
@@ -336,7 +336,7 @@ impl App {
         let consent = self.ask(Between(&user.id, &scene.client.id)).await?;
         let session = (started.session.clone(), user.clone());
         let facts = scene.facts(Some(&session), consent.as_ref());
-        Ok(match step::next(&scene.request, &facts, progress, &self.realm, now) {
+        Ok(match step::next(&scene.request, &facts, progress, now) {
             Ok(Step::Issue) => Ok(step::issue(&scene.request, &facts, progress, &self.realm, (now, fresh))),
             Ok(step) => Err(step),
             Err(error) => Ok(Decision::refuse(error)),

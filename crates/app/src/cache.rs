@@ -12,7 +12,7 @@ use rules::secret::Handle;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
-use store::tables::{clients, keys};
+use store::tables::{Questions, clients, keys};
 
 /// Clients kept at the most; their key sets bound what each can weigh.
 const CLIENTS: usize = 2_000;
@@ -50,7 +50,16 @@ impl App {
         epoch.ok_or_else(|| Fault::Broken(format!("realm {} is not in the database", self.realm.id)))
     }
 
-    /// A client as it stands at `epoch`.
+    /// The realm's epoch, and facts that were read after it: where they changed since, so did the epoch, and what is cached
+    /// or committed at this one is void. In one fetch the facts may be the older ones: its reads are answered in any order,
+    /// on several connections.
+    pub(crate) async fn after_epoch<Q: Questions + Sync>(&self, questions: Q) -> Result<(i64, Q::Facts), Fault> {
+        let epoch = self.epoch().await?;
+        Ok((epoch, self.ask(questions).await?))
+    }
+
+    /// A client as it stands at `epoch`, which was read before: a later one is kept under it at worst, and asked for again
+    /// at the next.
     pub(crate) async fn client(&self, id: &ClientId, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         if let Some((at, client)) = self.cache.clients.get(id)
             && at == epoch
@@ -59,15 +68,14 @@ impl App {
             return Ok(Some(client));
         }
         self.tally.misses.one(Cached::Clients);
-        let (now, found) = self.ask((Epoch, clients::ById(id))).await?;
-        let found = found.map(Arc::new);
+        let found = self.ask(clients::ById(id)).await?.map(Arc::new);
         if let Some(client) = &found {
-            self.cache.clients.insert(id.clone(), (self.epoch_of(now)?, Arc::clone(client)));
+            self.cache.clients.insert(id.clone(), (epoch, Arc::clone(client)));
         }
         Ok(found)
     }
 
-    /// The signing keys as they stand at `epoch`.
+    /// The signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
         let held = self.cache.keys.read().ok().and_then(|held| held.clone());
         if let Some((at, keys)) = held
@@ -77,10 +85,9 @@ impl App {
             return Ok(keys);
         }
         self.tally.misses.one(Cached::Keys);
-        let (now, rows) = self.ask((Epoch, keys::All)).await?;
-        let keys = Arc::new(self.keyring.open(rows)?);
+        let keys = Arc::new(self.keyring.open(self.ask(keys::All).await?)?);
         if let Ok(mut held) = self.cache.keys.write() {
-            *held = Some((self.epoch_of(now)?, Arc::clone(&keys)));
+            *held = Some((epoch, Arc::clone(&keys)));
         }
         Ok(keys)
     }
@@ -141,7 +148,7 @@ impl App {
             after = last.id.0.clone();
             for client in page.iter().filter(|client| client.is_enabled()) {
                 for uri in &client.redirect_uris {
-                    *origins.entry(origin(uri).to_owned()).or_default() |= client.first_party;
+                    *origins.entry(as_sent(origin(uri)).to_owned()).or_default() |= client.first_party;
                 }
             }
         }
@@ -150,5 +157,34 @@ impl App {
             *held = Some((epoch, Arc::clone(&origins)));
         }
         Ok(origins)
+    }
+}
+
+/// An origin as browsers write it: without the port that its scheme has anyway (RFC 6454 §6.2).
+fn as_sent(origin: &str) -> &str {
+    let usual = match origin.split_once(':') {
+        Some(("https", _)) => ":443",
+        Some(("http", _)) => ":80",
+        _ => return origin,
+    };
+    origin.strip_suffix(usual).unwrap_or(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_known_as_browsers_write_it() {
+        for (registered, sent) in [
+            ("https://one.example:443/cb", "https://one.example"),
+            ("http://localhost:80/cb", "http://localhost"),
+            ("https://one.example:80/cb", "https://one.example:80"),
+            ("http://[::1]:443/cb", "http://[::1]:443"),
+            ("http://[::1]:80/cb", "http://[::1]"),
+            ("https://one.example/cb:443", "https://one.example"),
+        ] {
+            assert_eq!(as_sent(origin(registered)), sent);
+        }
     }
 }

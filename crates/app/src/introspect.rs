@@ -148,8 +148,7 @@ impl App {
         let live = found.filter(|found| {
             let current = found.family.refresh.as_ref().is_some_and(|r| r.current == token.secret.handle());
             current
-                && found.family.client == asker.id
-                && found.family.created >= asker.since()
+                && found.family.is_of(asker)
                 && found.is_live(&self.realm.settings, now)
                 && !found.family.idle_until.has_come(now)
         });

@@ -13,6 +13,8 @@ use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch takes out.
 const AT_ONCE: i64 = 200;
+/// For how long a device that goes on polling is told that its request has expired (RFC 8628 §3.5).
+const POLLED_ON: Span = Span::hours(1);
 /// The shortest rest between two batches.
 const REST: Duration = Duration::from_millis(20);
 /// Between two looks.
@@ -80,6 +82,7 @@ impl App {
             let (now, began) = (self.clock.now(), Instant::now());
             let bounds = Bounds {
                 now,
+                devices: now - POLLED_ON,
                 sessions: now - settings.session_absolute - Span::days(1),
                 families: now - settings.refresh_absolute - Span::days(1),
                 strangers: now - self.books.terms().retention,

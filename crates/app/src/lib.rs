@@ -29,6 +29,8 @@ pub mod sign_in;
 pub mod sign_up;
 pub mod stopwatch;
 pub mod tally;
+#[cfg(test)]
+mod tests;
 pub mod token;
 mod turnstile;
 pub mod userinfo;

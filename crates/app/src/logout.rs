@@ -25,8 +25,6 @@ pub enum Leaving {
         user: Box<User>,
         /// The session.
         session: Box<Session>,
-        /// Where the browser goes afterwards: the page's `form-action`.
-        destination: Option<String>,
     },
     /// Nobody is signed in any more. Where to, when it is a registered address.
     Left {
@@ -34,6 +32,8 @@ pub enum Leaving {
         client: Option<String>,
         /// Where to, `state` included.
         to: Option<String>,
+        /// Where the person may go: the same, where nobody has vouched for whoever asks.
+        back: Option<String>,
     },
 }
 
@@ -48,37 +48,38 @@ impl App {
         };
         let client = self.party(params, hint.as_ref(), epoch).await?;
         let session = self.session_to_end(browser).await?;
-        let step = decide(&Ask {
+        let ask = Ask {
             hint: hint.as_ref(),
             hint_sent: params.get("id_token_hint").is_some(),
             client: client.as_deref(),
             post_logout: params.get("post_logout_redirect_uri"),
             session: session.as_ref().map(|(session, user)| (&session.id, &user.id)),
-        });
+        };
+        let (step, back) = (decide(&ask), ask.destination().map(|to| address(&to, params)));
         let name = client.map(|client| client.name.clone());
         match (step, session) {
-            (Step::Confirm(to), Some((session, user))) => {
+            (Step::Confirm(_), Some((session, user))) => {
                 let mut flow = Flow::new(To::Out(params.pairs().to_vec()), now);
                 flow.asks = Some(Question::SignOut(session.id.clone()));
                 let flow = self.seal(&flow, browser)?;
-                let destination = to.map(|to| to.origin().to_owned());
                 let (user, session) = (Box::new(user), Box::new(session));
-                Ok(Leaving::Confirm { flow, client: name, user, session, destination })
+                Ok(Leaving::Confirm { flow, client: name, user, session })
             }
             (Step::SignOut(to), Some((session, _))) => {
                 self.leave(&session, browser).await?;
-                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)) })
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back })
             }
             (Step::Confirm(to) | Step::SignOut(to) | Step::Done(to), _) => {
-                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)) })
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back })
             }
         }
     }
 
     /// The person said yes.
     pub async fn logout_confirmed(&self, flow: &Flow, browser: &Browser) -> Result<Leaving, Fault> {
-        let To::Out(pairs) = &flow.to else { return Ok(Leaving::Left { client: None, to: None }) };
-        let Ok(params) = Params::parse(pairs.clone()) else { return Ok(Leaving::Left { client: None, to: None }) };
+        const NOWHERE: Leaving = Leaving::Left { client: None, to: None, back: None };
+        let To::Out(pairs) = &flow.to else { return Ok(NOWHERE) };
+        let Ok(params) = Params::parse(pairs.clone()) else { return Ok(NOWHERE) };
         let epoch = self.epoch().await?;
         let hint = match params.get("id_token_hint") {
             Some(token) => self.hint(token, epoch).await?,
@@ -96,7 +97,7 @@ impl App {
             session: None,
         };
         let to = ask.destination().map(|to| address(&to, &params));
-        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), to })
+        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), back: to.clone(), to })
     }
 
     /// The application that a sign-out request names: by `client_id`, which must not contradict the hint, or by the

@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use store::engine::{CommitError, Write};
 use store::tables::hash_kinds::{self, Announced, Kinds, Known};
-use store::tables::realms::Epoch;
 use store::tables::secrets::{Hashes, OtherHashes, Secrets, forget, note};
 use store::tables::users::ById;
 
@@ -30,7 +29,7 @@ type Waits = Option<Arc<Vec<Work>>>;
 
 impl Evening {
     /// What was known at this epoch.
-    fn at(&self, epoch: i64) -> Option<Waits> {
+    pub(crate) fn at(&self, epoch: i64) -> Option<Waits> {
         self.known().as_ref().filter(|(at, _)| *at == epoch).map(|(_, waits)| waits.clone())
     }
 
@@ -225,14 +224,13 @@ impl App {
     }
 
     /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored. What is
-    /// stored is known at `epoch`, or asked for.
+    /// stored is known at `epoch`, which was read before, or asked for.
     pub(crate) async fn even_out(&self, begun: Instant, epoch: i64) -> Result<(), Fault> {
         let waits = match self.evening.at(epoch) {
             Some(waits) => waits,
             None => {
-                let (now, known) = self.ask((Epoch, Kinds)).await?;
-                let waits = waits(&known, &self.today());
-                self.evening.learn(self.epoch_of(now)?, &waits);
+                let waits = waits(&self.ask(Kinds).await?, &self.today());
+                self.evening.learn(epoch, &waits);
                 waits
             }
         };

@@ -40,6 +40,26 @@ impl<F> Ahead<F> {
     }
 }
 
+/// How much of a list one step reads.
+pub(crate) const AT_ONCE: i64 = 500;
+
+/// All of a list, in steps of [`AT_ONCE`]: `page` reads on behind the last `key` that was read.
+pub(crate) async fn whole<T, A: Future<Output = Result<Vec<T>, Fault>>>(
+    page: impl Fn(String) -> A,
+    key: impl Fn(&T) -> &str,
+) -> Result<Vec<T>, Fault> {
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let found = page(after).await?;
+        let more = found.len() >= AT_ONCE.unsigned_abs() as usize;
+        all.extend(found);
+        match all.last().filter(|_| more) {
+            Some(last) => after = key(last).to_owned(),
+            None => return Ok(all),
+        }
+    }
+}
+
 impl App {
     /// Asks the store.
     pub(crate) async fn ask<Q: Questions + Sync>(&self, questions: Q) -> Result<Q::Facts, Fault> {

@@ -91,8 +91,9 @@ impl App {
         if !is_open(&self.ask(SetupLinks).await?, link, now) {
             return Ok(Err(Refused::Link));
         }
+        // Whoever holds the link is the operator, whose word counts.
         let person = match self.new_person(typed, Role::Owner, browser).await? {
-            Ok(person) => person,
+            Ok(person) => person.verified(true),
             Err(problems) => return Ok(Err(Refused::Problems(problems))),
         };
         let person = &person;

@@ -3,7 +3,7 @@
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
 use crate::fault::span;
-use crate::flow::{Flow, Sealed, To};
+use crate::flow::{Flow, Place, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed, read};
 use crate::stopwatch::{self, timed};
@@ -372,9 +372,9 @@ impl App {
         Ok(SignIn {
             flow: self.seal(&flow, browser)?,
             client: scene.as_ref().map(|scene| scene.client.name.clone()),
+            device: matches!(flow.to, To::Place(Place::Device(_))),
             login,
             again,
-            destination: scene.map(|scene| scene.request.back.to.origin().to_owned()),
         })
     }
 

@@ -209,6 +209,9 @@ struct Bench {
     memory: u64,
 }
 
+/// The most passwords that one thread takes side by side.
+pub const MOST_TOGETHER: usize = MAX_TOGETHER;
+
 /// How long the rate of one size is measured, about.
 const SPAN: Duration = Duration::from_millis(250);
 
@@ -270,7 +273,7 @@ impl Bench {
         let single = self.single(cost);
         let (mut best, mut together, mut worse) = (0.0, 1, 0);
         for size in 1..=usize::try_from(fit).unwrap_or(usize::MAX).min(MAX_TOGETHER) {
-            let rate = rate(cost, threads, size);
+            let rate = rate(cost, (threads, size), SPAN);
             if rate > best * 1.01 {
                 (best, together, worse) = (rate, size, 0);
             } else {
@@ -285,8 +288,10 @@ impl Bench {
     }
 }
 
-/// Hashes a second of so many threads, each with `size` side by side.
-fn rate(cost: Cost, threads: usize, size: usize) -> f64 {
+/// Hashes a second of so many threads, each with so many passwords side by side (up to [`MOST_TOGETHER`]), measured for about
+/// `span`. That there is memory for them all is for the caller to see to.
+pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 {
+    let size = size.clamp(1, MAX_TOGETHER);
     let over = AtomicBool::new(false);
     let each = || {
         let mut kernel = Native::new(Level::best());
@@ -296,7 +301,7 @@ fn rate(cost: Cost, threads: usize, size: usize) -> f64 {
         while batches == 0 || !over.load(Ordering::Relaxed) {
             timed(&mut kernel, Kind::of_policy(cost), size);
             batches += 1;
-            if begun.elapsed() >= SPAN {
+            if begun.elapsed() >= span {
                 over.store(true, Ordering::Relaxed);
             }
         }

@@ -214,7 +214,7 @@ fn welch(a: &Mean, b: &Mean) -> (f64, f64) {
 }
 
 /// Student's t for a 95 % interval; between whole degrees of freedom that of the fewer.
-fn student(freedom: f64) -> f64 {
+pub fn student(freedom: f64) -> f64 {
     const NORMAL: f64 = 1.96;
     match STUDENT.get((freedom as usize).saturating_sub(1)) {
         Some(t) => *t,

@@ -5,7 +5,7 @@
 //! it lost what was taken away lets in whom nobody wants in.
 
 use crate::decision::Change;
-use crate::id::{ClientId, FamilyId, GroupId, Kid, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, GroupId, Kid, LifeId, SessionId, UserId};
 use crate::oauth::client::Client;
 use crate::secret::Handle;
 use crate::time::Time;
@@ -67,7 +67,14 @@ pub enum Ending {
     Group { group: GroupId },
 
     /// What an application was before the epoch: its secret, that it was enabled.
-    Client { client: Box<Client>, secret: Option<Handle>, disabled_at: Option<Time>, epoch: i64 },
+    Client {
+        client: Box<Client>,
+        secret: Option<Handle>,
+        disabled_at: Option<Time>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        life: Option<LifeId>,
+        epoch: i64,
+    },
     /// An application, with the epoch.
     ClientItself { client: ClientId, epoch: i64 },
     /// A signing key.
@@ -115,8 +122,8 @@ impl Ending {
             Change::SetMember { group, user, member: false } => Ending::Member { group, user },
             Change::RemoveGroup(group) => Ending::Group { group },
             Change::SaveClient(client) => {
-                let (secret, disabled_at) = (client.secret, client.disabled_at);
-                Ending::Client { client, secret, disabled_at, epoch }
+                let (secret, disabled_at, life) = (client.secret, client.disabled_at, client.life.clone());
+                Ending::Client { client, secret, disabled_at, life, epoch }
             }
             Change::RemoveClient(client) => Ending::ClientItself { client, epoch },
             Change::RevokeKey { kid, at } => Ending::Key { kid, at },
@@ -202,6 +209,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Fresh;
     use crate::decision::Standing;
     use crate::events::{Event, Kind};
     use crate::oauth::client::tests::confidential;
@@ -253,13 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_secret_is_kept_with_it() {
-        // A client's own JSON leaves it out: it has a column of its own.
-        let changes = vec![Change::SaveClient(Box::new(confidential("shop", "https://shop.test/cb")))];
+    fn a_clients_secret_and_its_life_are_kept_with_it() {
+        // A client's own JSON leaves them out: they have columns of their own.
+        let client = confidential("shop", "https://shop.test/cb").registered(AT, &Fresh::new([1; 32]));
+        let changes = vec![Change::SaveClient(Box::new(client))];
         let text = serde_json::to_string(&Record::of(changes, AT, None)).unwrap();
         let read: Record = serde_json::from_str(&text).unwrap();
         assert!(
-            matches!(&read.endings[0], Ending::Client { secret: Some(secret), .. } if *secret == Handle::of("secret"))
+            matches!(&read.endings[0], Ending::Client { secret: Some(secret), life: Some(_), .. } if *secret == Handle::of("secret"))
         );
     }
 

@@ -1,6 +1,6 @@
 //! Chance as an argument.
 
-use crate::id::{FamilyId, Kid, UserId};
+use crate::id::{FamilyId, Kid, LifeId, UserId};
 use crate::secret::{Secret, base64url, mac};
 use crate::time::Time;
 use zeroize::Zeroizing;
@@ -42,6 +42,10 @@ impl Fresh {
     /// A new family's id.
     pub fn family(&self, now: Time) -> FamilyId {
         FamilyId(self.ordered("family", now))
+    }
+    /// A life that a client begins.
+    pub fn life(&self, began: Time) -> LifeId {
+        LifeId(self.ordered("life", began))
     }
     /// A new key's `kid`.
     pub fn kid(&self) -> Kid {

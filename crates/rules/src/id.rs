@@ -45,4 +45,7 @@ ids! {
     Kid,
     /// A group of people, whose name appears in the `groups` claim.
     GroupId,
+    /// A client's time from when it was registered, or enabled again, until it is disabled or removed: what is issued to it
+    /// belongs to one, whatever the clocks of nodes say. Says when it began.
+    LifeId,
 }

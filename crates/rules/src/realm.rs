@@ -2,7 +2,7 @@
 
 use crate::id::RealmId;
 use crate::login::throttle;
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// An issuer and its rules of the house.
 #[derive(Clone, Debug)]
@@ -14,6 +14,9 @@ pub struct Realm {
     /// How long things live and what is allowed.
     pub settings: Settings,
 }
+
+/// How far a clock may be off.
+pub const SKEW: Span = Span::seconds(60);
 
 /// What an operator may choose for a realm.
 #[derive(Clone, Debug)]
@@ -58,6 +61,14 @@ pub struct Settings {
     pub hash_upgrade: bool,
 }
 
+impl Settings {
+    /// Until when it has to be remembered that something is refused which nobody believes from `dead` on: the clock by which
+    /// that is forgotten may be ahead, and the one by which it is believed behind.
+    pub fn remembered(&self, dead: Time) -> Time {
+        dead + self.skew + self.skew
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -76,7 +87,7 @@ impl Default for Settings {
             password_min: 8,
             throttle: throttle::Policy::default(),
             touch_every: Span::minutes(5),
-            skew: Span::seconds(60),
+            skew: SKEW,
             hash_wait: Span::seconds(3),
             client_rate: 0,
             hash_upgrade: true,

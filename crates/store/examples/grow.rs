@@ -182,6 +182,7 @@ impl Town {
         Family {
             id: fresh.family(at),
             client: self.client.clone(),
+            life: None,
             user: session.user.clone(),
             session: Some(session.id.clone()),
             granted: Granted {

@@ -204,6 +204,7 @@ impl Town {
         let family = Family {
             id: fresh.family(at),
             client: self.client.clone(),
+            life: None,
             user: user.id.clone(),
             session: Some(session.id.clone()),
             granted: Granted {

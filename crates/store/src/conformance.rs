@@ -4,6 +4,7 @@
 
 mod batches;
 pub mod everything;
+pub mod forerunner;
 pub mod neighbours;
 mod races;
 mod replays;

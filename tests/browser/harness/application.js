@@ -12,11 +12,12 @@ export class Application {
 
   /**
    * Registers an application at `server` and starts it. `secretless` makes it a public client, and one that is `passive`
-   * leaves what comes back to a script in its page. The other `options` are those of `client add`.
+   * leaves what comes back to a script in its page. One that is `split` shows what it learnt on another origin, to which it
+   * sends the browser on. The other `options` are those of `client add`.
    */
-  static async start(server, { id, secretless = false, passive = false, ...options }) {
+  static async start(server, { id, secretless = false, passive = false, split = false, ...options }) {
     const application = new Application();
-    application.passive = passive;
+    Object.assign(application, { passive, split });
     await application.#listen();
     application.id = id;
     const { secret } = await server.addClient(id, {
@@ -32,6 +33,11 @@ export class Application {
 
   get callback() {
     return `${this.origin}/callback`;
+  }
+
+  /** The same application under another origin. */
+  get elsewhere() {
+    return new URL(this.origin.replace("127.0.0.1", "localhost"));
   }
 
   get config() {
@@ -81,6 +87,10 @@ export class Application {
       response.writeHead(303, { location: location.href }).end();
     } else if (url.pathname === "/callback" && !this.passive) {
       await this.#finish(request, response, url);
+    } else if (url.pathname === "/welcome") {
+      this.#show(response, "Signed in", this.info);
+    } else if (url.pathname === "/signed-out" && this.split && request.headers.host !== this.elsewhere.host) {
+      response.writeHead(303, { location: `${this.elsewhere.origin}${request.url}` }).end();
     } else if (url.pathname === "/sign-out") {
       const location = oidc.buildEndSessionUrl(this.#config, { id_token_hint: this.tokens.id_token, post_logout_redirect_uri: `${this.origin}/signed-out`, state: "bye" });
       response.writeHead(303, { location: location.href }).end();
@@ -103,7 +113,9 @@ export class Application {
     if (!checks) throw new Error("this sign-in did not begin here");
     this.tokens = await oidc.authorizationCodeGrant(this.#config, answer, checks);
     const claims = this.tokens.claims();
-    this.#show(response, "Signed in", await oidc.fetchUserInfo(this.#config, this.tokens.access_token, claims.sub));
+    this.info = await oidc.fetchUserInfo(this.#config, this.tokens.access_token, claims.sub);
+    if (this.split) response.writeHead(303, { location: `${this.elsewhere.origin}/welcome` }).end();
+    else this.#show(response, "Signed in", this.info);
   }
 
   #show(response, title, value) {

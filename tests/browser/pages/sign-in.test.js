@@ -26,6 +26,22 @@ test("a person signs in, consents, and is known to the application; the second t
   await guest.leave();
 });
 
+test("an application may send the browser on to another origin, from each form that leads to it", async () => {
+  const [app, alice, guest] = await Promise.all([application({ split: true }), person(), visitor()]);
+  const arrives = (at, button) => Promise.all([guest.page.waitForURL((url) => url.href.startsWith(`${app.elsewhere.origin}${at}`)), button()]);
+  await guest.page.goto(app.signInUrl());
+  await guest.signIn(alice);
+  await arrives("/welcome", () => guest.page.click('button[value="allow"]'));
+  assert.equal((await app.shown(guest)).value.preferred_username, alice.login);
+  await guest.page.goto(app.signInUrl({ prompt: "login" }));
+  await arrives("/welcome", () => guest.signIn(alice));
+  await guest.page.goto(app.signInUrl({ prompt: "select_account" }));
+  await arrives("/welcome", () => guest.page.locator('form.choices button[type="submit"]').first().click());
+  await guest.page.goto(`${server.issuer}/oauth2/logout?${new URLSearchParams({ client_id: app.id, post_logout_redirect_uri: `${app.origin}/signed-out` })}`);
+  await arrives("/signed-out", () => guest.page.click('button[value="sign_out"]'));
+  await guest.leave();
+});
+
 test("sign-in by e-mail address, in any case", async () => {
   const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
   const info = await signInAt(app, guest, { ...alice, login: `${alice.login}@EXAMPLE.test`.toUpperCase() });

@@ -3,16 +3,15 @@
 use super::Refused;
 use super::changed::differences;
 use crate::{App, Fault, entropy};
-use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::{ClientId, UserId};
 use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
 use rules::secret::Secret;
+use rules::{Decision, Fresh, Time};
 use serde_json::{Map, Value};
 use store::tables::clients::{ById, Page};
-use store::tables::realms::Epoch;
 use store::tables::users;
 
 /// How many applications a page of a list has.
@@ -56,10 +55,9 @@ impl App {
         if !problems.is_empty() {
             return Ok(Err(Refused(problems.join("; "))));
         }
-        client.created = self.clock.now();
         let new = &client;
         let reply = self
-            .settle(|now, _| async move {
+            .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
                 let (client, person) = self.ask((ById(&new.id), users::ById(&person))).await?;
                 // RFC 9700 §4.15.1: who reads a token could take the one for the other.
@@ -70,13 +68,14 @@ impl App {
                     return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
                 }
                 let event = Event::new(Kind::ClientAdded, now).client(&new.id);
-                Ok(Decision::accept(())
-                    .and(Change::AddClient(Box::new(new.clone())))
+                let added = new.clone().registered(now, &fresh);
+                Ok(Decision::accept(added.clone())
+                    .and(Change::AddClient(Box::new(added)))
                     .and(Change::BumpEpoch)
                     .and(Change::Record(event)))
             })
             .await?;
-        Ok(reply.map(|()| (client, made)))
+        Ok(reply.map(|client| (client, made)))
     }
 
     /// An application by id.
@@ -92,7 +91,7 @@ impl App {
     /// Removes an application: what was issued to it is dead at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             }
@@ -101,21 +100,22 @@ impl App {
                 .and(Change::RemoveClient(id.clone()))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }
 
     /// Disables or enables an application. What is so already stays as it is.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<Edited, Refused>, Fault> {
-        self.change_client(id, |client, now| {
+        self.change_client(id, |client, (now, fresh)| {
             if client.is_enabled() == enabled {
                 return Ok(None);
             }
-            if enabled {
-                client.revived_at = Some(now);
-            }
-            client.disabled_at = (!enabled).then_some(now);
+            let before = client.clone();
+            *client = match enabled {
+                true => before.revived(now, fresh),
+                false => Client { disabled_at: Some(now), ..before },
+            };
             Ok(Some(what(if enabled { "enabled" } else { "disabled" })))
         })
         .await
@@ -180,15 +180,15 @@ impl App {
     /// Makes a change to an application as it is now, and writes down what `change` says about it; `None` changes nothing.
     async fn change_client<F>(&self, id: &ClientId, change: F) -> Result<Result<Edited, Refused>, Fault>
     where
-        F: Fn(&mut Client, rules::Time) -> Result<Option<Details>, Refused> + Sync,
+        F: Fn(&mut Client, (Time, &Fresh)) -> Result<Option<Details>, Refused> + Sync,
     {
         let change = &change;
-        self.settle(|now, _| async move {
-            let (epoch, found) = self.ask((Epoch, ById(id))).await?;
+        self.settle(|now, fresh| async move {
+            let (epoch, found) = self.after_epoch(ById(id)).await?;
             let Some(mut client) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
-            let detail = match change(&mut client, now) {
+            let detail = match change(&mut client, (now, &fresh)) {
                 Ok(detail) => detail,
                 Err(why) => return Ok(Decision::refuse(why)),
             };
@@ -200,7 +200,7 @@ impl App {
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)
                 .and(Change::Record(event))
-                .at_epoch(self.epoch_of(epoch)?))
+                .at_epoch(epoch))
         })
         .await
     }
@@ -236,7 +236,7 @@ fn strong(secret: &Secret) -> Result<(), Refused> {
     let distinct = text.bytes().collect::<std::collections::HashSet<_>>().len();
     if text.len() < SHORTEST_SECRET || distinct < 8 {
         return Err(Refused::new(
-            "the secret is too short: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -base64 32)",
+            "the secret is too short: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -hex 32)",
         ));
     }
     match text.len() <= 512 && text.bytes().all(|b| (0x20..=0x7e).contains(&b)) {

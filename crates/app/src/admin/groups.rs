@@ -2,24 +2,27 @@
 
 use super::Refused;
 use super::users::PAGE;
+use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
 use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::GroupId;
 use rules::people::User;
-use store::tables::groups::{All, Group, Of};
+use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::InGroup;
 
 impl App {
     /// Every group.
     pub async fn groups(&self) -> Result<Vec<Group>, Fault> {
-        self.ask(All).await
+        whole(|after| async move { self.ask(Page { after: &after, limit: AT_ONCE }).await }, |group| &group.name).await
     }
 
-    /// The names of somebody's groups.
+    /// The names of all groups of somebody.
     pub async fn groups_of(&self, user: &User) -> Result<Vec<String>, Fault> {
-        self.ask(Of(Some(&user.id))).await
+        let page =
+            |after: String| async move { self.ask(PageOf { user: &user.id, after: &after, limit: AT_ONCE }).await };
+        whole(page, |name| name).await
     }
 
     /// A page of who is in a group, by id.
@@ -72,7 +75,7 @@ impl App {
     }
 
     async fn group(&self, name: &str) -> Result<Option<Group>, Fault> {
-        Ok(self.groups().await?.into_iter().find(|group| group.name == name))
+        self.ask(ByName(name)).await
     }
 }
 

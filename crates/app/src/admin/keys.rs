@@ -8,7 +8,6 @@ use rules::jose::Alg;
 use rules::keys::{self, Key, Stage};
 use rules::{Span, Time};
 use store::tables::keys::All;
-use store::tables::realms::Epoch;
 
 impl App {
     /// Every key and where it stands.
@@ -43,9 +42,9 @@ impl App {
         }
         let (made, wants) = (&made, &wants);
         self.settle(|now, _| async move {
-            let (epoch, rows) = self.ask((Epoch, All)).await?;
+            let (epoch, rows) = self.after_epoch(All).await?;
             let wanted = made.iter().filter(|key| wants(&rows, key.alg, now)).cloned().collect();
-            Ok(keys::rotate(&rows, wanted, self.longest_token(), now).at_epoch(self.epoch_of(epoch)?))
+            Ok(keys::rotate(&rows, wanted, self.longest_token(), now).at_epoch(epoch))
         })
         .await?
         .map_err(|why| Fault::Broken(why.into()))
@@ -63,9 +62,9 @@ impl App {
         let heir = &self.keyring.make(alg, now, &fresh)?;
         let reply = self
             .settle(|now, _| async move {
-                let (epoch, rows) = self.ask((Epoch, All)).await?;
+                let (epoch, rows) = self.after_epoch(All).await?;
                 let (heir, longest) = (heir.clone(), self.longest_token());
-                Ok(keys::throw_out(&rows, kid, heir, longest, now).at_epoch(self.epoch_of(epoch)?))
+                Ok(keys::throw_out(&rows, kid, heir, longest, now).at_epoch(epoch))
             })
             .await?;
         Ok(reply.map_err(refused))

@@ -19,17 +19,20 @@ pub struct Ended {
     pub opaque_tokens: u64,
     /// Devices that waited for an answer or for their tokens.
     pub devices: u64,
+    /// Hash workers that were trusted.
+    pub workers: u64,
 }
 
 impl App {
     /// Ends all that was issued before this copy of the database was made: what was signed out or revoked since then
-    /// must not live again, and the copy cannot know what that was. Runs in batches; to be finished before anybody
+    /// must not live again, and the copy cannot know what that was; nor does it know which hash workers were revoked or
+    /// quarantined since, so that none is asked until somebody trusts it again. Runs in batches; to be finished before anybody
     /// else uses the copy.
     pub async fn revive_nothing(&self) -> Result<Ended, Fault> {
         let mut ended = Ended::default();
         loop {
-            let touched = self.engine.commit(revive_nothing(&self.realm.id, AT_ONCE)).await?;
-            let [sessions, families, codes, opaque_tokens, devices, ..] = touched[..] else {
+            let touched = self.engine.commit(revive_nothing(&self.realm.id, self.clock.now(), AT_ONCE)).await?;
+            let [sessions, families, codes, opaque_tokens, devices, workers, ..] = touched[..] else {
                 return Err(Fault::Broken("the batch answered for other statements than it has".into()));
             };
             ended.sessions += sessions;
@@ -37,6 +40,7 @@ impl App {
             ended.codes += codes;
             ended.opaque_tokens += opaque_tokens;
             ended.devices += devices;
+            ended.workers += workers;
             if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
                 return Ok(ended);
             }

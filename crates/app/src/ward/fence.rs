@@ -8,7 +8,7 @@ use rules::events::{Event, Kind};
 use rules::{Span, Time};
 use std::sync::Arc;
 use store::engine::{CommitError, Write};
-use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State};
+use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State, Waiting};
 use store::tables::nodes::{self, Node};
 use store::tables::{ask, changes};
 
@@ -28,7 +28,7 @@ pub struct Status {
     pub fence: Option<Fence>,
     /// Whether what was issued before it is refused.
     pub up: bool,
-    /// The nodes that the newest fences concern.
+    /// The nodes that the newest fences concern, and all that are waited for.
     pub nodes: Vec<Concerned>,
 }
 
@@ -44,19 +44,19 @@ impl App {
     pub async fn fences(&self) -> Result<Status, Fault> {
         let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
         let engine = self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner());
-        let (fence, fenced, nodes) = ask(&**engine, &self.realm.id, (Newest, fences::Fenced, Nodes)).await?;
+        let asked = (Newest, fences::Fenced, Nodes, Waiting);
+        let (fence, fenced, mut nodes, waiting) = ask(&**engine, &self.realm.id, asked).await?;
+        // However long ago that began.
+        let older: Vec<Concerned> = waiting.into_iter().filter(|waiting| !nodes.contains(waiting)).collect();
+        nodes.extend(older);
         Ok(Status { node, fence, up: fenced.is_some(), nodes })
     }
 
     /// No longer waits for a node: what it acknowledged before the fence and the database lost, stays lost.
     pub async fn accept_loss(&self, node: &str) -> Result<Result<Status, Refused>, Fault> {
-        let before = self.fences().await?;
-        let waiting: Vec<i64> = before
-            .nodes
-            .iter()
-            .filter(|concerned| concerned.node == node && concerned.state == State::Waiting)
-            .map(|concerned| concerned.number)
-            .collect();
+        let waiting = ask(&**self.below(), &self.realm.id, Waiting).await?;
+        let waiting: Vec<i64> =
+            waiting.iter().filter(|concerned| concerned.node == node).map(|concerned| concerned.number).collect();
         if waiting.is_empty() {
             return Ok(Err(Refused(format!("no fence waits for a node called {node}; see: portiere fence status"))));
         }

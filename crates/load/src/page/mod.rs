@@ -1,6 +1,6 @@
 //! The report as a page: tables and charts in one file, without scripts and without anything from elsewhere.
 
-mod chart;
+pub mod chart;
 
 use crate::report::{Latency, Report};
 use crate::series::{Series, Table, Trial, tables};
@@ -15,12 +15,7 @@ const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), 
 /// The page of a result.
 pub fn of(series: &Series) -> String {
     let name = series.runs.first().map_or("Load", |run| run.workload.as_str());
-    let title = escaped(&format!("{name}: load"));
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n"
-    );
+    let mut out = String::new();
     if let Some(found) = &series.found {
         let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(found.to_string().trim()));
     }
@@ -40,7 +35,17 @@ pub fn of(series: &Series) -> String {
         let _ =
             writeln!(out, "<p>The runs vary by {rate} % in rate, {mean} % in mean and {p99} % in p99: {verdict}.</p>");
     }
-    out + "</html>\n"
+    frame(&format!("{name}: load"), &out)
+}
+
+/// A page that needs nothing else, for light and dark, around what `body` says in HTML.
+pub fn frame(title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</html>\n"
+    )
 }
 
 /// Rates that were offered: the curve of throughput and latency, and its numbers.

@@ -92,9 +92,9 @@ pub struct ClaimsRequest {
     /// Claims wanted in the ID token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub id_token: Vec<String>,
-    /// The only subject that will do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sub: Option<String>,
+    /// The only subjects that will do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<String>,
     /// The only context classes that will do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub essential_acr: Vec<String>,
@@ -147,7 +147,8 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
     let asked_mode = params.get("response_mode").map(Mode::parse);
     let mode = asked_mode.flatten().unwrap_or(Mode::Query);
-    let state = params.get("state").filter(|state| state.len() <= ECHO_LIMIT).map(str::to_owned);
+    // Whatever its length: RFC 6749 §4.1.2.1 wants it in the answer that says that it is too long, too.
+    let state = params.get("state").map(str::to_owned);
     let back = Back { to, mode, state };
     let silent = is_silent(params);
     let fault = |error| Fault::Client { error, back: back.clone(), silent };
@@ -161,7 +162,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
         resources: resources(params, client).map_err(fault)?,
         nonce: params.get("nonce").map(str::to_owned),
         challenge: params.get("code_challenge").map(str::to_owned),
-        prompt: prompt(params).map_err(fault)?,
+        prompt: prompt(params, realm).map_err(fault)?,
         max_age: max_age(params).map_err(fault)?,
         login_hint: params.get("login_hint").filter(|hint| hint.len() <= 320).map(str::to_owned),
         id_token_hint: params.get("id_token_hint").map(str::to_owned),
@@ -265,7 +266,8 @@ pub fn is_silent(params: &Params) -> bool {
     params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
 }
 
-fn prompt(params: &Params) -> Result<Prompt, Error> {
+/// OpenID Connect Core §3.1.2.1, and §4.1 of Initiating User Registration: what cannot be asked for is said to be so.
+fn prompt(params: &Params, realm: &Realm) -> Result<Prompt, Error> {
     let mut prompt = Prompt::default();
     for word in params.get("prompt").unwrap_or("").split(' ').filter(|word| !word.is_empty()) {
         match word {
@@ -273,7 +275,8 @@ fn prompt(params: &Params) -> Result<Prompt, Error> {
             "login" => prompt.login = true,
             "consent" => prompt.consent = true,
             "select_account" => prompt.select_account = true,
-            "create" => prompt.create = true,
+            "create" if realm.settings.signup => prompt.create = true,
+            "create" => return Err(Error::request("prompt=create: nobody can sign up here")),
             _ => return Err(Error::request("prompt holds an unknown value")),
         }
     }
@@ -313,7 +316,7 @@ fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     let id_token = part("id_token")?;
     wanted.userinfo = part("userinfo")?.keys().cloned().collect();
     wanted.id_token = id_token.keys().cloned().collect();
-    wanted.sub = id_token.get("sub").and_then(|sub| sub.get("value")).and_then(Value::as_str).map(str::to_owned);
+    wanted.subjects = id_token.get("sub").map(values).unwrap_or_default();
     wanted.essential_acr = essential_acr(&id_token);
     Ok(wanted)
 }
@@ -323,8 +326,13 @@ fn essential_acr(id_token: &Map<String, Value>) -> Vec<String> {
     let Some(acr) = id_token.get("acr").filter(|acr| acr.get("essential") == Some(&Value::Bool(true))) else {
         return Vec::new();
     };
-    let one = acr.get("value").and_then(Value::as_str).map(str::to_owned);
-    let many = acr.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
+    values(acr)
+}
+
+/// OpenID Connect Core §5.5.1: the values of a claim of which one will do.
+fn values(claim: &Value) -> Vec<String> {
+    let one = claim.get("value").and_then(Value::as_str).map(str::to_owned);
+    let many = claim.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
     one.into_iter().chain(many.iter().filter_map(Value::as_str).map(str::to_owned)).collect()
 }
 
@@ -429,6 +437,20 @@ mod tests {
         assert!(request.claims.id_token.is_empty(), "the client has no phone scope");
         client.scope = Scope::parse("openid").expect("legal");
         assert!(ask(&client, &wanted).expect("reads").claims.userinfo.is_empty());
+    }
+
+    #[test]
+    fn core_5_5_1_one_of_several_subjects_will_do() {
+        // red without `values` of `sub` in `claims`.
+        let client = confidential("c1", "https://app.test/cb");
+        let expected = |sub: &str| {
+            let claims = format!(r#"{{"id_token":{{"sub":{sub}}}}}"#);
+            ask(&client, &[("claims", &claims)]).expect("reads").claims.subjects
+        };
+        assert_eq!(expected(r#"{"value":"ada"}"#), ["ada"]);
+        assert_eq!(expected(r#"{"values":["ada","bob"]}"#), ["ada", "bob"]);
+        assert_eq!(expected(r#"{"value":"ada","values":["bob"]}"#), ["ada", "bob"]);
+        assert!(expected("null").is_empty() && expected(r#"{"essential":true}"#).is_empty());
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Applications.
 
 use super::scope::Scope;
-use crate::id::ClientId;
+use crate::Fresh;
+use crate::fresh::time_of;
+use crate::id::{ClientId, LifeId};
 use crate::jose::{Alg, JwkSet};
+use crate::realm::SKEW;
 use crate::secret::Handle;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 macro_rules! named {
@@ -129,6 +132,9 @@ pub struct Client {
     /// When it was last enabled again: what was issued before stays dead.
     #[serde(default)]
     pub revived_at: Option<Time>,
+    /// Which life it has; none where a program of before registered it. Kept in a column of its own.
+    #[serde(skip)]
+    pub life: Option<LifeId>,
     /// Since when it may not be used. Kept in a column of its own.
     #[serde(skip)]
     pub disabled_at: Option<Time>,
@@ -150,9 +156,35 @@ impl Client {
     pub fn is_public(&self) -> bool {
         self.auth_methods == [AuthMethod::None]
     }
-    /// Since when it has been what it is: what was issued to its name before is none of its business.
-    pub fn since(&self) -> Time {
+    /// It is registered: what was issued before to another one of this id is none of its business.
+    #[must_use]
+    pub fn registered(self, now: Time, fresh: &Fresh) -> Self {
+        Client { created: now, revived_at: None, life: Some(fresh.life(now)), ..self }
+    }
+    /// It is enabled again: what was issued to it before stays dead.
+    #[must_use]
+    pub fn revived(self, now: Time, fresh: &Fresh) -> Self {
+        let at = now.max(self.since() + Span(1));
+        Client { disabled_at: None, revived_at: Some(at), life: Some(fresh.life(at)), ..self }
+    }
+    /// Since when it has been what it is, by the clock of some node.
+    fn since(&self) -> Time {
         self.revived_at.map_or(self.created, |revived| revived.max(self.created))
+    }
+    /// The life to which belongs what is issued to it. None where a program of before registered it, or was the last to
+    /// enable it again.
+    pub fn life(&self) -> Option<&LifeId> {
+        self.life.as_ref().filter(|life| time_of(life.as_str()) == self.since())
+    }
+    /// Whether what was issued to its id was issued to what it is now: in the life that it has. Where a program of before
+    /// issued it, that is told by when that was: later than any clock may have been when this life began.
+    pub fn owns(&self, life: Option<&LifeId>, issued: Time) -> bool {
+        match (self.life(), life) {
+            (Some(own), Some(life)) => own == life,
+            (Some(_), None) => issued > self.since() + SKEW + SKEW,
+            (None, Some(_)) => false,
+            (None, None) => issued >= self.since(),
+        }
     }
     /// Whether it may be used at all.
     pub fn is_enabled(&self) -> bool {
@@ -194,6 +226,7 @@ pub(crate) mod tests {
             no_id_token_on_refresh: false,
             assertion_aud_endpoint: false,
             revived_at: None,
+            life: None,
             disabled_at: None,
             created: Time(0),
         }
@@ -201,5 +234,48 @@ pub(crate) mod tests {
 
     pub(crate) fn native(id: &str, redirect: &str) -> Client {
         Client { secret: None, auth_methods: vec![AuthMethod::None], native: true, ..confidential(id, redirect) }
+    }
+
+    const T: Time = Time(1_700_000_000_000);
+
+    fn fresh(seed: u8) -> Fresh {
+        Fresh::new([seed; 32])
+    }
+
+    #[test]
+    fn what_was_issued_belongs_to_one_life_whatever_the_clocks_say() {
+        // red where `owns` looks at the time where both have a life, or without what clocks may differ by.
+        let first = confidential("svc", "https://svc.test/cb").registered(T, &fresh(1));
+        let later = [
+            // Enabled again, or removed and registered again, by a clock that is behind, the same or ahead.
+            first.clone().revived(T - SKEW, &fresh(2)),
+            first.clone().revived(T, &fresh(3)),
+            first.clone().revived(T + SKEW, &fresh(4)),
+            first.clone().registered(T - SKEW, &fresh(5)),
+            first.clone().registered(T, &fresh(6)),
+        ];
+        let own = |client: &Client| client.life().cloned();
+        for issued in [T - SKEW, T, T + SKEW, T + SKEW + SKEW] {
+            assert!(first.owns(own(&first).as_ref(), issued));
+            for next in &later {
+                assert!(!next.owns(own(&first).as_ref(), issued), "{next:?}");
+                assert!(!first.owns(own(next).as_ref(), issued));
+                assert!(next.owns(own(next).as_ref(), issued));
+            }
+        }
+    }
+
+    #[test]
+    fn what_programs_of_before_registered_and_issued_goes_on() {
+        let old = Client { created: T, ..confidential("svc", "https://svc.test/cb") };
+        assert!(old.owns(None, T) && !old.owns(None, T - Span(1)));
+        // One of before issues to a client that has a life.
+        let new = old.clone().registered(T, &fresh(1));
+        assert!(new.owns(None, T + SKEW + SKEW + Span(1)) && !new.owns(None, T + SKEW + SKEW));
+        // One of before enables such a client again: it leaves the column alone.
+        let enabled = Client { revived_at: Some(T + Span::hours(1)), ..new.clone() };
+        assert!(!enabled.owns(new.life(), T + Span::hours(2)), "what was issued before");
+        assert!(enabled.owns(enabled.life(), T + Span::hours(2)), "what is issued since");
+        assert!(!enabled.owns(None, T + Span::minutes(59)));
     }
 }

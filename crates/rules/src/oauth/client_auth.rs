@@ -31,7 +31,13 @@ pub enum Means {
     /// None: the client's name alone.
     Name,
     /// A secret in the header.
-    Basic(Secret),
+    Basic {
+        /// As RFC 6749 §2.3.1 wants it read: form-decoded.
+        secret: Secret,
+        /// As it stood there, where that is something else: many libraries do not encode it. It is compared by its hash, and
+        /// says no more to somebody who guesses.
+        plain: Option<Secret>,
+    },
     /// A secret in the body.
     Post(Secret),
     /// A signed assertion.
@@ -42,16 +48,26 @@ impl Means {
     fn method(&self) -> AuthMethod {
         match self {
             Means::Name => AuthMethod::None,
-            Means::Basic(_) => AuthMethod::Basic,
+            Means::Basic { .. } => AuthMethod::Basic,
             Means::Post(_) => AuthMethod::Post,
             Means::Assertion(_) => AuthMethod::PrivateKeyJwt,
         }
     }
 }
 
-/// Finds the proof in a request: `basic` are the decoded credentials of the Authorization header. More than one
-/// method is refused (RFC 6749 §2.3).
-pub fn proof(params: &Params, basic: Option<(String, Secret)>) -> Result<Proof, Error> {
+/// The credentials of an Authorization header.
+#[derive(Clone, Debug)]
+pub struct Basic {
+    /// Who, form-decoded.
+    pub id: String,
+    /// The secret, form-decoded.
+    pub secret: Secret,
+    /// The secret as it was sent, where that is something else.
+    pub plain: Option<Secret>,
+}
+
+/// Finds the proof in a request. More than one method is refused (RFC 6749 §2.3).
+pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
     let named = params.get("client_id");
     let assertion = match (params.get("client_assertion_type"), params.get("client_assertion")) {
         (None, None) => None,
@@ -65,9 +81,9 @@ pub fn proof(params: &Params, basic: Option<(String, Secret)>) -> Result<Proof, 
         return Err(Error::request("more than one client authentication method was sent"));
     }
     let agrees = |id: &str| named.is_none_or(|named| named == id);
-    if let Some((id, secret)) = basic {
+    if let Some(Basic { id, secret, plain }) = basic {
         return match agrees(&id) {
-            true => Ok(Proof { client: id.as_str().into(), means: Means::Basic(secret) }),
+            true => Ok(Proof { client: id.as_str().into(), means: Means::Basic { secret, plain } }),
             false => Err(Error::request("client_id is not the one that authenticates")),
         };
     }
@@ -95,15 +111,22 @@ pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) ->
     }
     match &proof.means {
         Means::Name => Decision::accept(()),
-        Means::Basic(secret) | Means::Post(secret) => match client.secret {
-            Some(handle) if handle == secret.handle() => Decision::accept(()),
-            _ => refused,
-        },
+        Means::Basic { secret, plain }
+            if is_secret(client, secret) || plain.as_ref().is_some_and(|plain| is_secret(client, plain)) =>
+        {
+            Decision::accept(())
+        }
+        Means::Post(secret) if is_secret(client, secret) => Decision::accept(()),
+        Means::Basic { .. } | Means::Post(_) => refused,
         Means::Assertion(assertion) => match assert(client, assertion.reveal(), realm, now) {
             Ok(used) => Decision::accept(()).and(used),
             Err(_) => refused,
         },
     }
+}
+
+fn is_secret(client: &Client, secret: &Secret) -> bool {
+    client.secret.is_some_and(|handle| handle == secret.handle())
 }
 
 /// RFC 7523 §3 as tightened by its revision: issuer and subject are the client, the one audience is the issuer (or,
@@ -135,21 +158,29 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
-    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires: expires + realm.settings.skew })
+    let expires = realm.settings.remembered(expires + realm.settings.skew);
+    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jose::{JwkSet, SigningKey};
     use crate::oauth::client::tests::{confidential, native};
-    use crate::realm::Settings;
+    use crate::realm::{SKEW, Settings};
+    use crate::time::Span;
+    use serde_json::json;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
         Params::parse(pairs.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect()).expect("no duplicates")
     }
 
-    fn basic(id: &str, secret: &str) -> Option<(String, Secret)> {
-        Some((id.into(), Secret::new(secret)))
+    fn basic(id: &str, secret: &str) -> Option<Basic> {
+        Some(Basic { id: id.into(), secret: Secret::new(secret), plain: None })
+    }
+
+    fn by_header(secret: &str, plain: Option<&str>) -> Means {
+        Means::Basic { secret: Secret::new(secret), plain: plain.map(Secret::new) }
     }
 
     #[test]
@@ -170,16 +201,41 @@ mod tests {
             prove(&proof, Some(client), &realm, Time(0)).reply.is_ok()
         };
         let mut web = confidential("c1", "https://app.test/cb");
-        assert!(proves(&web, Means::Basic(Secret::new("secret"))));
-        assert!(!proves(&web, Means::Basic(Secret::new("Secret"))));
-        assert!(!proves(&web, Means::Basic(Secret::new("secret "))));
+        assert!(proves(&web, by_header("secret", None)));
+        assert!(!proves(&web, by_header("Secret", None)));
+        assert!(!proves(&web, by_header("secret ", None)));
+        assert!(proves(&web, by_header("decoded", Some("secret"))));
+        assert!(!proves(&web, by_header("decoded", Some("Secret"))));
         assert!(!proves(&web, Means::Name));
         web.auth_methods = vec![AuthMethod::Post];
-        assert!(!proves(&web, Means::Basic(Secret::new("secret"))));
+        assert!(!proves(&web, by_header("secret", None)));
         web.disabled_at = Some(Time(0));
         assert!(!proves(&web, Means::Post(Secret::new("secret"))));
         let public = native("p1", "https://app.test/cb");
         assert!(proves(&public, Means::Name));
         assert!(!proves(&public, Means::Post(Secret::new("secret"))));
+    }
+
+    #[test]
+    fn a_used_assertion_is_remembered_until_the_slowest_clock_refuses_it() {
+        // red without `remembered` in `assert`.
+        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+        let private = jose::generate(Alg::ES256).expect("a key");
+        let key = SigningKey::from_pkcs8(Alg::ES256, "k".into(), &private).expect("a key");
+        let keys = JwkSet { keys: vec![key.public_jwk()] };
+        let client = Client {
+            auth_methods: vec![AuthMethod::PrivateKeyJwt],
+            jwks: Some(keys),
+            ..confidential("c1", "https://app.test/cb")
+        };
+        let exp = 1_700_000_060;
+        let claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "exp": exp, "jti": "once" });
+        let assertion = Secret::new(key.sign(Typ::Jwt, &claims).expect("signed"));
+        let proof = Proof { client: client.id.clone(), means: Means::Assertion(assertion) };
+        let at = |now| prove(&proof, Some(&client), &realm, now);
+        let used = at(Time::from_seconds(exp) - Span::seconds(60));
+        let Some(Change::UseAssertion { expires, .. }) = used.changes.first() else { panic!("it is used up") };
+        let slowest = *expires - SKEW - SKEW;
+        assert!(at(slowest).reply.is_err() && at(slowest - Span(1)).reply.is_ok());
     }
 }

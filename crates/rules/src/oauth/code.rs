@@ -10,7 +10,7 @@ use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
 use crate::fresh::{base32hex, from_base32hex, time_of};
-use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
 use crate::secret::{Handle, Secret, base64url, from_base64url};
@@ -57,6 +57,8 @@ pub struct Code {
     pub handle: Handle,
     /// To whom it was issued.
     pub client: ClientId,
+    /// In which life of it.
+    pub life: Option<LifeId>,
     /// For whom.
     pub user: UserId,
     /// In which session.
@@ -157,7 +159,7 @@ pub fn redeem(
     }
     let bindings = [
         (ask.client.id == code.client, "the code belongs to another client"),
-        (code.issued() >= ask.client.since(), "the client was another one when the code was issued"),
+        (ask.client.owns(code.life.as_ref(), code.issued()), "the client was another one when the code was issued"),
         (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
         (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
     ];

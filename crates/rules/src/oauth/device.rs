@@ -10,7 +10,7 @@ use super::token::{Ask, Context, Line, Person, Tokens, issue};
 use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
-use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
 use crate::realm::Realm;
@@ -33,6 +33,8 @@ pub struct Device {
     pub user_code: Handle,
     /// Who asks.
     pub client: ClientId,
+    /// In which life of it.
+    pub life: Option<LifeId>,
     /// For what.
     pub scope: Scope,
     /// For which audiences.
@@ -141,6 +143,7 @@ pub fn ask(
         handle: secret.handle(),
         user_code,
         client: client.id.clone(),
+        life: client.life().cloned(),
         scope,
         resources,
         address: address.to_owned(),
@@ -257,8 +260,8 @@ pub fn poll(
     if !client.may(Grant::DeviceCode) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
-    let Some(found) = found.filter(|found| found.device.client == client.id && found.device.asked >= client.since())
-    else {
+    let of = |device: &Device| device.client == client.id && client.owns(device.life.as_ref(), device.asked);
+    let Some(found) = found.filter(|found| of(&found.device)) else {
         return Decision::refuse(Error::grant("the device code is not valid"));
     };
     let device = &found.device;

@@ -1,8 +1,9 @@
 //! A family: everything that descends from one approval, and the refresh token that carries it on.
 
+use super::client::Client;
 use super::code::Granted;
 use crate::fresh::{base32hex, from_base32hex};
-use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
 use crate::realm::Settings;
@@ -16,6 +17,8 @@ pub struct Family {
     pub id: FamilyId,
     /// For which application.
     pub client: ClientId,
+    /// In which life of it.
+    pub life: Option<LifeId>,
     /// For whom.
     pub user: UserId,
     /// The session that it lives and dies with; `None` with `offline_access`.
@@ -32,6 +35,13 @@ pub struct Family {
     pub expires: Time,
     /// When it was revoked.
     pub revoked_at: Option<Time>,
+}
+
+impl Family {
+    /// Whether it began for this application, as it is.
+    pub fn is_of(&self, client: &Client) -> bool {
+        self.client == client.id && client.owns(self.life.as_ref(), self.created)
+    }
 }
 
 /// The state of a family's refresh token.

@@ -2,9 +2,9 @@
 
 use super::client::Client;
 use super::family::Found;
-use super::token::{AccessClaims, Audience, family_of};
+use super::token::{AccessClaims, Audience, family_of, life_of};
 use crate::realm::Settings;
-use crate::time::Time;
+use crate::time::{Span, Time};
 use serde_json::{Map, Value, json};
 
 /// Everything that decides whether an access token may be used now.
@@ -20,7 +20,7 @@ pub struct Facts<'a> {
 /// Whether an access token may be used: not expired, not revoked, and everything that it leans on lives.
 pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
     let client_lives = facts.client.is_some_and(|client| {
-        client.id.0 == claims.client_id && client.is_enabled() && issued_since(client, claims, facts.family)
+        client.id.0 == claims.client_id && client.is_enabled() && is_of(client, claims, facts.family)
     });
     let family_lives = match (family_of(&claims.jti), facts.family) {
         (None, _) => true,
@@ -30,12 +30,15 @@ pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, no
     !Time::from_seconds(claims.exp).has_come(now) && !facts.revoked && client_lives && family_lives
 }
 
-/// A token of a family is as old as its family; any other as old as its `iat`, to the second.
-fn issued_since(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool {
+/// A token of a family belongs to the client as its family does. Of any other its `jti` tells; one of a program of before is
+/// as old as its `iat`, to the second.
+fn is_of(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool {
     match family {
-        Some(found) => found.family.created >= client.since(),
-        None if client.revived_at.is_some() => claims.iat > client.since().seconds(),
-        None => claims.iat >= client.since().seconds(),
+        Some(found) => found.family.is_of(client),
+        None => {
+            let second = if client.revived_at.is_some() { Span::ZERO } else { Span(999) };
+            client.owns(life_of(&claims.jti).as_ref(), Time::from_seconds(claims.iat) + second)
+        }
     }
 }
 

@@ -58,8 +58,7 @@ pub(super) fn carry_on(
     let Some((found, refresh)) = found.and_then(|found| Some((found, found.family.refresh.as_ref()?))) else {
         return refused();
     };
-    let known = found.family.client == ask.client.id && found.family.created >= ask.client.since();
-    if !known || !found.is_live(&context.realm.settings, now) {
+    if !found.family.is_of(ask.client) || !found.is_live(&context.realm.settings, now) {
         return refused();
     }
     let standing = standing(ask.token, refresh, now);

@@ -60,8 +60,8 @@ pub enum Step {
 }
 
 /// Decides what comes next, or that the request cannot be followed.
-pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
-    let step = wanted(request, facts, progress, realm, now)?;
+pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -> Result<Step, Error> {
+    let step = wanted(request, facts, progress, now)?;
     if !request.prompt.none {
         return Ok(step);
     }
@@ -74,20 +74,20 @@ pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Re
     }
 }
 
-fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Realm, now: Time) -> Result<Step, Error> {
+fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -> Result<Step, Error> {
     let acrs = &request.claims.essential_acr;
     if !acrs.is_empty() && !acrs.iter().any(|acr| acr == ACR_SINGLE) {
         return Err(Error::new(ErrorCode::UnmetAuthenticationRequirements, "no sign-in here reaches that acr"));
     }
     let Some((session, user)) = facts.session else {
-        let create = request.prompt.create && realm.settings.signup;
+        let create = request.prompt.create;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
     // In the same millisecond is before: then nobody can have seen a page of this request. The time of a sign-in that
     // follows another at once may lie ahead of the clock.
     let signed_in_since = session.auth_time.min(now) > progress.started;
     let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
-    if request.prompt.create && realm.settings.signup && !signed_in_since {
+    if request.prompt.create && !signed_in_since {
         return Ok(Step::SignUp);
     }
     if request.prompt.select_account && !progress.chosen && !signed_in_since {
@@ -112,7 +112,8 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, realm: &Real
 
 /// Whether the application expects another person than this one.
 pub fn is_somebody_else(request: &Request, hint: Option<&UserId>, user: &User) -> bool {
-    hint.is_some_and(|hint| hint != &user.id) || request.claims.sub.as_ref().is_some_and(|sub| *sub != user.id.0)
+    let expected = &request.claims.subjects;
+    hint.is_some_and(|hint| hint != &user.id) || !(expected.is_empty() || expected.contains(&user.id.0))
 }
 
 /// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
@@ -139,7 +140,7 @@ pub fn issue(
     realm: &Realm,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Response, Error> {
-    match next(request, facts, progress, realm, now) {
+    match next(request, facts, progress, now) {
         Ok(Step::Issue) => {}
         Ok(_) => return Decision::refuse(Error::new(ErrorCode::InteractionRequired, "something was left out")),
         Err(error) => return Decision::refuse(error),
@@ -157,7 +158,7 @@ pub fn issue(
         None => facts.consent.filter(|_| !facts.client.trusted).map(|consent| consent.granted),
     };
     let name = Name { handle: secret.handle(), family, by_consent };
-    let code = code_for(request, session, name, realm.settings.code_ttl, now);
+    let code = code_for(request, (facts.client, session), name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
         .with(remembered.map(|consent| grant(consent, facts, now)).into_iter().flatten())
@@ -199,10 +200,11 @@ struct Name {
     by_consent: Option<Time>,
 }
 
-fn code_for(request: &Request, session: &Session, name: Name, ttl: Span, now: Time) -> Code {
+fn code_for(request: &Request, (client, session): (&Client, &Session), name: Name, ttl: Span, now: Time) -> Code {
     Code {
         handle: name.handle,
         client: request.client.clone(),
+        life: client.life().cloned(),
         user: session.user.clone(),
         session: session.id.clone(),
         family: name.family,

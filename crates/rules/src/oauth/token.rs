@@ -11,7 +11,7 @@ use super::userinfo;
 use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
-use crate::id::{ClientId, FamilyId, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::jose::Alg;
 use crate::login::session::Session;
 use crate::people::User;
@@ -143,11 +143,12 @@ pub struct AccessClaims {
     pub exp: i64,
     /// Seconds since 1970.
     pub iat: i64,
-    /// `FAMILY.CHANCE`, or `CHANCE` alone for a client's own token.
+    /// `FAMILY.CHANCE`, or `CHANCE~LIFE` for a client's own token.
     pub jti: String,
     /// To whom it was issued.
     pub client_id: String,
-    /// What it is good for.
+    /// What it is good for; left out where that is nothing (RFC 6749 §3.3: one at least).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
     /// When the person proved who they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,6 +204,11 @@ pub struct Opaque {
 /// The family part of a `jti`.
 pub fn family_of(jti: &str) -> Option<FamilyId> {
     jti.split_once('.').map(|(family, _)| FamilyId(family.to_owned()))
+}
+
+/// The life of its client to which a client's own token belongs, out of its `jti`. A program of before reads it as chance.
+pub fn life_of(jti: &str) -> Option<LifeId> {
+    jti.split_once('~').map(|(_, life)| life.into())
 }
 
 /// The gate: checks what every grant must have checked, begins the family where it begins, and says what to hand out.
@@ -317,6 +323,7 @@ fn begin(
     let family = Family {
         id: person.family.clone(),
         client: ask.client.id.clone(),
+        life: ask.client.life().cloned(),
         user: person.user.id.clone(),
         session,
         granted: Granted { nonce: None, ..person.granted.clone() },
@@ -343,7 +350,11 @@ fn access_claims(ask: &Ask<'_>, realm: &Realm, now: Time, fresh: &Fresh) -> Acce
         aud,
         exp: (now + realm.settings.access_ttl).seconds(),
         iat: now.seconds(),
-        jti: person.map_or_else(|| chance.clone(), |person| format!("{}.{chance}", person.family)),
+        jti: match (person, ask.client.life()) {
+            (Some(person), _) => format!("{}.{chance}", person.family),
+            (None, Some(life)) => format!("{chance}~{life}"),
+            (None, None) => chance,
+        },
         client_id: ask.client.id.0.clone(),
         scope: ask.scope.to_string(),
         auth_time: person.map(|person| person.granted.auth_time.seconds()),

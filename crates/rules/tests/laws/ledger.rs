@@ -80,13 +80,6 @@ pub struct IssuedAccess {
     pub dead: bool,
 }
 
-impl IssuedAccess {
-    /// Whether it can be told from one that is issued now.
-    pub fn is_older_than_now(&self, now: Time) -> bool {
-        self.family.is_some() || self.claims.iat < now.seconds()
-    }
-}
-
 /// A sign-in.
 pub struct Visit {
     pub user: UserId,
@@ -172,12 +165,12 @@ impl Ledger {
         });
     }
     /// Ends all that an application holds. How old its own tokens are is known to the second.
-    pub fn end_all_of_client(&mut self, client: &ClientId, now: Time, why: &'static str) {
+    pub fn end_all_of_client(&mut self, client: &ClientId, why: &'static str) {
         self.end_lines(why, |line| line.client == *client);
         for device in self.devices.iter_mut().filter(|device| device.client == *client) {
             device.ended.get_or_insert(why);
         }
-        let theirs = |token: &&mut IssuedAccess| token.claims.client_id == client.0 && token.is_older_than_now(now);
+        let theirs = |token: &&mut IssuedAccess| token.claims.client_id == client.0;
         for token in self.access.iter_mut().filter(theirs) {
             token.ended.get_or_insert(why);
         }

@@ -5,6 +5,7 @@
 //! what has ended; `acts` decide as the use cases do; `play` strings them together; `observe` compares.
 
 mod acts;
+mod clocks;
 mod guesses;
 mod keys;
 mod ledger;

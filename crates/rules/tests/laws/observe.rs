@@ -69,7 +69,7 @@ impl World {
             let found = self.tables.family(&family);
             let client = self.tables.client(&self.ledger.lines[&family].client);
             let live = found.as_ref().zip(client).is_some_and(|(found, client)| {
-                found.is_live(&self.realm.settings, self.now) && found.family.created >= client.since()
+                found.is_live(&self.realm.settings, self.now) && found.family.is_of(client)
             });
             let rungs = self.ledger.lines[&family].chain.len();
             let renewable = rungs > 0 && self.goes_on(&family, rungs - 1);
@@ -146,8 +146,7 @@ impl World {
             let expired = issued.claims.exp * 1000 <= self.now.0;
             let ended = issued.family.as_ref().and_then(|family| self.ledger.lines[family].ended);
             let (ended, dead) = (ended.or(issued.ended), issued.dead);
-            let dies = !live && issued.is_older_than_now(self.now);
-            self.ledger.access[at].dead |= dies;
+            self.ledger.access[at].dead |= !live;
             if !live {
                 continue;
             }

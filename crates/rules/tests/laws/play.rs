@@ -144,7 +144,7 @@ fn decide(world: &World, fresh: &Fresh, act: &Act) -> Plan {
         }
         Act::SetEnabled { user: who, enabled } => Some(people::set_user_enabled(world, &user(who), enabled)),
         Act::RemoveUser { user: who } => Some(people::remove_user(world, &user(who))),
-        Act::Manage { client: which, what } => Some(people::manage_client(world, &client(which), what)),
+        Act::Manage { client: which, what } => Some(people::manage_client(world, fresh, &client(which), what)),
         Act::DeviceAsk { client: which, scope } => Some(device_ask(world, fresh, &client(which), SCOPES[scope])),
         Act::DeviceAnswer { device, browser, allow } => {
             recent(ledger.devices.len(), device).map(|at| device_answer(world, fresh, (at, browser), allow))

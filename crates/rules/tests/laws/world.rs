@@ -185,6 +185,7 @@ pub fn client(name: &str) -> Client {
         no_id_token_on_refresh: false,
         assertion_aud_endpoint: false,
         revived_at: None,
+        life: None,
         disabled_at: None,
         created: Time(0),
     }

@@ -112,6 +112,17 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             load::cli::main(&command, &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Capacity(mut command) => {
+            command.json = global.json;
+            let (program, data) = (std::env::current_exe()?, quiet(&global)?.server.data);
+            lab::capacity::cli::main(&command, (&program, &data), &mut io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Lab(command) => {
+            let program = std::env::current_exe()?;
+            lab::cli::main(&command, &program, global.json, &mut io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

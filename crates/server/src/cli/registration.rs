@@ -216,6 +216,7 @@ impl Add {
             no_id_token_on_refresh: self.no_id_token_on_refresh,
             assertion_aud_endpoint: self.assertion_aud_endpoint,
             revived_at: None,
+            life: None,
             disabled_at: None,
             created: Time(0),
         };

@@ -72,13 +72,14 @@ impl Restore {
         let kept_line = kept.map(|kept| format!("the database that was there is kept as {}\n", kept.display()));
         let text = format!(
             "{file} restored to {place}\n{}everybody is signed out: {} sessions, {} families of tokens, {} codes, {} opaque \
-             tokens and {} device requests of the backup were ended",
+             tokens and {} device requests of the backup were ended{}",
             kept_line.unwrap_or_default(),
             ended.sessions,
             ended.families,
             ended.codes,
             ended.opaque_tokens,
-            ended.devices
+            ended.devices,
+            untrusted(ended.workers)
         );
         let counts = json!({
             "sessions": ended.sessions,
@@ -86,8 +87,21 @@ impl Restore {
             "codes": ended.codes,
             "opaque_tokens": ended.opaque_tokens,
             "devices": ended.devices,
+            "workers": ended.workers,
         });
         Outcome::new(text, json!({ "database": database, "kept": kept, "ended": counts }))
+    }
+}
+
+const UNTIL: &str = "asked nothing until somebody trusts it again, since the backup does not know what was revoked or \
+                     quarantined after it was made: portiere verifier trust NAME";
+
+/// What has to be done about so many hash workers.
+fn untrusted(workers: u64) -> String {
+    match workers {
+        0 => String::new(),
+        1 => format!("\n1 hash worker is {UNTIL}"),
+        many => format!("\n{many} hash workers are {UNTIL}"),
     }
 }
 

@@ -78,8 +78,8 @@ Examples:
     /// Put a backup in the place of the database, while no server runs
     ///
     /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code and token in it
-    /// is ended, since it cannot know what was signed out or revoked after it was made. Accounts, applications, groups,
-    /// consents and keys are as they were.
+    /// is ended, since it cannot know what was signed out or revoked after it was made. Hash workers are asked nothing until
+    /// each is trusted again (portiere verifier trust). Accounts, applications, groups, consents and keys are as they were.
     #[command(after_long_help = "\
 Examples:
   portiere restore /var/backups/portiere-2030-01-31.db
@@ -140,6 +140,29 @@ Examples:
   portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
 --client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
     Load(Box<load::cli::Command>),
+    /// Measure this machine, and predict what it can carry
+    ///
+    /// Takes about a minute and all cores, and touches no data: it measures hashes, signatures, commits, reads, requests and
+    /// memory, on the disk of the data folder and with private servers of its own, and from these it says how many sign-ins,
+    /// refreshes and introspections a second the machine carries, how long they take, what sets the limit, what would help and
+    /// which settings suit it. With --verify it then proves that: about a minute and a half more.
+    #[command(after_long_help = "\
+Examples:
+  portiere capacity
+  portiere capacity --verify --html capacity.html
+  portiere capacity --data /var/lib/portiere --save capacity.json
+  portiere capacity --from capacity.json")]
+    Capacity(Box<lab::capacity::cli::Command>),
+    /// Find out what a machine makes of this program: experiments on private servers
+    ///
+    /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more than noise.
+    /// Nothing of a server that runs is touched.
+    #[command(after_long_help = "\
+Examples:
+  portiere lab list
+  portiere lab run lanes parameters
+  portiere lab all --quick --html report.html")]
+    Lab(lab::cli::Command),
 }
 
 /// Why there is no command to carry out.

@@ -68,6 +68,10 @@ impl PublicUrl {
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
+    /// The host, an IPv6 address in brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
     /// The path: empty, or `/` and segments without a trailing slash.
     pub fn path(&self) -> &str {
         &self.text[self.path_at..]

@@ -52,13 +52,11 @@ impl Site {
     /// The cookie of that name; one that was sent twice is none.
     pub fn cookie(&self, headers: &HeaderMap, name: Name) -> Option<Secret> {
         let wanted = self.cookie_name(name);
-        let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let mut found = lines
-            .flat_map(|line| line.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(known, _)| *known == wanted);
-        match (found.next(), found.next()) {
-            (Some((_, value)), None) if value.len() <= name.longest() => Some(Secret::new(value)),
+        // What others keep in theirs is bytes of any kind, and hides none of ours.
+        let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+        let mut found = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(wanted.as_bytes())?.strip_prefix(b"="));
+        match (found.next().map(std::str::from_utf8), found.next()) {
+            (Some(Ok(value)), None) if value.len() <= name.longest() => Some(Secret::new(value)),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Site;
 use super::door::AsExpected;
-use super::reply;
+use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::BodyError;
@@ -270,7 +270,7 @@ impl Refusal {
                 .render(&chrome)
             }
         };
-        let mut response = reply::page(outside.status, visit, html, None);
+        let mut response = reply::page(outside.status, visit, html, Forms::Stay);
         self.mark(&mut response);
         self.put_off(&mut response, outside.wait);
         response
@@ -315,7 +315,7 @@ pub fn wrong_method(site: &Site, visit: &Visit, headers: &HeaderMap, allowed: &[
         request_id: &visit.request_id,
         back: None,
     };
-    let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), None);
+    let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay);
     let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
     reply::set(response.headers_mut(), header::ALLOW, &allowed.join(", "));
     response

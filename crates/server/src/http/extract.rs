@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use rules::oauth::Error;
+use rules::oauth::client_auth::Basic;
 use rules::oauth::params::Params;
 use rules::secret::Secret;
 
@@ -41,7 +42,7 @@ pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params
 }
 
 /// RFC 6749 §2.3.1: the credentials of a client in the Authorization header, both halves form-decoded.
-pub fn basic(headers: &HeaderMap) -> Result<Option<(String, Secret)>, Error> {
+pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
     let bad = Error::client("the Authorization header is not Basic credentials");
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
@@ -60,12 +61,12 @@ pub fn basic(headers: &HeaderMap) -> Result<Option<(String, Secret)>, Error> {
         form_urlencoded::parse(joined.as_bytes()).next().map(|(_, value)| value.into_owned())
     };
     let id = decode(id).ok_or(bad)?;
-    let secret = decode(secret).ok_or(bad)?;
-    if id.is_empty() || id.contains('\0') || secret.contains('\0') {
-        Err(bad)
-    } else {
-        Ok(Some((id, Secret::new(secret))))
+    let decoded = decode(secret).ok_or(bad)?;
+    if id.is_empty() || id.contains('\0') || decoded.contains('\0') {
+        return Err(bad);
     }
+    let plain = (decoded != secret && !secret.contains('\0')).then(|| Secret::new(secret));
+    Ok(Some(Basic { id, secret: Secret::new(decoded), plain }))
 }
 
 /// RFC 6750 §2.1: the access token of the Authorization header.
@@ -77,8 +78,14 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Error> {
     }
     let bad = Error::token("the Authorization header holds no bearer token");
     let (scheme, token) = line.to_str().ok().and_then(|line| line.split_once(' ')).ok_or(bad)?;
+    // RFC 6750 §3.1: who comes in another way is told no more than who brings nothing.
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    // RFC 9110 §11.4: one space or more.
+    let token = token.trim_start_matches(' ');
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
-    match scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.bytes().all(legal) {
+    match !token.is_empty() && token.bytes().all(legal) {
         true => Ok(Some(Secret::new(token))),
         false => Err(bad),
     }

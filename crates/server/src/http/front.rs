@@ -1,7 +1,7 @@
 //! What happens to every request before and after its door: a name, a known host, and headers that no door can forget.
 
 use super::Site;
-use super::reply;
+use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::Peer;
@@ -117,7 +117,7 @@ fn misdirected(site: &Site, visit: &Visit, request: &Request<Body>) -> Response 
         back: None,
     };
     let html = page.render(&visit.chrome(site, request.headers(), None));
-    let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, None);
+    let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay);
     response.extensions_mut().insert(Refused::WrongHost);
     response
 }

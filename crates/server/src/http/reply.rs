@@ -29,28 +29,52 @@ pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
+/// An answer that is its status alone: an empty body is of no type, and no JSON (RFC 8259 §2).
+pub fn nothing(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    private(response.headers_mut());
+    response
+}
+
 /// Not to be kept by anybody.
 pub fn private(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
 }
 
-/// A page. `form_to` is where its form may lead besides ourselves: browsers apply `form-action` to every redirect that
-/// follows.
-pub fn page(status: StatusCode, visit: &Visit, html: String, form_to: Option<&str>) -> Response {
+/// Where the forms of a page lead in the end. Browsers apply `form-action` to every redirect that follows, and what an
+/// application does with its answer is its own business ([0024](../../../../docs/decisions/0024-form-action.md)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forms<'a> {
+    /// To ourselves.
+    Stay,
+    /// To an application, and wherever that sends the browser.
+    Leave,
+    /// To this origin.
+    Post(&'a str),
+}
+
+/// A page.
+pub fn page(status: StatusCode, visit: &Visit, html: String, forms: Forms<'_>) -> Response {
     let mut response = plain(status, "text/html; charset=utf-8", html);
     let nonce = &visit.nonce;
-    let form_to = form_to.map_or("", source);
+    let form_action = match forms {
+        Forms::Stay => "form-action 'self'; ".to_owned(),
+        Forms::Leave => String::new(),
+        Forms::Post(origin) => format!("form-action 'self' {}; ", source(origin)),
+    };
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; \
-         form-action 'self' {form_to}; frame-ancestors 'none'; base-uri 'none'; \
-         require-trusted-types-for 'script'; trusted-types 'none'"
+         {form_action}frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
     let headers = response.headers_mut();
     private(headers);
     set(headers, header::CONTENT_SECURITY_POLICY, &policy);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // Who gets our form is told whose it is, as long as that stays as private as it was: some check it.
+    let referrer = if matches!(forms, Forms::Post(_)) { "strict-origin" } else { "same-origin" };
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Language, Cookie"));
     response
 }
@@ -67,14 +91,14 @@ fn source(origin: &str) -> &str {
 
 /// A page with a form, or the same page once more: what kept the form from being accepted decides the status and when to
 /// come back (RFC 9110 §15.5.21 and §15.6.4, RFC 6585 §4), at every door alike.
-pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Option<&str>) -> Response {
+pub fn form(setback: Option<Setback>, visit: &Visit, html: String, forms: Forms<'_>) -> Response {
     let (status, wait) = match setback {
         None => (StatusCode::OK, None),
         Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some((seconds, Refused::Throttled))),
         Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Busy))),
     };
-    let mut response = page(status, visit, html, form_to);
+    let mut response = page(status, visit, html, forms);
     if let Some((seconds, refused)) = wait {
         let wait = Span::seconds(seconds);
         match refused {
@@ -88,10 +112,8 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, form_to: Opti
 
 /// 303, never 307: a request that carried credentials must not be repeated elsewhere (RFC 9700 §4.12).
 pub fn see_other(location: &str) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SEE_OTHER;
+    let mut response = nothing(StatusCode::SEE_OTHER);
     set(response.headers_mut(), header::LOCATION, location);
-    private(response.headers_mut());
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

@@ -81,7 +81,8 @@ impl Site {
         caps: Arc<Caps>,
         tracer: Tracer,
     ) -> Self {
-        let mut hosts = vec![url.authority()];
+        // With the scheme's own port, too: the same origin (RFC 9110 §4.2.3), as some proxies write it.
+        let mut hosts = vec![url.authority(), format!("{}:{}", url.host(), url.port())];
         if url.is_localhost() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
         }

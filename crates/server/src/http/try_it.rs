@@ -52,6 +52,7 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
         no_id_token_on_refresh: false,
         assertion_aud_endpoint: false,
         revived_at: None,
+        life: None,
         disabled_at: None,
         created: Time(0),
     };

@@ -6,8 +6,9 @@
 //!
 //! The pages need no more than this policy, where NONCE is [`Chrome::nonce`]:
 //! `default-src 'none'; script-src 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self'; connect-src 'self';
-//! form-action 'self' [and the verified redirect origin]; frame-ancestors 'none'; base-uri 'none';
-//! require-trusted-types-for 'script'; trusted-types 'none'`.
+//! form-action 'self'; frame-ancestors 'none'; base-uri 'none';
+//! require-trusted-types-for 'script'; trusted-types 'none'`. Those whose forms lead to an application have no `form-action`,
+//! and that which posts an answer there has its origin.
 
 mod account;
 mod agent;

@@ -42,6 +42,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let login = LoginPage {
         flow: w("Zmxvdw"),
         client: Some(w("Field Notes")),
+        device: false,
         login: "",
         again: false,
         problem: None,
@@ -53,6 +54,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let busy = LoginPage { problem: Some(LoginProblem::Busy { seconds: 1 }), ..typed };
     let again = LoginPage { again: true, ..typed };
     let own = LoginPage { client: None, sign_up: None, ..login };
+    let device = LoginPage { device: true, ..own };
     let choice = AccountChoicePage {
         flow: w("Zmxvdw"),
         client: Some(w("Field Notes")),
@@ -66,6 +68,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("login_busy", busy.render(c)),
         sample("login_again", again.render(c)),
         sample("login_own", own.render(c)),
+        sample("login_device", device.render(c)),
         sample("choose", choice.render(c)),
     ]
 }

@@ -47,6 +47,8 @@ pub struct LoginPage<'a> {
     pub flow: &'a str,
     /// The application's name; `None` for our own pages.
     pub client: Option<&'a str>,
+    /// On the way to connect a device.
+    pub device: bool,
     /// What was typed before, or the `login_hint`.
     pub login: &'a str,
     /// `login` cannot be changed: the same person has to prove again who it is (prompt=login, id_token_hint).

@@ -168,7 +168,15 @@ fn a_realm_under_a_path_keeps_its_links_there() {
         base: "/realms/two",
         signed_in: None,
     };
-    let page = LoginPage { flow: "f", client: None, login: "", again: false, problem: None, sign_up: Some("/signup") };
+    let page = LoginPage {
+        flow: "f",
+        client: None,
+        device: false,
+        login: "",
+        again: false,
+        problem: None,
+        sign_up: Some("/signup"),
+    };
     for (name, value) in attributes(&page.render(&chrome)) {
         if ["href", "src", "action"].contains(&name.as_str()) {
             assert!(value.starts_with("/realms/two/"), "{name}={value}");

@@ -50,6 +50,11 @@ impl Reason {
         }
     }
 
+    /// Whether whoever came without an application can begin again here.
+    fn begins_anew(self) -> bool {
+        self == Reason::Stale
+    }
+
     fn key(self) -> &'static str {
         match self {
             Reason::BadRequest => "error.bad_request",

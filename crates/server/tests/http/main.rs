@@ -6,10 +6,12 @@
 
 mod attacks;
 mod audit;
+mod capacity;
 mod crash;
 mod durability;
 mod fence;
 mod hashes;
+mod lab;
 mod load;
 mod monitoring;
 mod moving;

@@ -119,6 +119,6 @@ async fn round(engine: &Shared, node: u8, number: usize) -> Done {
     same(session.is_some_and(|(session, _)| session.ended_at == Some(at)), true, "the session has ended")?;
     same(family.is_some_and(|found| found.family.revoked_at == Some(at)), true, "the family was revoked")?;
     same(epoch, Some(1), "the epoch")?;
-    let bounds = Bounds { now: Time(2), sessions: Time(1), families: Time(1), strangers: Time(1) };
+    let bounds = Bounds { now: Time(2), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     commit(engine, sweep::step(&realm, &bounds, 10)).await
 }

@@ -81,6 +81,7 @@ pub(super) fn family(of: &str, name: &str, at: Time) -> Family {
     Family {
         id: FamilyId(ordered(name, at)),
         client: "shop".into(),
+        life: None,
         user: of.into(),
         session: None,
         granted: granted(),
@@ -98,7 +99,7 @@ pub(super) fn rotation(name: &str, turn: i64) -> Rotation {
     Rotation { was, current: Handle::of(&format!("{name} {turn}")), previous, idle_until: END, turn }
 }
 
-fn client(id: &str) -> Client {
+pub(super) fn client(id: &str) -> Client {
     let text = format!(
         r#"{{"id":"{id}","name":"{id}","grants":[],"scope":"openid","auth_methods":[],"id_token_alg":"RS256",
             "access_format":"jwt","access_alg":"RS256"}}"#
@@ -198,10 +199,11 @@ impl World {
     }
 }
 
-fn code(name: &str) -> Code {
+pub(super) fn code(name: &str) -> Code {
     Code {
         handle: Handle::of(name),
         client: "shop".into(),
+        life: None,
         user: "ada".into(),
         session: "s".into(),
         family: FamilyId(ordered(name, Time(9_000))),
@@ -347,7 +349,8 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
     world.acts(0, at, vec![Change::BurnCode { family: FamilyId(ordered("used", Time(9_000))), at }]).await?;
     world.acts(0, at, vec![Change::RevokeKey { kid: "key".into(), at }, Change::BumpEpoch]).await?;
     for (node, secret, disabled_at) in [(0, "secret 2", None), (1, "secret 3", Some(at))] {
-        let saved = Client { secret: Some(Handle::of(secret)), disabled_at, ..client("shop") };
+        let life = Some("another life".into());
+        let saved = Client { secret: Some(Handle::of(secret)), disabled_at, life, ..client("shop") };
         world.saves(node, at, Change::SaveClient(Box::new(saved))).await?;
         let saved = Client { secret: Some(Handle::of(secret)), ..client("bank") };
         world.saves(node, at, Change::SaveClient(Box::new(saved))).await?;
@@ -416,6 +419,7 @@ async fn nothing_acknowledged_is_undone(world: &World) -> Done {
         ("SELECT 1 FROM assertions WHERE realm = ? AND client_id = ?", "shop", 1),
         ("SELECT 1 FROM signing_keys WHERE realm = ? AND kid = ? AND revoked_at IS NOT NULL", "key", 1),
         ("SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NOT NULL", "shop", 1),
+        ("SELECT 1 FROM clients WHERE realm = ? AND id = ? AND life = 'another life'", "shop", 1),
         ("SELECT 1 FROM clients WHERE realm = ? AND id = ?", "mill", 0),
     ] {
         same(world.count(sql, what).await?, count, sql)?;

@@ -17,6 +17,7 @@ mod m0006_moves;
 mod m0007_nodes;
 mod m0008_audit;
 mod m0009_workers;
+mod m0010_lives;
 
 use crate::schema::Migration;
 
@@ -31,6 +32,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0007_nodes::MIGRATION,
     m0008_audit::MIGRATION,
     m0009_workers::MIGRATION,
+    m0010_lives::MIGRATION,
 ];
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::row::{Columns, every, json, one, to_json};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
-use rules::id::{ClientId, RealmId};
+use rules::id::{ClientId, LifeId, RealmId};
 use rules::oauth::client::Client;
 use rules::time::Time;
 
@@ -14,7 +14,7 @@ pub struct ById<'a>(pub &'a ClientId);
 impl Question for ById<'_> {
     type Fact = Option<Client>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT data, secret, disabled_at, created FROM clients WHERE realm = ? AND id = ?";
+        let sql = "SELECT data, secret, disabled_at, life, created FROM clients WHERE realm = ? AND id = ?";
         read(sql, values![realm, self.0])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -33,8 +33,7 @@ pub struct Page<'a> {
 impl Question for Page<'_> {
     type Fact = Vec<Client>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql =
-            "SELECT data, secret, disabled_at, created FROM clients WHERE realm = ? AND id > ? ORDER BY id LIMIT ?";
+        let sql = "SELECT data, secret, disabled_at, life, created FROM clients WHERE realm = ? AND id > ? ORDER BY id LIMIT ?";
         read(sql, values![realm, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -44,20 +43,23 @@ impl Question for Page<'_> {
 
 fn client(row: &mut Columns) -> Option<Client> {
     let data: Client = json(&row.text()?)?;
-    Some(Client { secret: row.maybe_handle()?, disabled_at: row.maybe_time()?, created: row.time()?, ..data })
+    let (secret, disabled_at, life) = (row.maybe_handle()?, row.maybe_time()?, row.maybe_text()?.map(LifeId));
+    Some(Client { secret, disabled_at, life, created: row.time()?, ..data })
 }
 
 pub(super) fn add(realm: &RealmId, client: &Client) -> Write {
-    let sql = "INSERT INTO clients (realm, id, data, secret, disabled_at, created, epoch) VALUES \
-               (?, ?, ?, ?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))";
-    let row = values![realm, &client.id, to_json(client), client.secret, client.disabled_at, client.created, realm];
+    let sql = "INSERT INTO clients (realm, id, data, secret, disabled_at, life, created, epoch) VALUES \
+               (?, ?, ?, ?, ?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))";
+    let (disabled_at, life) = (client.disabled_at, client.life.as_ref());
+    let row = values![realm, &client.id, to_json(client), client.secret, disabled_at, life, client.created, realm];
     write(sql, row, Must::Touch(1))
 }
 
 pub(super) fn save(realm: &RealmId, client: &Client) -> Write {
-    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, \
+    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, life = ?, \
                epoch = COALESCE((SELECT epoch FROM realms WHERE id = ?), 0) WHERE realm = ? AND id = ?";
-    let row = values![to_json(client), client.secret, client.disabled_at, realm, realm, &client.id];
+    let (disabled_at, life) = (client.disabled_at, client.life.as_ref());
+    let row = values![to_json(client), client.secret, disabled_at, life, realm, realm, &client.id];
     write(sql, row, Must::Touch(1))
 }
 
@@ -70,16 +72,16 @@ pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
     ]
 }
 
-/// What an application was made at `epoch`, unless it was changed later.
+/// What an application was made at `epoch`, unless it was changed later. A journal of before says nothing of its life.
 pub(super) fn put_back(
     realm: &RealmId,
     client: &Client,
-    (secret, disabled_at): (Option<Handle>, Option<Time>),
+    (secret, disabled_at, life): (Option<Handle>, Option<Time>, Option<&LifeId>),
     epoch: i64,
 ) -> Write {
-    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, epoch = ? \
+    let sql = "UPDATE clients SET data = ?, secret = ?, disabled_at = ?, life = COALESCE(?, life), epoch = ? \
                WHERE realm = ? AND id = ? AND epoch < ?";
-    write(sql, values![to_json(client), secret, disabled_at, epoch, realm, &client.id, epoch], Must::Any)
+    write(sql, values![to_json(client), secret, disabled_at, life, epoch, realm, &client.id, epoch], Must::Any)
 }
 
 /// Removes what was removed at `epoch`, unless it came in again later; consents that were given up to then go with it.

@@ -6,7 +6,7 @@ use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::fresh::first_id;
-use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::code::{Code, Found};
 use rules::time::Time;
 
@@ -17,7 +17,7 @@ impl Question for InContext<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = concat!(
-            "SELECT c.handle, c.client_id, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
+            "SELECT c.handle, c.client_id, c.life, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
              c.challenge, c.granted, c.expires, c.redeemed_at, ",
             session_columns!(),
             ", ",
@@ -44,6 +44,7 @@ fn code(row: &mut Columns) -> Option<Code> {
     Some(Code {
         handle: row.handle()?,
         client: ClientId(row.text()?),
+        life: row.maybe_text()?.map(LifeId),
         user: UserId(row.text()?),
         session: SessionId(row.text()?),
         family: FamilyId(row.text()?),
@@ -57,13 +58,14 @@ fn code(row: &mut Columns) -> Option<Code> {
 }
 
 pub(super) fn issue(realm: &RealmId, code: &Code) -> Write {
-    let sql = "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, by_consent, redirect_uri, \
-               challenge, granted, expires, redeemed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)";
+    let sql = "INSERT INTO codes (realm, family, handle, client_id, life, user_id, session_id, by_consent, redirect_uri, \
+               challenge, granted, expires, redeemed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)";
     let row = values![
         realm,
         &code.family,
         code.handle,
         &code.client,
+        code.life.as_ref(),
         &code.user,
         &code.session,
         code.by_consent,

@@ -39,14 +39,22 @@ impl Question for InSession<'_> {
     }
 }
 
-/// Every application that somebody let in, at most two hundred.
-pub struct Of<'a>(pub &'a UserId);
+/// Up to `limit` applications that somebody let in after `after`, by id.
+pub struct Page<'a> {
+    /// Who let them in.
+    pub user: &'a UserId,
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
 
-impl Question for Of<'_> {
+impl Question for Page<'_> {
     type Fact = Vec<Consent>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT user_id, client_id, scope, granted FROM consents WHERE realm = ? AND user_id = ? LIMIT 200";
-        read(sql, values![realm, self.0])
+        let sql = "SELECT user_id, client_id, scope, granted FROM consents \
+                   WHERE realm = ? AND user_id = ? AND client_id > ? ORDER BY client_id LIMIT ?";
+        read(sql, values![realm, self.user, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, consent)

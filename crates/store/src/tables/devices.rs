@@ -6,14 +6,14 @@ use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
-use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::device::{Approval, Device, Found, Stage};
 use rules::oauth::scope::Scope;
 use rules::time::Time;
 
 macro_rules! device_columns {
     () => {
-        "d.handle, d.user_code, d.client_id, d.scope, d.resources, d.address, d.asked, d.expires, d.interval_s, d.polled, \
+        "d.handle, d.user_code, d.client_id, d.life, d.scope, d.resources, d.address, d.asked, d.expires, d.interval_s, d.polled, \
          d.stage, d.user_id, d.session_id, d.family, d.granted"
     };
 }
@@ -65,6 +65,7 @@ fn device(row: &mut Columns) -> Option<Device> {
         handle: row.handle()?,
         user_code: row.handle()?,
         client: ClientId(row.text()?),
+        life: row.maybe_text()?.map(LifeId),
         scope: Scope::parse(&row.text()?)?,
         resources: json(&row.text()?)?,
         address: row.text()?,
@@ -94,13 +95,14 @@ fn stage(row: &mut Columns) -> Option<Stage> {
 }
 
 pub(super) fn ask(realm: &RealmId, device: &Device) -> Write {
-    let sql = "INSERT INTO devices (realm, handle, user_code, client_id, scope, resources, address, asked, expires, \
-               interval_s, stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')";
+    let sql = "INSERT INTO devices (realm, handle, user_code, client_id, life, scope, resources, address, asked, expires, \
+               interval_s, stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')";
     let row = values![
         realm,
         device.handle,
         device.user_code,
         &device.client,
+        device.life.as_ref(),
         device.scope.to_string(),
         to_json(&device.resources),
         device.address.as_str(),

@@ -5,14 +5,14 @@ use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
-use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
+use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
 use rules::time::Time;
 
 macro_rules! in_context {
     ($of_session:literal, $of_family:literal) => {
         concat!(
-            "SELECT f.id, f.client_id, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
+            "SELECT f.id, f.client_id, f.life, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
              f.previous_until, f.bridge, f.turn, f.created, f.idle_until, f.expires, f.revoked_at, ",
             session_columns!(),
             ", ",
@@ -64,6 +64,7 @@ fn family(row: &mut Columns) -> Option<Family> {
     Some(Family {
         id: FamilyId(row.text()?),
         client: ClientId(row.text()?),
+        life: row.maybe_text()?.map(LifeId),
         user: UserId(row.text()?),
         session: row.maybe_text()?.map(SessionId),
         granted: json(&row.text()?)?,
@@ -87,12 +88,13 @@ fn refresh(row: &mut Columns) -> Option<Option<Refresh>> {
 }
 
 pub(super) fn start(realm: &RealmId, family: &Family) -> Write {
-    let sql = "INSERT INTO families (realm, id, client_id, user_id, session_id, granted, current_hash, created, \
-               idle_until, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO families (realm, id, client_id, life, user_id, session_id, granted, current_hash, created, \
+               idle_until, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let row = values![
         realm,
         &family.id,
         &family.client,
+        family.life.as_ref(),
         &family.user,
         family.session.as_ref(),
         to_json(&family.granted),

@@ -86,7 +86,7 @@ impl Question for Newest {
     }
 }
 
-/// The nodes of the last fences, the newest first.
+/// Some nodes of the last fences, the newest first, for people to see; [`Waiting`] leaves none out.
 pub struct Nodes;
 
 impl Question for Nodes {

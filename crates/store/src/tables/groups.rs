@@ -1,8 +1,8 @@
 //! Groups of people.
 
-use super::row::{Columns, every};
+use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
-use crate::engine::{Must, Read, Row, Value, Write};
+use crate::engine::{Must, Read, Row, Write};
 use rules::id::{FamilyId, GroupId, RealmId, UserId};
 
 /// A group, as lists show it.
@@ -30,12 +30,6 @@ macro_rules! names {
     };
 }
 
-names!(
-    /// Names of the groups of a person.
-    Of(UserId),
-    "SELECT g.name FROM members m JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
-     WHERE m.realm = ? AND m.user_id = ? ORDER BY g.name LIMIT 500"
-);
 names!(
     /// Names of the groups of the person of a family.
     OfFamily(FamilyId),
@@ -65,18 +59,62 @@ impl Question for OfDevice {
     }
 }
 
-/// Every group of a realm, at most a thousand.
-pub struct All;
+/// Up to `limit` names of groups of a person after `after`.
+pub struct PageOf<'a> {
+    /// Whose.
+    pub user: &'a UserId,
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
 
-impl Question for All {
-    type Fact = Vec<Group>;
+impl Question for PageOf<'_> {
+    type Fact = Vec<String>;
     fn read(&self, realm: &RealmId) -> Read {
-        let args: Vec<Value> = values![realm];
-        read("SELECT id, name FROM user_groups WHERE realm = ? ORDER BY name LIMIT 1000", args)
+        let sql = "SELECT g.name FROM members m JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
+                   WHERE m.realm = ? AND m.user_id = ? AND g.name > ? ORDER BY g.name LIMIT ?";
+        read(sql, values![realm, self.user, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, |row| Some(Group { id: GroupId(row.text()?), name: row.text()? }))
+        every(rows, Columns::text)
     }
+}
+
+/// A group by its name.
+pub struct ByName<'a>(pub &'a str);
+
+impl Question for ByName<'_> {
+    type Fact = Option<Group>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT id, name FROM user_groups WHERE realm = ? AND name = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, group)
+    }
+}
+
+/// Up to `limit` groups of a realm after `after`, by name.
+pub struct Page<'a> {
+    /// Where to go on; empty at first.
+    pub after: &'a str,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Page<'_> {
+    type Fact = Vec<Group>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT id, name FROM user_groups WHERE realm = ? AND name > ? ORDER BY name LIMIT ?";
+        read(sql, values![realm, self.after, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, group)
+    }
+}
+
+fn group(row: &mut Columns) -> Option<Group> {
+    Some(Group { id: GroupId(row.text()?), name: row.text()? })
 }
 
 pub(super) fn add(realm: &RealmId, group: &GroupId, name: &str) -> Write {

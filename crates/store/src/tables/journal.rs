@@ -146,8 +146,8 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
         ),
         Ending::Group { group } => groups::remove(r, group),
         Ending::Client { epoch, .. } | Ending::ClientItself { epoch, .. } if *epoch <= fence.epoch => Vec::new(),
-        Ending::Client { client, secret, disabled_at, epoch } => {
-            vec![clients::put_back(r, client, (*secret, *disabled_at), *epoch)]
+        Ending::Client { client, secret, disabled_at, life, epoch } => {
+            vec![clients::put_back(r, client, (*secret, *disabled_at, life.as_ref()), *epoch)]
         }
         Ending::ClientItself { client, epoch } => clients::remove_again(r, client, *epoch, upto.time),
         Ending::Key { kid, at } => vec![keys::revoke(r, kid, *at)],

@@ -4,6 +4,7 @@ use super::row::{Columns, every};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Value, Write};
 use rules::id::RealmId;
+use rules::time::Time;
 
 /// What the database itself finds wrong with its file; the one line `ok` when nothing is. Reads all of it.
 pub struct Soundness;
@@ -18,9 +19,13 @@ impl Question for Soundness {
     }
 }
 
+/// Why a worker is quarantined that a copy says is trusted: it may have been revoked since, or been wrong.
+pub const RESTORED: &str = "restored";
+
 /// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
-/// tokens, devices that wait, at most `limit` rows of each, and the set-up link. To be run until it touches nothing.
-pub fn revive_nothing(realm: &RealmId, limit: i64) -> Vec<Write> {
+/// tokens, devices that wait, at most `limit` rows of each, and the set-up link; then no worker is asked any more. To be run
+/// until it touches nothing.
+pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
     let some = |sql: &'static str| {
         let args: Vec<Value> = values![realm, realm, limit];
         write(sql, args, Must::Any)
@@ -45,6 +50,11 @@ pub fn revive_nothing(realm: &RealmId, limit: i64) -> Vec<Write> {
         some(
             "DELETE FROM devices WHERE realm = ? AND handle IN \
              (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
+        ),
+        write(
+            "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND quarantined_at IS NULL",
+            values![now, RESTORED, realm],
+            Must::Any,
         ),
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
         write("DELETE FROM worker_tokens WHERE realm = ?", values![realm], Must::Any),

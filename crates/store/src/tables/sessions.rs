@@ -89,19 +89,29 @@ fn owned(rows: Vec<Row>) -> Option<Option<(Session, User)>> {
     Some(found.and_then(|(session, user)| Some((session, user?))))
 }
 
-/// The newest sessions of somebody that were not ended, at most a hundred.
-pub struct Of<'a>(pub &'a UserId);
+/// Up to `limit` sessions of somebody that were not ended, older than `before`, the newest first.
+pub struct Page<'a> {
+    /// Whose.
+    pub user: &'a UserId,
+    /// Where to go on; [`NEWEST`] at first.
+    pub before: &'a str,
+    /// How many.
+    pub limit: i64,
+}
 
-impl Question for Of<'_> {
+/// Comes after every id.
+pub const NEWEST: &str = "~";
+
+impl Question for Page<'_> {
     type Fact = Vec<Session>;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = concat!(
             "SELECT ",
             session_columns!(),
             " FROM sessions s JOIN realms r ON r.id = s.realm WHERE s.realm = ? AND s.user_id = ? \
-             AND s.ended_at IS NULL AND (r.fenced IS NULL OR s.id > r.fenced) ORDER BY s.id DESC LIMIT 100"
+             AND s.id < ? AND s.ended_at IS NULL AND (r.fenced IS NULL OR s.id > r.fenced) ORDER BY s.id DESC LIMIT ?"
         );
-        read(sql, values![realm, self.0])
+        read(sql, values![realm, self.user, self.before, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, session)

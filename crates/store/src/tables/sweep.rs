@@ -11,6 +11,8 @@ use rules::time::Time;
 pub struct Bounds {
     /// Rows that expire by themselves, by now.
     pub now: Time,
+    /// Requests of devices: what polls is told for a while that its request has expired.
+    pub devices: Time,
     /// Sessions and families older than this can be live no more.
     pub sessions: Time,
     /// Families, with the codes that began them.
@@ -25,9 +27,11 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
     let ordered =
         |sql: &'static str, before: Time| write(sql, values![realm, first_id(before), realm, limit], Must::Any);
     vec![
-        aged(
+        write(
             "DELETE FROM devices WHERE realm = ? AND expires <= ? AND handle IN \
               (SELECT handle FROM devices WHERE realm = ? ORDER BY expires LIMIT ?)",
+            values![realm, bounds.devices, realm, limit],
+            Must::Any,
         ),
         aged(
             "DELETE FROM opaque_tokens WHERE realm = ? AND expires <= ? AND handle IN \

@@ -62,3 +62,19 @@ fn a_source_is_read_as_the_compiler_reads_it() {
     let source = "let a = \"SELECT 1 \\\n     FROM t\"; // \"no\"\nlet b = concat!(\"x\", y!(), \" FROM \\\"t\\\"\");";
     assert_eq!(texts(source), ["SELECT 1 FROM t", "x", " FROM \"t\""]);
 }
+
+#[test]
+fn no_list_is_cut_without_a_way_to_go_on() {
+    // What may be cut, and why nobody misses the rest.
+    const CUT: [(&str, &str); 3] = [
+        ("LIMIT 500", "the `groups` claim: a token has an end; operators are shown all"),
+        ("LIMIT 200", "nodes of fences, for people; `Waiting` has all that matter"),
+        ("LIMIT 100", "fences that go: the next sweep takes more"),
+    ];
+    for (file, text) in statements() {
+        let limit = text.split("LIMIT ").nth(1).map(|rest| rest.split(' ').next().unwrap_or_default().to_owned());
+        let Some(limit) = limit.filter(|limit| limit.parse::<u32>().is_ok_and(|limit| limit > 1)) else { continue };
+        let named = format!("LIMIT {limit}");
+        assert!(CUT.iter().any(|(cut, _)| *cut == named), "{file}: {text}");
+    }
+}

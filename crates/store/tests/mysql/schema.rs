@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mysql_async::prelude::Queryable;
 use rules::id::RealmId;
 use rules::time::Time;
+use store::conformance::forerunner::forerunner;
 use store::conformance::neighbours::neighbours;
 use store::conformance::{MIGRATIONS, Shared, three_rows};
 use store::engine::{CommitError, Engine, Value};
@@ -113,6 +114,16 @@ async fn programs_of_two_releases_work_beside_each_other() {
     place.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_program_of_before_wrote_is_read_and_goes_on() {
+    let Some(place) = Place::new().await else { return };
+    let shared = &place;
+    let open =
+        |migrations| async move { Arc::new(Mysql::open(shared.settings(), migrations).await.unwrap()) as Shared };
+    forerunner(open, || ()).await.unwrap();
+    place.remove().await;
+}
+
 /// A change of rows and its marker are one transaction.
 #[tokio::test]
 async fn a_step_that_changes_rows_is_done_once() {
@@ -177,9 +188,9 @@ async fn the_programs_statements_run() {
         engine.commit(realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
         engine.commit(vec![secrets::note(&realm, "pepper", "proof")]).await.unwrap();
     }
-    let bounds = Bounds { now: Time(2), sessions: Time(1), families: Time(1), strangers: Time(1) };
+    let bounds = Bounds { now: Time(2), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
-    engine.commit(restore::revive_nothing(&realm, 100)).await.unwrap();
+    engine.commit(restore::revive_nothing(&realm, Time(1), 100)).await.unwrap();
     place.remove().await;
 }
 
@@ -197,7 +208,7 @@ async fn a_sweep_costs_what_it_takes_out() {
     let mut conn = place.conn().await;
     conn.query_drop("SET max_recursive_iterations = 100000").await.unwrap();
     conn.query_drop(FILL).await.unwrap();
-    let bounds = Bounds { now: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
+    let bounds = Bounds { now: Time(1), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     let realm = RealmId("main".to_owned());
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
     engine.commit(audit::drop_unsealed(&realm, (1..=100).map(|id| format!("{id:026}")))).await.unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use store::conformance::forerunner::forerunner;
 use store::conformance::neighbours::neighbours;
 use store::conformance::{MIGRATIONS, Shared, three_reads, three_rows};
 use store::engine::Engine;
@@ -93,6 +94,15 @@ async fn programs_of_two_releases_work_beside_each_other() {
     let open =
         |migrations| async move { Arc::new(Postgres::open(database.settings(), migrations).await.unwrap()) as Shared };
     neighbours(open).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_program_of_before_wrote_is_read_and_goes_on() {
+    let Some(database) = database().await else { return };
+    let database = &database;
+    let open =
+        |migrations| async move { Arc::new(Postgres::open(database.settings(), migrations).await.unwrap()) as Shared };
+    forerunner(open, || ()).await.unwrap();
 }
 
 /// A node that waits for another to bring the schema up waits for as long as that takes.

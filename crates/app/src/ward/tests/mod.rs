@@ -105,6 +105,7 @@ fn code(family: &FamilyId) -> Code {
     Code {
         handle: Handle::of("code"),
         client: "shop".into(),
+        life: None,
         user: "ada".into(),
         session: "s".into(),
         family: family.clone(),

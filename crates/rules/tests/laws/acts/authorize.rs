@@ -67,7 +67,10 @@ impl Flow {
         pairs.extend(self.shape.max_age.map(|age| ("max_age", age.to_string())));
         pairs.extend(self.shape.resource.then(|| ("resource", RESOURCES[0].to_owned())));
         if let (Some(who), None) = (self.expected(), self.hint()) {
-            pairs.push(("claims", format!(r#"{{"id_token":{{"sub":{{"value":"{who}"}}}}}}"#)));
+            // One, or one of several.
+            let sub =
+                if who.0.ends_with('1') { format!(r#""value":"{who}""#) } else { format!(r#""values":["{who}","x"]"#) };
+            pairs.push(("claims", format!(r#"{{"id_token":{{"sub":{{{sub}}}}}}}"#)));
         }
         let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Params::parse(pairs).expect("no parameter is sent twice")
@@ -95,7 +98,7 @@ fn advance(world: &World, fresh: &Fresh, mut flow: Flow, answer: Option<bool>) -
         session.as_ref().and_then(|(_, user)| world.tables.consents.get(&(user.id.clone(), client.id.clone())));
     let hint = flow.hint();
     let facts = Facts { client, session: session.as_ref(), consent, hint: hint.as_ref() };
-    let step = next(&request, &facts, flow.progress, &world.realm, world.now);
+    let step = next(&request, &facts, flow.progress, world.now);
     match (&step, answer) {
         (Ok(Step::Consent(_)), Some(true)) => flow.progress.consented = true,
         (Ok(Step::Choose), Some(true)) => flow.progress.chosen = true,

@@ -159,16 +159,16 @@ pub enum Manage {
 
 /// An operator changes an application. What it was given before it was disabled or removed stays dead, also when one
 /// of its name comes again.
-pub fn manage_client(world: &World, id: &ClientId, what: Manage) -> Plan {
+pub fn manage_client(world: &World, fresh: &Fresh, id: &ClientId, what: Manage) -> Plan {
     let (id, now) = (id.clone(), world.now);
     let whole = crate::world::client(id.as_str());
     let found = world.tables.clients.get(&id).cloned();
     let change = match (what, found) {
-        (Manage::Add, None) => Change::AddClient(Box::new(Client { created: now, ..whole })),
+        (Manage::Add, None) => Change::AddClient(Box::new(whole.registered(now, fresh))),
         (Manage::Add, Some(_)) | (_, None) => return Plan::nothing(),
         (Manage::Enable, Some(client)) if client.is_enabled() => return Plan::nothing(),
         (Manage::Disable, Some(client)) => save(Client { disabled_at: Some(now), ..client }),
-        (Manage::Enable, Some(client)) => save(Client { disabled_at: None, revived_at: Some(now), ..client }),
+        (Manage::Enable, Some(client)) => save(client.revived(now, fresh)),
         (Manage::Narrow, Some(client)) => save(Client { scope: whole.scope.without("email"), ..client }),
         (Manage::Restore, Some(client)) => save(Client { scope: whole.scope, ..client }),
         (Manage::Remove, Some(client)) => Change::RemoveClient(client.id),
@@ -176,9 +176,9 @@ pub fn manage_client(world: &World, id: &ClientId, what: Manage) -> Plan {
     Plan::of(vec![change, Change::BumpEpoch], move |world| {
         let ledger = &mut world.ledger;
         match what {
-            Manage::Disable | Manage::Enable => ledger.end_all_of_client(&id, now, "its application was disabled"),
+            Manage::Disable | Manage::Enable => ledger.end_all_of_client(&id, "its application was disabled"),
             Manage::Remove => {
-                ledger.end_all_of_client(&id, now, "its application was removed");
+                ledger.end_all_of_client(&id, "its application was removed");
                 ledger.agreed.retain(|(_, to), _| *to != id);
             }
             Manage::Add => ledger.meet("client added again"),

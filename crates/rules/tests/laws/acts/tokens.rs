@@ -238,7 +238,7 @@ pub fn revoke_access(world: &World, which: usize, twist: Twist) -> Plan {
         (Some(claims), Some(secret)) => Presented::Opaque(secret.handle(), claims),
         (Some(claims), None) => Presented::Jwt(claims),
     };
-    revoked(revoke(client, &presented, world.now).changes, twist, move |world| {
+    revoked(revoke(client, &presented, (&world.realm.settings, world.now)).changes, twist, move |world| {
         world.ledger.access[which].ended.get_or_insert("its client revoked it");
     })
 }
@@ -250,7 +250,7 @@ pub fn revoke_refresh(world: &World, which: usize, twist: Twist) -> Plan {
     let Some(client) = presenter(world, owner, twist, Grant::AuthorizationCode) else { return Plan::nothing() };
     let found = world.tables.family(&family);
     let presented = found.as_ref().map_or(Presented::Unknown, Presented::Refresh);
-    revoked(revoke(client, &presented, world.now).changes, twist, move |world| {
+    revoked(revoke(client, &presented, (&world.realm.settings, world.now)).changes, twist, move |world| {
         let line = world.ledger.lines.get_mut(&family).expect("every rung has a line");
         line.ended.get_or_insert("its client revoked it");
     })

@@ -9,6 +9,7 @@ use rules::oauth::device::{Device, Stage};
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::scope::Scope;
 use rules::oauth::token::{AccessClaims, Audience, Opaque};
+use rules::worker::Worker;
 use rules::{Change, Handle, Span};
 use serde_json::json;
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ impl House {
         let family = Family {
             id: FAMILY.into(),
             client: "shop".into(),
+            life: None,
             user: user.id.clone(),
             session: None,
             granted: granted.clone(),
@@ -60,6 +62,7 @@ impl House {
         let code = Code {
             handle: Handle::of("code"),
             client: "shop".into(),
+            life: None,
             user: user.id.clone(),
             session: session.clone(),
             family: FAMILY.into(),
@@ -70,7 +73,13 @@ impl House {
             expires: later,
             redeemed_at: None,
         };
+        let (key, enrolled) = (Handle::of("worker"), now);
+        let (name, address, quarantine) = ("rack1".to_owned(), String::new(), None);
+        let worker = Worker { key, name, enrolled, address, quarantine };
+        let token = Handle::of("worker token");
         let changes = [
+            Change::OfferWorkerToken { token, now, expires: later },
+            Change::EnrollWorker { worker: Box::new(worker), token, now },
             Change::StartFamily(Box::new(family)),
             Change::IssueCode(Box::new(code)),
             Change::IssueOpaque(Box::new(opaque(later))),
@@ -140,6 +149,7 @@ fn device(asked: rules::Time, expires: rules::Time) -> Device {
         handle: Handle::of("device"),
         user_code: Handle::of("user code"),
         client: "tv".into(),
+        life: None,
         scope: Scope::default(),
         resources: vec![],
         address: String::new(),
@@ -164,7 +174,7 @@ async fn a_restored_copy_revives_nothing() {
     assert_eq!(house.alive(&house.path("old")).await, [true; 5], "or the test shows nothing");
     let data = house.fresh();
     let told = house.restore(&data, "copy.db", false).await.unwrap();
-    let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1 });
+    let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1, "workers": 1 });
     assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
     assert_eq!(files(&data), ["audit.key", "master.key", "portiere.db", "portiere.db.lock"]);
     assert_eq!(house.alive(&data).await, [false; 5]);
@@ -172,6 +182,7 @@ async fn a_restored_copy_revives_nothing() {
     let config = config(&data);
     let mut operator = Operator::new(&config);
     assert_eq!(operator.does("user show ada").await.json["role"], "owner");
+    assert!(told.text.contains("1 hash worker is asked nothing until"), "{}", told.text);
     assert_eq!(operator.does("keys list").await.json.as_array().unwrap().len(), 3, "the same keys");
 }
 

@@ -125,6 +125,7 @@ fn client(id: &str, origin: &str, secret: bool) -> Client {
         assertion_aud_endpoint: false,
         disabled_at: None,
         revived_at: None,
+        life: None,
         created: Time(0),
     }
 }

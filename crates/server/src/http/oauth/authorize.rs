@@ -4,7 +4,7 @@ use crate::http::cookies::Name;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::http::site::Site;
 use crate::pages::{
     AccountChoicePage, ConsentPage, FormPostPage, LoginPage, LoginProblem, Problem, Setback, SignUpPage,
@@ -53,6 +53,11 @@ pub struct Before<'a> {
     pub problems: &'a [Problem],
 }
 
+/// Without an application the way ends at the account.
+fn forms(page: &SignIn) -> Forms<'static> {
+    if page.client.is_some() { Forms::Leave } else { Forms::Stay }
+}
+
 impl Door {
     /// Shows what comes next on the way to a code.
     pub fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
@@ -77,7 +82,7 @@ impl Door {
         let fields: Vec<(&str, &str)> = answer.fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let page = FormPostPage { action: answer.to.as_str(), client: answer.to.origin(), fields: &fields };
         let html = page.render(&self.visit.chrome(&self.site, &self.headers, locales));
-        reply::page(StatusCode::OK, &self.visit, html, Some(answer.to.origin()))
+        reply::page(StatusCode::OK, &self.visit, html, Forms::Post(answer.to.origin()))
     }
 
     /// The sign-in page.
@@ -87,6 +92,7 @@ impl Door {
         let view = LoginPage {
             flow: &page.flow.text,
             client: page.client.as_deref(),
+            device: page.device,
             login: &page.login,
             again: page.again,
             problem,
@@ -94,7 +100,7 @@ impl Door {
         };
         let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
         let setback = problem.map(LoginProblem::setback);
-        let mut response = reply::form(setback, &self.visit, html, page.destination.as_deref());
+        let mut response = reply::form(setback, &self.visit, html, forms(page));
         reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
         response
     }
@@ -113,7 +119,7 @@ impl Door {
         };
         let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
         let setback = Setback::of(before.problems);
-        let mut response = reply::form(setback, &self.visit, html, page.destination.as_deref());
+        let mut response = reply::form(setback, &self.visit, html, forms(page));
         reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
         response
     }
@@ -126,7 +132,7 @@ impl Door {
             email: asked.user.email.as_deref(),
         };
         let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, &self.visit, html, Some(&asked.destination));
+        let mut response = reply::page(StatusCode::OK, &self.visit, html, Forms::Leave);
         reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
     }
@@ -143,7 +149,7 @@ impl Door {
             scopes: &scopes,
         };
         let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
-        let mut response = reply::page(StatusCode::OK, &self.visit, html, Some(&asked.destination));
+        let mut response = reply::page(StatusCode::OK, &self.visit, html, Forms::Leave);
         reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
     }

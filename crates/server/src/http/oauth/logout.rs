@@ -5,7 +5,7 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::pages::Posted;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::pages::{Back, SignOutPage, SignedOutPage};
 use app::flow::Question;
 use app::logout::Leaving;
@@ -41,7 +41,8 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     if params.get("decision") != Some("sign_out") {
         return Ok(reply::see_other(&format!("{}/account", door.site.url.path())));
     }
-    Ok(door.leave(&app.logout_confirmed(&flow, &browser).await?, None))
+    let locales = Door::locales(&flow);
+    Ok(door.leave(&app.logout_confirmed(&flow, &browser).await?, locales.as_deref()))
 }
 
 impl Door {
@@ -49,12 +50,13 @@ impl Door {
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
         let chrome = self.visit.chrome(&self.site, &self.headers, locales);
         match leaving {
-            Leaving::Confirm { flow, client, user, session, destination } => {
+            Leaving::Confirm { flow, client, user, session } => {
                 let csrf = self.site.app.csrf(session);
                 let view =
                     SignOutPage { flow: &flow.text, csrf: &csrf, client: client.as_deref(), account: &user.username };
                 let html = view.render(&chrome);
-                let mut response = reply::page(StatusCode::OK, &self.visit, html, destination.as_deref());
+                let forms = if client.is_some() { Forms::Leave } else { Forms::Stay };
+                let mut response = reply::page(StatusCode::OK, &self.visit, html, forms);
                 reply::flow_cookie(&mut response, &self.site, flow.cookie.as_ref());
                 response
             }
@@ -63,9 +65,11 @@ impl Door {
                 self.forget_session(&mut response);
                 response
             }
-            Leaving::Left { client: _, to: None } => {
-                let view = SignedOutPage { back: None::<Back<'_>> };
-                let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None);
+            Leaving::Left { client, to: None, back } => {
+                // Whoever is not vouched for sends nobody on, but whoever came from there may go back.
+                let back = client.as_deref().zip(back.as_deref()).map(|(name, url)| Back { name, url });
+                let view = SignedOutPage { back };
+                let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay);
                 self.forget_session(&mut response);
                 response
             }

@@ -19,6 +19,8 @@ struct Answer<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: i64,
+    /// Never empty: at least one, where there is any (§3.3).
+    #[serde(skip_serializing_if = "str::is_empty")]
     scope: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id_token: Option<&'a str>,

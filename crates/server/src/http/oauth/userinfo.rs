@@ -37,7 +37,7 @@ async fn token(door: &Door, body: Body) -> Result<Option<Secret>, Refusal> {
 
 /// RFC 6750 §3.1: without a token there is no error to speak of.
 fn unauthenticated() -> Response {
-    let mut response = reply::json(StatusCode::UNAUTHORIZED, "{\"error\":\"invalid_token\"}");
+    let mut response = reply::nothing(StatusCode::UNAUTHORIZED);
     reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, "Bearer");
     response
 }

@@ -4,7 +4,7 @@ use super::{OwnForm, weakness};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, Setback, SignedOutPage};
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
@@ -86,7 +86,7 @@ impl Door {
         };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        let mut response = reply::form(Setback::of(problems), &self.visit, view.render(&chrome), None);
+        let mut response = reply::form(Setback::of(problems), &self.visit, view.render(&chrome), Forms::Stay);
         let coop = HeaderName::from_static("cross-origin-opener-policy");
         response.headers_mut().insert(coop, HeaderValue::from_static("same-origin"));
         Ok(response)
@@ -185,7 +185,7 @@ async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal>
 async fn leave(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     door.site.app.leave(&form.session, &form.browser).await?;
     let html = SignedOutPage { back: None }.render(&door.visit.chrome(&door.site, &door.headers, None));
-    let mut response = reply::page(StatusCode::OK, &door.visit, html, None);
+    let mut response = reply::page(StatusCode::OK, &door.visit, html, Forms::Stay);
     door.forget_session(&mut response);
     Ok(response)
 }

@@ -4,7 +4,7 @@ use super::OwnForm;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::pages::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};
 use app::device::{Lookup, Waiting};
 use app::flow::{Flow, Place, To};
@@ -64,7 +64,7 @@ impl Door {
         let view = DeviceCodePage { csrf: &csrf, user_code: code, problem };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        reply::form(problem.map(DeviceProblem::setback), &self.visit, view.render(&chrome), None)
+        reply::form(problem.map(DeviceProblem::setback), &self.visit, view.render(&chrome), Forms::Stay)
     }
 
     async fn find(&self, form: &OwnForm) -> Result<Response, Refusal> {
@@ -95,7 +95,7 @@ impl Door {
         };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&form.user.username);
-        reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None)
+        reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay)
     }
 
     async fn answer(&self, form: &OwnForm) -> Result<Response, Refusal> {
@@ -121,6 +121,6 @@ impl Door {
         let view = DeviceResultPage { outcome, client: client.as_deref() };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&form.user.username);
-        Ok(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), None))
+        Ok(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::http::door::Door;
 use crate::http::error::Refusal;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::http::try_it::CLIENT_ID;
 use crate::pages::{HomePage, TryPage, Visitor};
 use axum::body::Body;
@@ -22,7 +22,7 @@ pub async fn home(door: Door, _: Body) -> Result<Response, Refusal> {
     let mut chrome = door.visit.chrome(&door.site, &door.headers, None);
     chrome.signed_in = session.as_ref().map(|(_, user)| user.username.as_str());
     let html = HomePage { visitor, issuer: door.site.url.as_str(), try_it: door.site.try_it }.render(&chrome);
-    Ok(reply::page(StatusCode::OK, &door.visit, html, None))
+    Ok(reply::page(StatusCode::OK, &door.visit, html, Forms::Stay))
 }
 
 /// `GET /try` and `GET /try/callback`.
@@ -32,7 +32,7 @@ pub async fn try_it(door: Door, _: Body) -> Result<Response, Refusal> {
     }
     let view = TryPage { issuer: door.site.url.as_str(), client_id: CLIENT_ID };
     let html = view.render(&door.visit.chrome(&door.site, &door.headers, None));
-    Ok(reply::page(StatusCode::OK, &door.visit, html, None))
+    Ok(reply::page(StatusCode::OK, &door.visit, html, Forms::Stay))
 }
 
 /// Any other path.

@@ -23,8 +23,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
         Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,
     };
+    let locales = Door::locales(&flow);
     let page = door.site.app.sign_in_page(flow, &browser).await?;
-    Ok(door.sign_in(&page, None, None))
+    Ok(door.sign_in(&page, None, locales.as_deref()))
 }
 
 /// `POST /login`: `flow`, `login`, `password`.
@@ -101,7 +102,7 @@ pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
         return Ok(door.show(outcome, locales.as_deref()));
     }
     let page = app.sign_in_page(Flow { expects: None, ..flow }, &browser).await?;
-    Ok(door.sign_in(&page, None, None))
+    Ok(door.sign_in(&page, None, locales.as_deref()))
 }
 
 /// `POST /consent`: `flow`, `csrf`, `decision` of `allow` or `deny`.

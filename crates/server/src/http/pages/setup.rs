@@ -3,7 +3,7 @@
 use super::{Posted, problem};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
-use crate::http::reply;
+use crate::http::reply::{self, Forms};
 use crate::pages::{Notice, Problem, Setback, SetupClosed, SetupClosedPage, SetupPage};
 use app::Fault;
 use app::setup::{Refused, SetUp};
@@ -66,11 +66,11 @@ impl Door {
             problems,
         };
         let html = view.render(&self.visit.chrome(&self.site, &self.headers, None));
-        reply::form(Setback::of(problems), &self.visit, html, None)
+        reply::form(Setback::of(problems), &self.visit, html, Forms::Stay)
     }
 
     fn closed(&self, reason: SetupClosed) -> Response {
         let html = SetupClosedPage { reason }.render(&self.visit.chrome(&self.site, &self.headers, None));
-        reply::page(StatusCode::GONE, &self.visit, html, None)
+        reply::page(StatusCode::GONE, &self.visit, html, Forms::Stay)
     }
 }

@@ -26,8 +26,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         // Who is expected has an account.
         Some(text) => app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or(Refusal::Stale)?,
     };
+    let locales = Door::locales(&flow);
     let page = app.sign_in_page(flow, &browser).await?;
-    Ok(door.sign_up(&page, &Before::default(), None))
+    Ok(door.sign_up(&page, &Before::default(), locales.as_deref()))
 }
 
 /// `POST /signup`: `flow`, `username`, `email`, `password`.

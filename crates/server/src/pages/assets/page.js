@@ -26,6 +26,9 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   if (input.autofocus) input.focus();
 }
 
+// What has to be typed anew is where the page begins.
+if (!document.querySelector("[autofocus]")) document.querySelector("[aria-invalid=true]")?.focus();
+
 for (const form of document.querySelectorAll("form[data-once]")) {
   let sent = false;
   const mark = (state) => {

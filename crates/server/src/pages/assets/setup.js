@@ -9,4 +9,5 @@ if (location.hash.length > 1) {
 if (token.value && token.getAttribute("aria-invalid") !== "true") {
   document.getElementById("token-field").hidden = true;
 }
-document.getElementById(token.value ? "username" : "token").focus();
+const wrong = document.querySelector("[aria-invalid=true]");
+(wrong ?? document.getElementById(token.value ? "username" : "token")).focus();

@@ -81,7 +81,28 @@ fn hd_01_under_https_cookies_and_transport_are_strict() {
     }
     call("/login").must_be(200);
     server.send(&Call::get("/login")).must_be(421);
+    // RFC 9110 §4.2.3: the scheme's own port may be said.
+    server.send(&Call::get("/login").header("host", "id.test:443")).must_be(200);
+    server.send(&Call::get("/login").header("host", "id.test:80")).must_be(421);
     assert_eq!(call("/.well-known/openid-configuration").json()["issuer"], "https://id.test");
+}
+
+#[test]
+fn cookies_of_others_hide_none_of_ours() {
+    // red if server/http/cookies.rs read a line as text before it is taken apart.
+    let server = default_server();
+    let browser = Browser::of(server, &Person::add(server));
+    let ours = format!("sid-main={}", browser.cookie("sid-").unwrap());
+    for (line, known) in [
+        (format!("lang=caf\u{e9}; {ours}"), true),
+        (format!("{ours}; x=\u{20ac}; =; ;;"), true),
+        (format!("{ours}; {ours}"), false),
+        (format!("x{ours}"), false),
+        (format!("{ours}\u{e9}"), false),
+    ] {
+        let answer = server.send(&Call::get("/account").header("cookie", &line));
+        assert_eq!(answer.status == 200, known, "{line}");
+    }
 }
 
 #[test]
@@ -203,6 +224,29 @@ fn xs_02_form_post_escapes_and_posts_to_the_client_only() {
     let policy = page.header("content-security-policy").unwrap();
     let origin = app.redirect.strip_suffix("/cb").unwrap();
     assert!(policy.contains(&format!("form-action 'self' {origin};")), "{policy}");
+    // Its form says whose it is: with same-origin, browsers would send `Origin: null`.
+    assert_eq!(page.header("referrer-policy"), Some("strict-origin"));
+}
+
+#[test]
+fn forms_stay_here_unless_they_lead_to_an_application() {
+    // red with another of Forms in server/http. Browsers hold every redirect after a form against form-action, and where an
+    // application sends the browser on to is its own business (tests/browser tries it).
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let policy = |page: Answer| page.must_be(200).header("content-security-policy").unwrap().to_owned();
+    let stay = [
+        server.get("/login"),
+        server.get("/device"),
+        browser.get("/account"),
+        browser.get("/device"),
+        browser.get("/oauth2/logout"),
+    ];
+    stay.into_iter().map(policy).for_each(|policy| assert!(policy.contains("; form-action 'self'; "), "{policy}"));
+    let logout = format!("/oauth2/logout?client_id={}", app.id);
+    let leave = [server.get(&app.ask().target()), browser.get(&app.ask().target()), browser.get(&logout)];
+    leave.into_iter().map(policy).for_each(|policy| assert!(!policy.contains("form-action"), "{policy}"));
 }
 
 #[test]

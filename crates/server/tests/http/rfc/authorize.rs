@@ -64,6 +64,7 @@ fn rfc6749_4_1_2_1_each_wrong_request_has_its_own_code() {
         ("claims", "[]", "invalid_request"),
         ("claims", "{", "invalid_request"),
         ("response_mode", "web_message", "invalid_request"),
+        ("prompt", "create", "invalid_request"),
     ] {
         let landed = browser.get(&app.ask().with(name, value).target()).must_be(303).landed();
         assert_eq!(landed["error"], code, "{name}={value}");
@@ -259,9 +260,11 @@ fn oidc_core_5_5_1_claims_sub_of_somebody_else_is_login_required() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
-    let claims = r#"{"id_token":{"sub":{"value":"somebody"}}}"#;
-    let landed = browser.get(&app.ask().with("claims", claims).with("prompt", "none").target()).landed();
-    assert_eq!(landed["error"], "login_required");
+    for sub in [r#""value":"somebody""#, r#""values":["somebody","else"]"#] {
+        let claims = format!(r#"{{"id_token":{{"sub":{{{sub}}}}}}}"#);
+        let landed = browser.get(&app.ask().with("claims", &claims).with("prompt", "none").target()).landed();
+        assert_eq!(landed["error"], "login_required", "{sub}");
+    }
 }
 
 #[test]
@@ -300,6 +303,15 @@ fn oidc_core_3_1_2_4_saying_no_is_access_denied() {
 }
 
 #[test]
+fn rfc6749_4_1_2_1_a_state_that_is_too_long_comes_back_with_the_error_that_says_so() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let state = "s".repeat(3000);
+    let landed = Browser::of(server, &person).get(&app.ask().with("state", &state).target()).landed();
+    assert_eq!((landed["error"].as_str(), &landed["state"]), ("invalid_request", &state));
+}
+
+#[test]
 fn initiating_user_registration_1_prompt_create_shows_the_sign_up_page() {
     let server = sign_up_server();
     let app = App::trusted(server);
@@ -321,4 +333,26 @@ fn oidc_core_3_1_2_1_login_hint_and_ui_locales_shape_the_page() {
     let page = server.get(&app.ask().with("login_hint", "ann@x.test").with("ui_locales", "de").target()).must_be(200);
     assert_eq!(Form::find(&page.text(), "/login").unwrap().value("login"), "ann@x.test");
     assert!(page.text().contains("lang=\"de\""));
+}
+
+#[test]
+fn oidc_core_3_1_2_1_ui_locales_hold_on_every_page_of_the_way() {
+    // red with None for the locales in server/http/pages: login.rs, signup.rs.
+    let server = sign_up_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let ask = app.ask().with("ui_locales", "de");
+    let mut browser = Browser::new(server);
+    let mut german = |target: &str| {
+        let page = browser.get(target).must_be(200);
+        assert!(page.text().contains("lang=\"de\""), "{target}");
+        page.text()
+    };
+    let flow = Form::find(&german(&ask.clone().with("prompt", "create").target()), "/signup").unwrap();
+    german(&format!("/login?flow={}", flow.value("flow")));
+    german(&format!("/signup?flow={}", flow.value("flow")));
+    let mut browser = Browser::of(server, &person);
+    let choice = browser.get(&ask.with("prompt", "select_account").target()).must_be(200);
+    let other = Form::find(&choice.text(), "/login/choose").unwrap().fill("choice", "other");
+    let page = browser.submit(&other);
+    assert!(page.text().contains("lang=\"de\""), "{}", page.text());
 }

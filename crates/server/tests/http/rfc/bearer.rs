@@ -41,16 +41,28 @@ fn rfc6750_2_header_or_form_but_not_both_and_never_the_query() {
 
 #[test]
 fn rfc6750_3_1_no_token_is_a_bare_challenge() {
-    let answer = default_server().get("/oauth2/userinfo").must_be(401);
-    let challenge = answer.header("www-authenticate").unwrap();
-    assert!(challenge.starts_with("Bearer") && !challenge.contains("error="), "{challenge}");
+    let bare = Call::get("/oauth2/userinfo");
+    for call in [bare.clone(), bare.header("authorization", "Basic YTpi")] {
+        let answer = default_server().send(&call).must_be(401);
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer") && !challenge.contains("error="), "{challenge}");
+        assert_eq!(answer.text(), "", "no error to speak of");
+    }
+}
+
+#[test]
+fn rfc9110_11_4_more_than_one_space_may_follow_the_scheme() {
+    let (_, tokens) = fresh();
+    for scheme in ["Bearer  ", "bearer   "] {
+        let call = Call::get("/oauth2/userinfo").header("authorization", &format!("{scheme}{}", tokens.access));
+        default_server().send(&call).must_be(200);
+    }
 }
 
 #[test]
 fn rfc6750_3_1_a_bad_token_is_named_as_such() {
     for call in [
         Call::get("/oauth2/userinfo").bearer("nothing"),
-        Call::get("/oauth2/userinfo").header("authorization", "Basic YTpi"),
         Call::get("/oauth2/userinfo").header("authorization", "Bearer"),
         Call::get("/oauth2/userinfo").header("authorization", "Bearer a b"),
     ] {

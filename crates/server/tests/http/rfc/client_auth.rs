@@ -1,6 +1,8 @@
 //! RFC 6749 §2.3, RFC 7523 §3, OpenID Connect Core §9: how applications prove who they are.
 
 use crate::support::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -258,4 +260,38 @@ impl Keyed {
     fn sign_text(&self, claims: &str) -> String {
         self.key.sign_raw(r#"{"alg":"ES256","kid":"k1"}"#, claims)
     }
+}
+
+#[test]
+fn rfc6749_2_3_1_a_secret_may_be_encoded_or_not() {
+    // red without Basic::plain in server/http/extract.rs. Half of the libraries send it as it is.
+    let server = default_server();
+    let secret = "k9+XbV%2fQ7w=Zr3LtY0 u8Hs5Jd1Nf6Pg4Ca2Me";
+    let app = App { secret: Some(secret.into()), id: unique("plus"), server, redirect: String::new() };
+    let line = ["client", "add", "--id", &app.id, "--grant", "client_credentials", "--scope", "api", "--secret-stdin"];
+    server.must(&line, secret);
+    let ask = |header: String| {
+        let call = Call::post("/oauth2/token", &[("grant_type", "client_credentials")]);
+        server.send(&call.header("authorization", &header)).status
+    };
+    let plainly = |secret: &str| format!("Basic {}", STANDARD.encode(format!("{}:{secret}", app.id)));
+    assert_eq!((ask(app.basic()), ask(plainly(secret))), (200, 200));
+    assert_eq!((ask(plainly(&secret.replace('+', " "))), ask(plainly(""))), (401, 401));
+}
+
+#[test]
+fn rfc6749_3_3_a_scope_of_nothing_is_left_out() {
+    let server = default_server();
+    let app = App { server, id: unique("bare"), secret: Some(SECRET), redirect: String::new() };
+    server.must(
+        &["client", "add", "--id", &app.id, "--grant", "client_credentials", "--scope", "openid", "--secret-stdin"],
+        SECRET,
+    );
+    let answer = app.post("/oauth2/token", &[("grant_type", "client_credentials")]).must_be(200).json();
+    let token = answer["access_token"].as_str().unwrap();
+    assert_eq!(
+        (answer.get("scope"), jwt(token).claims.get("scope"), app.introspect(token).get("scope")),
+        (None, None, None)
+    );
+    assert_eq!(app.introspect(token)["active"], true);
 }

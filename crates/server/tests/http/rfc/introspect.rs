@@ -95,7 +95,8 @@ fn rfc7009_2_1_revoking_an_access_token_leaves_the_others() {
 fn rfc7009_2_1_nobody_revokes_the_tokens_of_another_client() {
     let (app, tokens) = fresh();
     let (other, _) = fresh();
-    other.revoke(&tokens.access).must_be(200);
+    other.revoke(&tokens.access).must_fail(400, "invalid_grant");
+    // RT-04: that there is such a token is told to nobody but its client.
     other.revoke(&tokens.refresh).must_be(200);
     assert!(app.is_active(&tokens.access) && app.is_active(&tokens.refresh));
     app.server.post("/oauth2/revoke", &[("token", &tokens.refresh)]).must_fail(401, "invalid_client");

@@ -128,6 +128,6 @@ fn sign_up_is_off_unless_the_operator_turns_it_on() {
     let server = default_server();
     server.get("/signup").must_be(404);
     server.post("/signup", &[("username", "x"), ("password", "gorse violet anvil 41")]).must_be(404);
-    let page = server.get(&App::web(server).ask().with("prompt", "create").target()).must_be(200);
+    let page = server.get(&App::web(server).ask().with("prompt", "create").target()).must_stay_here();
     assert!(Form::find(&page.text(), "/signup").is_none());
 }

@@ -53,6 +53,17 @@ fn rp_initiated_logout_2_without_a_hint_it_asks_first() {
 }
 
 #[test]
+fn rp_initiated_logout_2_whoever_is_signed_out_already_may_go_back() {
+    // Nobody vouches for whoever asks: a link, and no redirect.
+    let (app, ..) = signed_in();
+    let target = |uri| target(&[("client_id", app.id.as_str()), ("post_logout_redirect_uri", uri), ("state", "x")]);
+    let page = app.server.get(&target(BYE)).must_be(200).text();
+    assert!(page.contains("href=\"https://app.test/bye?state=x\""), "{page}");
+    let page = app.server.get(&target("https://evil.test/")).must_be(200).text();
+    assert!(!page.contains("evil.test"), "{page}");
+}
+
+#[test]
 fn rp_initiated_logout_2_nobody_signed_in_is_simply_signed_out() {
     let (_, _, _, tokens) = signed_in();
     let server = default_server();

@@ -1,0 +1,138 @@
+//! Decision 0005 where the reads of a fetch are answered in any order: what another node is told meanwhile is known at the
+//! next request, and of two changes neither undoes the other.
+
+use super::scattered::Scattered;
+use super::{NOW, application, database, node};
+use crate::App;
+use crate::admin::clients::ClientSecret;
+use crate::clock::Clock;
+use rules::Span;
+use rules::id::ClientId;
+use rules::oauth::client::Client;
+use rules::secret::Secret;
+use std::sync::Arc;
+use std::time::Instant;
+use tempfile::TempDir;
+
+/// More reads than any of these use cases asks.
+const PLACES: usize = 6;
+
+const HASH: &str = "$2b$04$abcdefghijklmnopqrstuuHNKuUIXqaREYx17sVRwhfnnLPpB13yy";
+
+/// A node whose reads are scattered, and another one on the same database.
+struct Two {
+    _folder: TempDir,
+    scattered: Arc<Scattered>,
+    clock: Clock,
+    here: App,
+    there: App,
+    svc: ClientId,
+}
+
+impl Two {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = database(folder.path()).await;
+        let (scattered, clock) = (Scattered::over(&engine), Clock::fixed(NOW));
+        let there = node(engine, clock.clone()).await;
+        there.add_client(application("svc"), ClientSecret::Generated).await.unwrap().unwrap();
+        let here = node(Arc::clone(&scattered) as Arc<_>, clock.clone()).await;
+        Two { _folder: folder, scattered, clock, here, there, svc: "svc".into() }
+    }
+
+    /// The application as this node believes that it is.
+    async fn believed(&self) -> Arc<Client> {
+        self.here.client(&self.svc, self.here.epoch().await.unwrap()).await.unwrap().expect("registered")
+    }
+}
+
+fn told<T, E: std::fmt::Debug>(done: Result<T, E>) -> Result<(), String> {
+    done.map(drop).map_err(|error| format!("{error:?}"))
+}
+
+fn secret() -> Secret {
+    Secret::new("a new secret that is as long as one should be, 0123456789")
+}
+
+#[tokio::test]
+async fn a_secret_that_is_replaced_while_its_client_is_read_is_dead_at_the_next_request() {
+    // red where the client is kept under an epoch that is read beside it (cache.rs, client).
+    for place in 0..PLACES {
+        let two = Two::start().await;
+        let (there, svc) = (two.there.clone(), two.svc.clone());
+        two.scattered.after(place, async move { told(there.rotate_secret(&svc, Some(secret())).await) });
+        while !two.scattered.is_over() {
+            two.believed().await;
+        }
+        assert_eq!(two.believed().await.secret, Some(secret().handle()), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_thrown_out_while_the_keys_are_read_is_dead_at_the_next_request() {
+    // red where the keys are kept under an epoch that is read beside them (cache.rs, keys).
+    for place in 0..PLACES {
+        let two = Two::start().await;
+        // So that they have to be read.
+        two.there.rotate_secret(&two.svc, None).await.unwrap().unwrap();
+        let kid = two.there.signing_keys().await.unwrap()[0].0.kid.clone();
+        let (there, gone) = (two.there.clone(), kid.clone());
+        two.scattered.after(place, async move { told(there.throw_out(&gone).await) });
+        while !two.scattered.is_over() {
+            two.here.jwks().await.unwrap();
+        }
+        let (_, keys) = two.here.jwks().await.unwrap();
+        assert!(!keys.contains(kid.as_str()), "{place}: {keys}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_the_next_sign_in() {
+    // red where the kinds are kept under an epoch that is read beside them (passwords.rs, even_out).
+    for place in 0..PLACES {
+        let two = Two::start().await;
+        let there = two.there.clone();
+        two.scattered.after(place, async move { told(there.expecting(HASH, async { Ok(Ok(())) }).await) });
+        while !two.scattered.is_over() {
+            two.here.even_out(Instant::now(), two.here.epoch().await.unwrap()).await.unwrap();
+        }
+        let epoch = two.here.epoch().await.unwrap();
+        two.here.even_out(Instant::now(), epoch).await.unwrap();
+        let works = two.here.evening.at(epoch).flatten().expect("nobody has looked");
+        assert_eq!(works.len(), 1, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_changes_to_a_client_neither_undoes_the_other() {
+    // red where the client is read together with the epoch that guards its change (admin/clients.rs, change_client).
+    for place in 0..PLACES {
+        let two = Two::start().await;
+        let (there, svc) = (two.there.clone(), two.svc.clone());
+        two.scattered.after(place, async move { told(there.set_client_enabled(&svc, false).await) });
+        two.here.rotate_secret(&two.svc, Some(secret())).await.unwrap().unwrap();
+        while !two.scattered.is_over() {
+            two.here.epoch().await.unwrap();
+        }
+        let client = two.there.find_client(&two.svc).await.unwrap().expect("registered");
+        assert_eq!((client.is_enabled(), client.secret), (false, Some(secret().handle())), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
+    // red where the keys are read together with the epoch that guards their change (admin/keys.rs, bring_in).
+    for place in 0..PLACES {
+        let two = Two::start().await;
+        two.clock.advance(Span::days(100));
+        let (before, there) = (two.there.signing_keys().await.unwrap().len(), two.there.clone());
+        two.scattered.after(place, async move { told(there.rotate_keys().await) });
+        two.here.rotate_aged_keys(Span::days(90)).await.unwrap();
+        while !two.scattered.is_over() {
+            two.here.epoch().await.unwrap();
+        }
+        let after = two.there.signing_keys().await.unwrap().len();
+        // The other node brings in successors whatever there is; after this one is done, it does so once more.
+        assert_eq!(after, before * if place < 3 { 2 } else { 3 }, "{place}");
+    }
+}

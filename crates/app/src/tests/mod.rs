@@ -1,0 +1,50 @@
+//! Nodes that share a database file: what one is told, the others know.
+
+mod clocks;
+mod devices;
+mod epochs;
+mod lists;
+mod restored;
+mod scattered;
+
+use crate::App;
+use crate::clock::Clock;
+use crate::keyring::Keyring;
+use hasher::{Hasher, Settings as Hashing};
+use rules::Time;
+use rules::oauth::client::Client;
+use rules::realm::{Realm, Settings};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use store::engine::Engine;
+use store::sqlite::{Options, Sqlite};
+
+const NOW: Time = Time(1_700_000_000_000);
+
+/// The database in `folder`, with its tables.
+async fn database(folder: &Path) -> Arc<dyn Engine> {
+    let engine = Sqlite::open(Options::at(folder.join("facts.db")), store::migrations::MIGRATIONS).unwrap();
+    engine.migrate().await.unwrap();
+    Arc::new(engine)
+}
+
+/// A node on that database whose clock is this one.
+async fn node(engine: Arc<dyn Engine>, clock: Clock) -> App {
+    let realm = Realm { id: "main".into(), issuer: "http://localhost".into(), settings: Settings::default() };
+    let hashing = Hashing { threads: std::num::NonZeroUsize::new(1), memory: Some(32 << 20), ..Hashing::default() };
+    let hasher = Hasher::start(hashing).unwrap();
+    let app = App::new(realm, engine, hasher, Keyring::new(&[1; 32]).unwrap(), clock).unwrap();
+    app.prepare().await.unwrap();
+    app
+}
+
+/// An application that has tokens of its own.
+fn application(id: &str) -> Client {
+    serde_json::from_value(json!({
+        "id": id, "name": id, "grants": ["client_credentials"], "scope": "read",
+        "auth_methods": ["client_secret_basic"],
+        "id_token_alg": "RS256", "access_format": "jwt", "access_alg": "ES256",
+    }))
+    .unwrap()
+}

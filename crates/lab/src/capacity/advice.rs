@@ -1,0 +1,197 @@
+//! What would help, and by how much: the model once more with one thing changed. And which settings suit this machine.
+
+use super::demand::Operation;
+use super::predict::{Generator, stations};
+use super::probe::Probes;
+use super::probe::hash::{Choice, Parameters};
+use super::simulate::{Arrivals, simulate};
+use super::stations::{Station, Stations};
+use serde::{Deserialize, Serialize};
+
+/// What is looked at with each change.
+pub const LOOKED_AT: [Operation; 4] = [Operation::SignIn, Operation::Refresh, Operation::Introspect, Operation::Day];
+
+/// One thing that could be changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// What.
+    pub what: String,
+    /// By how much the limit of each of [`LOOKED_AT`] would be multiplied.
+    pub limits: [f64; 4],
+    /// By how much the 95th percentile of a sign-in at half of today's limit would be multiplied.
+    pub sign_in_p95: f64,
+    /// What has to be known about it.
+    pub note: String,
+}
+
+/// A limit has to grow by this much to be worth a change.
+pub const WORTH_IT: f64 = 1.05;
+
+impl Change {
+    /// Whether any limit grows by something that is worth it.
+    pub fn helps(&self) -> bool {
+        self.limits.iter().any(|limit| *limit >= WORTH_IT)
+    }
+}
+
+/// The changes, each with what it would bring.
+pub fn changes(probes: &Probes) -> Vec<Change> {
+    let today = stations(probes, Generator::Elsewhere);
+    let limit = |stations: &Stations, operation| stations.needs(operation).bound();
+    let half = Arrivals::People(limit(&today, Operation::SignIn) / 2.0);
+    let p95 = |stations: &Stations| simulate(stations, Operation::SignIn, half, 4000).p95;
+    let (limits, rested) = (LOOKED_AT.map(|operation| limit(&today, operation)), p95(&today));
+    let change = |(what, changed, note): (String, Stations, &str)| {
+        let mut at = 0;
+        let limits = LOOKED_AT.map(|operation| {
+            at += 1;
+            limit(&changed, operation) / limits[at - 1]
+        });
+        Change { what, limits, sign_in_p95: p95(&changed) / rested, note: note.to_owned() }
+    };
+    let mut all: Vec<_> = alternatives(&today).into_iter().collect();
+    all.extend(cheaper(probes).map(|choice| {
+        let what = format!("hash parameters {}", choice.parameters);
+        (
+            what,
+            with_hash(&today, choice),
+            "as strong by OWASP's list, with less memory; hashes are replaced as people sign in",
+        )
+    }));
+    all.into_iter().map(change).collect()
+}
+
+fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
+    let own = today.pool.threads as f64 / today.pool.each();
+    [
+        (
+            format!("{} cores in place of {}", today.cores * 2, today.cores),
+            more_cores(today, 2),
+            "of the same kind; sharing the memory slows hashing as it does from one core to all here",
+        ),
+        (
+            "a disk ten times as fast".to_owned(),
+            faster_disk(today, 10.0),
+            "the time of an fsync; its processor time stays",
+        ),
+        (
+            "PostgreSQL on another machine".to_owned(),
+            postgres(today),
+            "assumed: 16 connections, 0.3 ms a round trip and 60 µs of these cores for each",
+        ),
+        (
+            "a hash worker like this machine".to_owned(),
+            Stations { pool: super::stations::Pool { workers: own, ..today.pool.clone() }, ..today.clone() },
+            "that does nothing else; sign-ins wait for the network as well",
+        ),
+    ]
+}
+
+/// So many times the cores, and as many threads that hash on each.
+pub fn more_cores(today: &Stations, times: usize) -> Stations {
+    let mut changed = today.clone();
+    changed.cores *= times;
+    changed.pool.threads *= times;
+    changed
+}
+
+/// A disk so many times as fast.
+pub fn faster_disk(today: &Stations, times: f64) -> Stations {
+    let mut changed = today.clone();
+    changed.writer.sync.iter_mut().for_each(|time| *time /= times);
+    changed
+}
+
+/// The facts on a server that is reached over a network: each fetch and each batch is a round trip, and many commit at once.
+fn postgres(today: &Stations) -> Stations {
+    const ROUND_TRIP: f64 = 0.3e-3;
+    const CPU: f64 = 60e-6;
+    const CONNECTIONS: usize = 16;
+    let mut changed = today.clone();
+    changed.round_trip = ROUND_TRIP;
+    // Most fetches hold three or four reads.
+    changed.read = CPU / 3.5;
+    let sync = changed.writer.sync.iter().map(|time| time + 2.0 * ROUND_TRIP).collect();
+    changed.writer = super::stations::Writer { commit: CPU, batch: 0.0, sync, at_once: CONNECTIONS, group: 1 };
+    changed
+}
+
+/// Others' choices that are as strong as the default and faster here.
+fn cheaper(probes: &Probes) -> impl Iterator<Item = &Choice> {
+    let today = probes.hashing.parameters;
+    let rate = probes.hashing.choices.iter().find(|choice| choice.parameters == today).and_then(|choice| choice.rate);
+    let equal =
+        probes.hashing.choices.iter().filter(move |choice| choice.source == "OWASP" && choice.parameters != today);
+    equal.filter(move |choice| rate.zip(choice.rate).is_some_and(|(today, rate)| rate > today * WORTH_IT))
+}
+
+/// With what such a hash costs.
+fn with_hash(today: &Stations, choice: &Choice) -> Stations {
+    let (Some(rate), Some(lanes)) = (choice.rate, choice.together) else { return today.clone() };
+    let mut changed = today.clone();
+    let own = today.pool.threads as f64 / today.pool.each();
+    let times = own / rate;
+    for paces in [&mut changed.pool.alone, &mut changed.pool.crowded] {
+        paces.iter_mut().for_each(|time| *time *= times);
+    }
+    // Its own best number of lanes has that rate; what one alone takes was measured.
+    let each = today.pool.each() * times;
+    changed.pool.crowded = (1..=lanes).map(|together| each * together as f64).collect();
+    if let Some(single) = choice.single_ms {
+        changed.pool.alone = (1..=lanes).map(|together| (single / 1e3).max(each * together as f64)).collect();
+        changed.pool.crowded[0] = changed.pool.crowded[0].max(single / 1e3);
+    }
+    changed.pool.lanes = lanes;
+    changed
+}
+
+/// What suits this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `hash.threads`.
+    pub threads: usize,
+    /// How many a thread will run side by side; the server finds that out by itself.
+    pub lanes: usize,
+    /// `hash.memory`, in MiB: the least that these threads and lanes need.
+    pub memory_mib: u64,
+    /// `hash.argon2`.
+    pub parameters: Parameters,
+    /// `store.readers`.
+    pub readers: u32,
+    /// Why the parameters are these.
+    pub why: String,
+}
+
+/// The settings that suit this machine.
+pub fn settings(probes: &Probes) -> Settings {
+    let today = stations(probes, Generator::Elsewhere);
+    let default = probes.hashing.parameters;
+    let best = cheaper(probes).max_by(|one, other| one.rate.unwrap_or(0.0).total_cmp(&other.rate.unwrap_or(0.0)));
+    // A tenth is not worth a smaller memory, which is what an attacker has to buy.
+    let own = probes.hashing.choices.iter().find(|choice| choice.parameters == default).and_then(|choice| choice.rate);
+    let gain = best.and_then(|best| Some(best.rate? / own?)).unwrap_or(1.0);
+    let better = best.filter(|best| gain > 1.1 && best.parameters.memory_kib >= default.memory_kib);
+    let (parameters, lanes, why) = match better {
+        Some(best) => (
+            best.parameters,
+            best.together.unwrap_or(1),
+            format!("as strong by OWASP's list as the default, with more memory, and {gain:.2} times as fast here"),
+        ),
+        None => (default, today.pool.lanes, "the default; nothing that is as strong and as large is faster".to_owned()),
+    };
+    // Connections that read are held only while they read: so many are in use at the limit of what reads most.
+    let introspect = today.needs(Operation::Introspect).bound();
+    let reading = introspect * Operation::Introspect.demand().reads * today.read;
+    let readers = ((reading / 0.7).ceil() as u32).clamp(2, probes.storage.readers.max(2));
+    let bytes = (today.pool.threads * lanes) as u64 * u64::from(parameters.memory_kib) * 1024;
+    Settings { threads: today.pool.threads, lanes, memory_mib: bytes.div_ceil(1 << 20), parameters, readers, why }
+}
+
+/// One line about what limits an operation.
+pub fn limit(bottleneck: Station, (hashing, signing): (f64, f64)) -> String {
+    match bottleneck {
+        Station::Cores if hashing >= 0.5 => format!("cores ({:.0} % of it hashing)", hashing * 100.0),
+        Station::Cores if signing >= 0.3 => format!("cores ({:.0} % of it signing)", signing * 100.0),
+        other => other.name().to_owned(),
+    }
+}

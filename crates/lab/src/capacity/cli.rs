@@ -1,0 +1,121 @@
+//! The command line of `portiere capacity`. The program around it parses ([`Command`] is a `clap::Args`), calls [`main`] and ends
+//! with the exit code of the [`Refusal`], if any.
+
+use super::outcome::Capacity;
+use super::probe::{self, Bench, Probes};
+use super::progress::Bar;
+use super::{page, report, verify};
+use clap::{Args, ValueHint};
+use load::{Refusal, output};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What can be asked.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    /// Then run sign-ins (W1) and a day's mix (W5) against a private server, and print predicted beside measured
+    #[arg(long)]
+    pub verify: bool,
+    /// Where --verify writes the prediction before it runs anything
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "capacity-prediction.json",
+          requires = "verify")]
+    pub prediction: PathBuf,
+    /// One short sample of each figure and nobody else's parameters: to see that it works, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// Print JSON
+    #[arg(skip)]
+    pub json: bool,
+    /// Write the result as JSON into a file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+    /// Write a report with charts into a file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Measure nothing: predict from a file that --save wrote, of this machine or another
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["verify", "quick"])]
+    pub from: Option<PathBuf>,
+}
+
+/// Does what `command` says for a server whose data folder is `data` (nothing in it is touched), writes the report to `out` and
+/// progress to standard error when that is a terminal. `program` is what private servers run. Blocks, and is to be called on a
+/// plain thread.
+///
+/// # Errors
+/// [`Refusal`]: one line for the user, and the exit code.
+pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Write) -> Result<(), Refusal> {
+    let files = [&command.save, &command.html].into_iter().flatten();
+    files.chain(command.verify.then_some(&command.prediction)).try_for_each(|file| output::try_out(file))?;
+    let capacity = match &command.from {
+        Some(file) => Capacity::of(saved(file)?),
+        None => measure(command, program, data)?,
+    };
+    let json = serde_json::to_string_pretty(&capacity).map_err(|error| Refusal::Failure(error.to_string()))? + "\n";
+    // First on the screen: what does not fit into a file is not lost.
+    let text = if command.json { json.clone() } else { report::text(&capacity) };
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads may stop early.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            return Err(Refusal::Failure(format!("the report cannot be written: {error}")));
+        }
+        _ => {}
+    }
+    if let Some(file) = &command.save {
+        output::write(file, &json)?;
+    }
+    if let Some(file) = &command.html {
+        output::write(file, &page::of(&capacity))?;
+    }
+    Ok(())
+}
+
+fn measure(command: &Command, program: &Path, data: &Path) -> Result<Capacity, Refusal> {
+    let within = beside(data)?;
+    let mut bar = Bar::new();
+    let bench = Bench { program, within: &within, quick: command.quick };
+    let probes = probe::all(&bench, &mut |what, share| bar.say(what, share))?;
+    bar.say("predicting", 1.0);
+    let verification = match command.verify {
+        false => None,
+        true => {
+            let trials = verify::predict(&probes);
+            verify::write_down(&command.prediction, &trials)?;
+            let file = (command.prediction.as_path(), command.quick);
+            let found = verify::verify(&trials, (program, &within), file, &mut |what, share| bar.say(what, share))?;
+            Some(found)
+        }
+    };
+    Ok(Capacity { verification, ..Capacity::of(probes) })
+}
+
+fn saved(file: &Path) -> Result<Probes, Refusal> {
+    #[derive(serde::Deserialize)]
+    struct Saved {
+        probes: Probes,
+    }
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| Refusal::Use(format!("{} cannot be read: {error}", file.display())))?;
+    let saved: Saved = serde_json::from_str(&text)
+        .map_err(|error| Refusal::Use(format!("{} is no result of this command: {error}", file.display())))?;
+    Ok(saved.probes)
+}
+
+/// A folder on the disk that a server with this data folder writes to, and not in it where that can be: the nearest one above it
+/// that is there and on the same disk.
+fn beside(data: &Path) -> Result<PathBuf, Refusal> {
+    use std::os::unix::fs::MetadataExt as _;
+    let failed = |error: std::io::Error| Refusal::Failure(format!("{}: {error}", data.display()));
+    let whole = std::path::absolute(data).map_err(failed)?;
+    let there = |folder: &&Path| folder.metadata().is_ok_and(|found| found.is_dir());
+    let nearest = whole
+        .ancestors()
+        .find(there)
+        .ok_or_else(|| Refusal::Failure(format!("there is no folder above {}", data.display())))?;
+    if nearest != whole {
+        return Ok(nearest.to_owned());
+    }
+    let disk = |folder: &Path| folder.metadata().map(|found| found.dev()).ok();
+    let writable = |folder: &Path| rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    let above = whole.parent().filter(|above| disk(above) == disk(&whole) && writable(above));
+    Ok(above.unwrap_or(&whole).to_owned())
+}

@@ -1,0 +1,70 @@
+//! One figure from several samples: their median, and how far they lie apart.
+
+use serde::{Deserialize, Serialize};
+
+/// What several samples say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Their median.
+    pub value: f64,
+    /// Half of what lies between the extremes, as a share of the median.
+    pub spread: f64,
+}
+
+/// A spread beyond this is noise: the machine did something else meanwhile.
+pub const NOISY: f64 = 0.10;
+
+impl Figure {
+    /// Of these samples; zero where there are none.
+    pub fn of(samples: &[f64]) -> Figure {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else { return Figure::default() };
+        let value = median(&sorted);
+        Figure { value, spread: if value > 0.0 { (high - low) / 2.0 / value } else { 0.0 } }
+    }
+
+    /// Exactly this.
+    pub const fn exact(value: f64) -> Figure {
+        Figure { value, spread: 0.0 }
+    }
+
+    /// Whether the samples lie too far apart to be believed.
+    pub fn is_noisy(&self) -> bool {
+        self.spread > NOISY
+    }
+}
+
+/// Of sorted values.
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) { sorted[middle - 1].midpoint(sorted[middle]) } else { sorted[middle] }
+}
+
+/// The value at this share (0 to 1) of sorted ones, in a straight line between neighbours; zero where there are none.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let place = share.clamp(0.0, 1.0) * last as f64;
+    let (below, rest) = (place.floor() as usize, place.fract());
+    sorted[below] + (sorted[(below + 1).min(last)] - sorted[below]) * rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_the_median_and_half_the_distance_of_the_extremes() {
+        assert_eq!(Figure::of(&[12.0, 8.0, 10.0]), Figure { value: 10.0, spread: 0.2 });
+        assert_eq!(Figure::of(&[1.0, 3.0]).value, 2.0);
+        assert_eq!(Figure::of(&[]), Figure::default());
+        assert!(Figure::of(&[12.0, 8.0, 10.0]).is_noisy() && !Figure::of(&[10.0, 10.5]).is_noisy());
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        let values = [0.0, 10.0, 20.0];
+        assert_eq!([0.0, 0.25, 0.5, 1.0, 7.0].map(|share| quantile(&values, share)), [0.0, 5.0, 10.0, 20.0, 20.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+}

@@ -1,0 +1,23 @@
+//! What this machine can carry: its parts measured, a model of queues, what it predicts, and the proof.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`probe`] | the parts of the machine, each measured alone |
+//! | [`demand`] | what each kind of operation asks of them |
+//! | [`stations`] | the machine as queues, and which of them sets the limit |
+//! | [`simulate`] | those queues at work |
+
+pub mod advice;
+pub mod cli;
+pub mod demand;
+pub mod figure;
+pub mod outcome;
+pub mod page;
+pub mod predict;
+pub mod probe;
+pub mod progress;
+pub mod report;
+pub mod simulate;
+pub mod stations;
+pub mod users;
+pub mod verify;

@@ -1,0 +1,137 @@
+//! From what was measured to what the machine can carry. Takes [`Probes`] and nothing else: what a verification measures has no
+//! way in here.
+
+use super::demand::{Alg, BATCH, Operation};
+use super::probe::Probes;
+use super::probe::hash::Hashing;
+use super::probe::http::Slow;
+use super::simulate::{Arrivals, Outcome, simulate};
+use super::stations::{Needs, Pool, Station, Stations, Writer};
+use serde::{Deserialize, Serialize};
+
+/// Where the load comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generator {
+    /// Other machines: people and applications.
+    Elsewhere,
+    /// The load generator on the same cores.
+    Here,
+}
+
+/// The shares of the limit at which latencies are told.
+pub const LEVELS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
+/// Operations that are let come for each level: enough for a 99th percentile, also of those that are one in twenty.
+const OPERATIONS: usize = 12_000;
+
+/// The machine as queues.
+pub fn stations(probes: &Probes, generator: Generator) -> Stations {
+    const MICRO: f64 = 1e-6;
+    const MILLI: f64 = 1e-3;
+    let http = &probes.http;
+    // What it takes beyond the processor time of server and generator: two threads have to wake up.
+    let spent = |slow: &Slow| slow.server_us.value + slow.generator_us.value;
+    let wake = |slow: &Slow| ((slow.p50_ms.value * MILLI - spent(slow) * MICRO) / 2.0).max(0.0);
+    let asking = http.generator_us.value * MICRO;
+    let [p50, tail @ ..] = http.hashing.tail_ms;
+    let late = tail.map(|ms| (ms - p50).max(0.0) * MILLI);
+    Stations {
+        cores: probes.machine.cores,
+        request: http.server_us.value * MICRO,
+        rouse: (http.rested.server_us.value - http.server_us.value).max(0.0) * MICRO,
+        rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
+        cold: spent(&http.hashing) / spent(&http.rested),
+        wake: (wake(&http.rested), wake(&http.hashing)),
+        late: [0.0, late[0], late[1], late[2], late[3], late[3]],
+        read: 1.0 / probes.storage.reads.value,
+        round_trip: 0.0,
+        sign: [Alg::Rs256, Alg::Es256, Alg::EdDsa].map(|alg| {
+            let found = probes.signatures.iter().find(|one| one.alg == alg.name());
+            found.map_or(0.0, |one| 1.0 / one.sign.value)
+        }),
+        writer: writer(probes),
+        pool: pool(&probes.hashing),
+        generator: (generator == Generator::Here).then_some(asking),
+    }
+}
+
+/// What a commit costs by itself, and each batch in it: a line through the processor times of lone batches and large groups.
+fn writer(probes: &Probes) -> Writer {
+    let storage = &probes.storage;
+    let (one, many) = match storage.groups.as_slice() {
+        [first, .., last] => (first, last),
+        _ => return Writer { commit: 0.0, batch: 0.0, sync: vec![], at_once: 1, group: 256 },
+    };
+    let shares = (1.0 / one.together.value.max(1.0), 1.0 / many.together.value.max(1.0));
+    let apart = (shares.0 - shares.1).max(1e-3);
+    let commit = ((one.cpu_us.value - many.cpu_us.value) / apart).max(0.0);
+    let batch = (many.cpu_us.value - commit * shares.1).max(0.0);
+    let sync = storage.sync_ms.iter().map(|ms| ms / 1e3).collect();
+    Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
+}
+
+fn pool(hashing: &Hashing) -> Pool {
+    let threads = hashing.threads();
+    Pool {
+        threads,
+        lanes: hashing.best(threads).map_or(1, |best| best.together),
+        alone: hashing.of_threads(1).map(|lane| lane.batch()).collect(),
+        crowded: hashing.of_threads(threads).map(|lane| lane.batch()).collect(),
+        crowd: threads,
+        workers: 0.0,
+    }
+}
+
+/// How long it takes at a share of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Of the limit.
+    pub share: f64,
+    /// What comes then, a second.
+    pub offered: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What the machine can carry of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Of what.
+    pub operation: Operation,
+    /// The limit, a second.
+    pub bound: f64,
+    /// What is full then.
+    pub bottleneck: Station,
+    /// What would be full next, and at which rate.
+    pub next: Option<(Station, f64)>,
+    /// Of the processor time, the share that is hashing, and that is signing.
+    pub shares: (f64, f64),
+    /// Batches in a commit at the limit.
+    pub together: f64,
+    /// Below it.
+    pub levels: Vec<Level>,
+}
+
+/// What the machine can carry.
+pub fn forecasts(stations: &Stations) -> Vec<Forecast> {
+    Operation::ALL.into_iter().map(|operation| forecast(stations, operation)).collect()
+}
+
+/// What it can carry of this kind.
+pub fn forecast(stations: &Stations, operation: Operation) -> Forecast {
+    let needs = stations.needs(operation);
+    let bound = needs.bound();
+    let level = |share: f64| {
+        let offered = bound * share;
+        Level { share, offered, outcome: simulate(stations, operation, Arrivals::People(offered), OPERATIONS) }
+    };
+    let Needs { hashing_share, signing_share, together, .. } = needs;
+    Forecast {
+        operation,
+        bound,
+        bottleneck: needs.bottleneck().unwrap_or(Station::Cores),
+        next: needs.next(),
+        shares: (hashing_share, signing_share),
+        together,
+        levels: LEVELS.map(level).into(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Password hashes a second: by threads and by how many side by side on each, one alone, and what the others' choices cost.
+
+use crate::capacity::figure::Figure;
+use hasher::tune::{self, MOST_TOGETHER, Row};
+use hasher::{Cost, Policy};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// One set of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// m, in KiB.
+    pub memory_kib: u32,
+    /// t.
+    pub passes: u32,
+    /// p.
+    pub lanes: u32,
+}
+
+impl Parameters {
+    /// Of a cost.
+    pub const fn of(cost: Cost) -> Parameters {
+        Parameters { memory_kib: cost.memory(), passes: cost.passes(), lanes: cost.lanes() }
+    }
+}
+
+impl std::fmt::Display for Parameters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "m={} t={} p={}", self.memory_kib, self.passes, self.lanes)
+    }
+}
+
+/// How fast some threads hash with some passwords side by side on each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Threads that hash at the same time.
+    pub threads: usize,
+    /// Passwords side by side on each.
+    pub together: usize,
+    /// Hashes a second of all of them.
+    pub rate: Figure,
+}
+
+impl Lane {
+    /// How long one thread takes for its batch, in seconds.
+    pub fn batch(&self) -> f64 {
+        (self.threads * self.together) as f64 / self.rate.value
+    }
+}
+
+/// What somebody else recommends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Who.
+    pub source: String,
+    /// What.
+    pub parameters: Parameters,
+    /// One alone, in milliseconds; nothing where there is no memory for it.
+    pub single_ms: Option<f64>,
+    /// Hashes a second of all threads.
+    pub rate: Option<f64>,
+    /// Side by side on each thread for that.
+    pub together: Option<usize>,
+    /// Memory of all of them, in bytes.
+    pub memory: Option<u64>,
+}
+
+impl From<&Row> for Choice {
+    fn from(row: &Row) -> Choice {
+        let tune::Choice { source, memory, passes, lanes } = row.choice;
+        let found = row.measured.as_ref();
+        Choice {
+            source: source.to_owned(),
+            parameters: Parameters { memory_kib: memory, passes, lanes },
+            single_ms: found.map(|found| found.single.as_secs_f64() * 1e3),
+            rate: found.map(|found| found.rate),
+            together: found.map(|found| found.together),
+            memory: found.map(|found| found.memory),
+        }
+    }
+}
+
+/// What hashing costs here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hashing {
+    /// The default parameters.
+    pub parameters: Parameters,
+    /// The memory that hashing may take, in bytes.
+    pub memory: u64,
+    /// One hash on an idle machine, in milliseconds.
+    pub single_ms: Figure,
+    /// By threads and lanes.
+    pub lanes: Vec<Lane>,
+    /// What OWASP and RFC 9106 recommend.
+    pub choices: Vec<Choice>,
+}
+
+impl Hashing {
+    /// The rows of so many threads, with 1, 2, … side by side.
+    pub fn of_threads(&self, threads: usize) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(move |lane| lane.threads == threads)
+    }
+
+    /// How many side by side are best with so many threads: as the server finds out, more have to pay.
+    pub fn best(&self, threads: usize) -> Option<&Lane> {
+        /// As the server climbs.
+        const GAIN: f64 = 1.02;
+        self.of_threads(threads).reduce(|best, next| if next.rate.value > best.rate.value * GAIN { next } else { best })
+    }
+
+    /// The most threads that were measured.
+    pub fn threads(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.threads).max().unwrap_or(1)
+    }
+}
+
+/// How long one rate is measured.
+const SPAN: Duration = Duration::from_millis(220);
+/// Steps up that do not pay before the climb ends, which goes up to four in any case.
+const PATIENCE: usize = 2;
+const AT_LEAST: usize = 4;
+
+/// Measures it, sample by sample.
+pub struct Probe {
+    cost: Cost,
+    memory: u64,
+    span: Duration,
+    single: Vec<f64>,
+    lanes: Vec<((usize, usize), Vec<f64>)>,
+    cores: usize,
+}
+
+impl Probe {
+    /// For so many cores, in `memory` bytes at most.
+    pub fn new(cores: usize, memory: u64, quick: bool) -> Probe {
+        let span = if quick { SPAN / 4 } else { SPAN };
+        Probe { cost: Policy::default().cost, memory, span, single: vec![], lanes: vec![], cores }
+    }
+
+    /// One more sample of everything.
+    pub fn round(&mut self) {
+        let mut alone: Vec<f64> = (0..5)
+            .map(|_| {
+                let begun = Instant::now();
+                let rate = tune::rate(self.cost, (1, 1), Duration::ZERO);
+                // The rate is of the hash alone; the time around it holds the mapping of its memory.
+                if rate > 0.0 { 1e3 / rate } else { begun.elapsed().as_secs_f64() * 1e3 }
+            })
+            .collect();
+        alone.sort_by(f64::total_cmp);
+        self.single.push(alone[alone.len() / 2]);
+        match self.lanes.is_empty() {
+            true => steps(self.cores).into_iter().for_each(|threads| self.climb(threads)),
+            false => {
+                for at in 0..self.lanes.len() {
+                    let rate = tune::rate(self.cost, self.lanes[at].0, self.span);
+                    self.lanes[at].1.push(rate);
+                }
+            }
+        }
+    }
+
+    /// How many side by side were best so far with all threads.
+    pub fn lanes(&self) -> usize {
+        let all = self.lanes.iter().filter(|((threads, _), _)| *threads == self.cores);
+        let best = all.max_by(|(_, one), (_, other)| Figure::of(one).value.total_cmp(&Figure::of(other).value));
+        best.map_or(1, |((_, together), _)| *together)
+    }
+
+    /// Up from one lane as long as that pays.
+    fn climb(&mut self, threads: usize) {
+        let (mut best, mut worse) = (0.0, 0);
+        for together in 1..=MOST_TOGETHER {
+            let need = (threads * together) as u64 * u64::from(self.cost.memory()) * 1024;
+            if worse >= PATIENCE && together > AT_LEAST || need > self.memory {
+                return;
+            }
+            let rate = tune::rate(self.cost, (threads, together), self.span);
+            self.lanes.push(((threads, together), vec![rate]));
+            if rate > best * 1.01 {
+                (best, worse) = (rate, 0);
+            } else {
+                worse += 1;
+            }
+        }
+    }
+
+    /// What it came to, and once more what others recommend.
+    pub fn done(self, quick: bool, mut progress: impl FnMut(&str)) -> Hashing {
+        let choices = match quick {
+            true => vec![],
+            false => tune::table(self.memory, |row, _| {
+                progress(&format!("hashes: {} {} KiB x {}", row.choice.source, row.choice.memory, row.choice.passes));
+            }),
+        };
+        Hashing {
+            parameters: Parameters::of(self.cost),
+            memory: self.memory,
+            single_ms: Figure::of(&self.single),
+            lanes: self
+                .lanes
+                .iter()
+                .map(|((threads, together), rates)| Lane {
+                    threads: *threads,
+                    together: *together,
+                    rate: Figure::of(rates),
+                })
+                .collect(),
+            choices: choices.iter().map(Choice::from).collect(),
+        }
+    }
+}
+
+/// The numbers of threads that are looked at: one, half, all.
+fn steps(cores: usize) -> Vec<usize> {
+    let mut steps = vec![1, cores / 2, cores];
+    steps.retain(|threads| *threads > 0);
+    steps.dedup();
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_one_half_and_all() {
+        assert_eq!([1, 2, 3, 8].map(steps), [vec![1], vec![1, 2], vec![1, 3], vec![1, 4, 8]]);
+    }
+
+    #[test]
+    fn the_best_lane_is_one_that_pays() {
+        let lane = |together, rate| Lane { threads: 2, together, rate: Figure::exact(rate) };
+        let lanes = vec![lane(1, 100.0), lane(2, 150.0), lane(3, 151.0), lane(4, 160.0)];
+        let hashing = Hashing {
+            parameters: Parameters { memory_kib: 1, passes: 1, lanes: 1 },
+            memory: 1,
+            single_ms: Figure::exact(1.0),
+            lanes,
+            choices: vec![],
+        };
+        assert_eq!(hashing.best(2).map(|lane| lane.together), Some(4));
+        assert_eq!(hashing.best(1), None);
+        assert!((hashing.lanes[1].batch() - 4.0 / 150.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,183 @@
+//! HTTP requests: what the cheapest one costs the server and the load generator, on a machine that does nothing else and on one
+//! that hashes.
+
+use super::busy::Busy;
+use super::cpu_of;
+use crate::capacity::figure::Figure;
+use crate::private::{Private, Setup};
+use load::Refusal;
+use load::plan::{Pace, Plan, Workload};
+use load::report::{Latency, Report};
+use load::run::run;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Requests for the key set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Http {
+    /// Requests a second over 20 connections, with the generator on the same cores.
+    pub rate: Figure,
+    /// What the server spends on one then, in microseconds.
+    pub server_us: Figure,
+    /// What the generator spends on one.
+    pub generator_us: Figure,
+    /// One at a time, now and then: how long it takes, in milliseconds.
+    pub rested: Slow,
+    /// The same while all cores hash.
+    pub hashing: Slow,
+    /// Hashes a second of the server's pool alone.
+    pub pool: Figure,
+    /// How many side by side it chose.
+    pub lanes: usize,
+}
+
+/// Requests that come now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Median latency, in milliseconds.
+    pub p50_ms: Figure,
+    /// How long it takes at 50, 90, 95, 99 and 99.9 %, in milliseconds.
+    pub tail_ms: [f64; 5],
+    /// What the server spends on one, in microseconds.
+    pub server_us: Figure,
+    /// What the generator spends on one.
+    pub generator_us: Figure,
+}
+
+#[derive(Default)]
+struct Samples {
+    p50_ms: Vec<f64>,
+    tails: Vec<Vec<f64>>,
+    server_us: Vec<f64>,
+    generator_us: Vec<f64>,
+}
+
+/// Connections of the closed loop.
+const CONNECTIONS: usize = 20;
+/// Requests a second of the open ones: few enough to find the server asleep, and as many as come while people sign in, so that
+/// what they need has left the caches as much as then.
+const NOW_AND_THEN: f64 = 1000.0;
+const SPAN: Duration = Duration::from_millis(1000);
+const WARMUP: Duration = Duration::from_millis(200);
+
+/// Measures it, sample by sample, on a private server.
+pub struct Probe {
+    server: Private,
+    memory: u64,
+    span: Duration,
+    rate: Vec<f64>,
+    server_us: Vec<f64>,
+    generator_us: Vec<f64>,
+    rested: Samples,
+    hashing: Samples,
+    pool: Vec<f64>,
+    lanes: usize,
+}
+
+impl Probe {
+    /// With a server of its own in this folder.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`].
+    pub fn new(program: &Path, within: PathBuf, (memory, quick): (u64, bool)) -> Result<Probe, Refusal> {
+        let server = Private::start(&Setup { people: 1, within: Some(within), ..Setup::of(program) })?;
+        let (empty, span) = (Vec::new, if quick { SPAN / 3 } else { SPAN });
+        let (rested, hashing) = (Samples::default(), Samples::default());
+        Ok(Probe {
+            server,
+            memory,
+            span,
+            rate: empty(),
+            server_us: empty(),
+            generator_us: empty(),
+            rested,
+            hashing,
+            pool: empty(),
+            lanes: 1,
+        })
+    }
+
+    /// The number of the server's process.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// One more sample of everything, with so many passwords side by side where it hashes.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`].
+    pub fn round(&mut self, lanes: usize) -> Result<(), Refusal> {
+        let plan = Plan { warmup: WARMUP, duration: self.span, ..self.server.plan(Workload::Jwks)? };
+        let closed = Pace::Closed { visitors: CONNECTIONS, pause: Duration::ZERO };
+        let report = run(&Plan { pace: closed, ..plan.clone() }, None)?;
+        let spent = report.server.map_or(0.0, |server| server.cpu_seconds * 1e6 / report.requests.max(1) as f64);
+        self.rate.push(report.requests_per_second);
+        self.server_us.push(spent);
+        self.generator_us.push(asking(&report));
+        let slow = Plan { pace: Pace::Open { rate: NOW_AND_THEN, visitors: CONNECTIONS }, ..plan };
+        now_and_then(&self.server, &slow, &mut self.rested)?;
+        let busy = Busy::start(lanes, self.memory)?;
+        // Its memory is mapped by then, and it has found its pace.
+        busy.rate(self.span / 3);
+        self.pool.push(busy.rate(self.span));
+        self.lanes = busy.lanes();
+        now_and_then(&self.server, &slow, &mut self.hashing)
+    }
+
+    /// What it came to.
+    pub fn done(self) -> Http {
+        self.server.stop();
+        Http {
+            rate: Figure::of(&self.rate),
+            server_us: Figure::of(&self.server_us),
+            generator_us: Figure::of(&self.generator_us),
+            rested: self.rested.figures(),
+            hashing: self.hashing.figures(),
+            pool: Figure::of(&self.pool),
+            lanes: self.lanes,
+        }
+    }
+}
+
+/// The shares that [`Slow::tail_ms`] is told at.
+pub const TAIL: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+impl Samples {
+    /// Share by share, the median of all samples.
+    fn tail(&self) -> [f64; 5] {
+        let at = |place: usize| {
+            let values: Vec<f64> = self.tails.iter().filter_map(|tail| tail.get(place).copied()).collect();
+            Figure::of(&values).value
+        };
+        [at(0), at(1), at(2), at(3), at(4)]
+    }
+
+    fn figures(&self) -> Slow {
+        Slow {
+            p50_ms: Figure::of(&self.p50_ms),
+            tail_ms: self.tail(),
+            server_us: Figure::of(&self.server_us),
+            generator_us: Figure::of(&self.generator_us),
+        }
+    }
+}
+
+/// What the generator's thread spent on a request, in microseconds.
+fn asking(report: &Report) -> f64 {
+    report.generator_busiest * report.seconds * 1e6 / report.requests.max(1) as f64
+}
+
+fn now_and_then(server: &Private, plan: &Plan, samples: &mut Samples) -> Result<(), Refusal> {
+    let before = cpu_of(server.pid());
+    let report = run(plan, None)?;
+    let spent = cpu_of(server.pid()).saturating_sub(before);
+    // The warm-up's requests are in what the server spent, and not in the report.
+    let all = report.requests as f64 * (1.0 + plan.warmup.as_secs_f64() / plan.duration.as_secs_f64());
+    samples.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
+    samples.generator_us.push(asking(&report));
+    samples.p50_ms.push(report.latency.p50);
+    let Latency { p50, p90, p95, p99, p999, .. } = report.latency;
+    samples.tails.push(vec![p50, p90, p95, p99, p999]);
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Memory bandwidth: of one core alone, and beside cores that hash.
+
+use crate::capacity::figure::Figure;
+use hasher::{Policy, tune};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How fast memory is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// GB a second that one core reads and writes while the others rest.
+    pub alone: Figure,
+    /// The same while every other core hashes; nothing on a machine of one core.
+    pub under_hashing: Option<Figure>,
+}
+
+/// Beyond the caches of most machines.
+const BUFFER: usize = 96 << 20;
+const SPAN: Duration = Duration::from_millis(200);
+
+/// Measures it, sample by sample.
+pub struct Probe {
+    from: Vec<u64>,
+    to: Vec<u64>,
+    others: usize,
+    together: usize,
+    alone: Vec<f64>,
+    under_hashing: Vec<f64>,
+}
+
+impl Probe {
+    /// On so many cores, with so many passwords side by side on each that hashes.
+    pub fn new(cores: usize, together: usize) -> Probe {
+        let words = BUFFER / size_of::<u64>();
+        let others = cores - 1;
+        Probe { from: vec![1; words], to: vec![2; words], others, together, alone: vec![], under_hashing: vec![] }
+    }
+
+    /// One more sample of everything.
+    pub fn round(&mut self) {
+        let alone = self.copy();
+        self.alone.push(alone);
+        let (others, together) = (self.others, self.together);
+        if others > 0 {
+            let under = thread::scope(|scope| {
+                let hashing = scope.spawn(move || {
+                    tune::rate(Policy::default().cost, (others, together), SPAN * 2);
+                });
+                // They begin by mapping their memory.
+                thread::sleep(SPAN / 4);
+                let rate = self.copy();
+                // Nothing to learn from how fast they were.
+                let _ = hashing.join();
+                rate
+            });
+            self.under_hashing.push(under);
+        }
+    }
+
+    /// GB a second, read and written.
+    fn copy(&mut self) -> f64 {
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < SPAN {
+            self.to.copy_from_slice(black_box(&self.from));
+            black_box(&mut self.to);
+            bytes += 2 * BUFFER;
+        }
+        bytes as f64 / begun.elapsed().as_secs_f64() / 1e9
+    }
+
+    /// What it came to.
+    pub fn done(self) -> Memory {
+        let under = (!self.under_hashing.is_empty()).then(|| Figure::of(&self.under_hashing));
+        Memory { alone: Figure::of(&self.alone), under_hashing: under }
+    }
+}

@@ -1,0 +1,133 @@
+//! The parts of the machine, each measured alone: several short samples of each in turn, so that what else the machine does
+//! falls on all alike.
+
+pub mod busy;
+pub mod commit;
+pub mod hash;
+pub mod http;
+pub mod machine;
+pub mod memory;
+pub mod sign;
+
+use crate::private::Folder;
+use load::Refusal;
+use machine::{Machine, Watch};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probes {
+    /// On what.
+    pub machine: Machine,
+    /// Samples of each figure.
+    pub rounds: u32,
+    /// Passwords.
+    pub hashing: hash::Hashing,
+    /// Tokens.
+    pub signatures: Vec<sign::Signature>,
+    /// The database.
+    pub storage: commit::Storage,
+    /// Requests.
+    pub http: http::Http,
+    /// Memory.
+    pub memory: memory::Memory,
+}
+
+/// Where and how long.
+pub struct Bench<'a> {
+    /// The program whose private server is asked.
+    pub program: &'a Path,
+    /// The folder on whose disk is written, in a folder that goes away.
+    pub within: &'a Path,
+    /// One sample of each, and no choices of others.
+    pub quick: bool,
+}
+
+/// Told about progress: what is measured, and the share of it all that is done.
+pub type Progress<'a> = &'a mut dyn FnMut(&str, f64);
+
+/// Free room that measuring needs, in bytes.
+const ROOM: u64 = 512 << 20;
+
+/// Measures everything; about a minute. Blocks, and is to be called on a plain thread.
+///
+/// # Errors
+/// [`Refusal::Failure`] in one line: no room, no memory, a folder that cannot be written.
+pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal> {
+    room(bench.within)?;
+    let rounds = if bench.quick { 1 } else { 3 };
+    let mut machine = Machine::here(bench.within);
+    let memory = hashing_memory(&machine)?;
+    progress("starting a private server", 0.0);
+    let folder = Folder::new(bench.program, Some(bench.within))?;
+    let mut http = http::Probe::new(bench.program, bench.within.to_owned(), (memory, bench.quick))?;
+    let mut commits = commit::Probe::new(folder.path(), machine.cores)?;
+    let mut signatures = sign::Probe::new()?;
+    let mut hashes = hash::Probe::new(machine.cores, memory, bench.quick);
+    let mut bandwidth = memory::Probe::new(machine.cores, 1);
+    let watch = Watch::begin(http.pid());
+    for round in 0..rounds {
+        let of = |part: f64| (f64::from(round) + part) / f64::from(rounds) * if bench.quick { 1.0 } else { 0.75 };
+        progress("hashes by threads and lanes", of(0.05));
+        hashes.round();
+        progress("signatures", of(0.3));
+        signatures.round()?;
+        progress("commits and reads", of(0.4));
+        commits.round()?;
+        progress("memory", of(0.6));
+        bandwidth.round();
+        progress("requests, with and without hashing beside them", of(0.7));
+        http.round(hashes.lanes())?;
+    }
+    machine.others = watch.others();
+    let hashing = hashes.done(bench.quick, |what| progress(what, 0.8));
+    let (signatures, storage, http, memory) = (signatures.done(), commits.done(), http.done(), bandwidth.done());
+    Ok(Probes { machine, rounds, hashing, signatures, storage, http, memory })
+}
+
+/// What hashing takes on a server that is configured to nothing else.
+fn hashing_memory(machine: &Machine) -> Result<u64, Refusal> {
+    let least = u64::from(hasher::Policy::default().cost.memory()) * 1024;
+    // Beside hashing stand a server and buffers to copy.
+    const OTHERS: u64 = 320 << 20;
+    if machine.memory < OTHERS + 4 * least {
+        let (have, need) = (machine.memory >> 20, (OTHERS + 4 * least) >> 20);
+        return Err(Refusal::Failure(format!("this machine has {have} MiB of memory, and measuring it takes {need}")));
+    }
+    Ok(machine.memory / 4)
+}
+
+fn room(folder: &Path) -> Result<(), Refusal> {
+    let failed = |error: rustix::io::Errno| Refusal::Failure(format!("{}: {error}", folder.display()));
+    let found = rustix::fs::statvfs(folder).map_err(failed)?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if free < ROOM {
+        let (free, need) = (free >> 20, ROOM >> 20);
+        let line = format!("the disk of {} has {free} MiB left, and measuring it takes {need}", folder.display());
+        return Err(Refusal::Failure(line));
+    }
+    Ok(())
+}
+
+/// Processor time of this process so far.
+fn cpu() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Processor time of another process and its threads, to the nanosecond where the system tells (`/proc/PID/task/*/schedstat`),
+/// otherwise to a clock tick. What threads used that have ended is missing.
+fn cpu_of(pid: u32) -> Duration {
+    let fine = || {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        let each = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        });
+        Some(each.sum::<u64>()).filter(|nanos| *nanos > 0).map(Duration::from_nanos)
+    };
+    fine().or_else(|| load::cpu::of_process(pid)).unwrap_or_default()
+}

@@ -1,0 +1,355 @@
+//! The result for people, in at most 100 columns: what matters most stands first.
+
+use super::advice::{self, Change, LOOKED_AT, WORTH_IT};
+use super::figure::Figure;
+use super::outcome::Capacity;
+use super::predict::{Forecast, LEVELS};
+use super::probe::machine::DISTURBED;
+use super::users;
+use super::verify::Verification;
+use std::fmt::Write as _;
+
+/// Rows under a head, the first column to the left and the others to the right.
+pub struct Table(Vec<Vec<String>>);
+
+impl Table {
+    /// With this head.
+    pub fn new(head: &[&str]) -> Table {
+        Table(vec![head.iter().map(|cell| (*cell).to_owned()).collect()])
+    }
+
+    /// One more row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.0.push(cells);
+    }
+
+    /// The rows, the head among them.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.0
+    }
+
+    fn text(&self, out: &mut String) {
+        let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
+        let cells = |column: usize| self.0.iter().filter_map(move |row| row.get(column));
+        let widths: Vec<usize> =
+            (0..columns).map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+        for row in &self.0 {
+            let mut line = String::new();
+            for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                // Words to the left, numbers to the right.
+                let words = at == 0
+                    || cells(at).skip(1).any(|cell| cell.starts_with(|c: char| c.is_alphabetic()) && cell != "no");
+                let gap = if at == 0 { "" } else { "  " };
+                let _ = if words { write!(line, "{gap}{cell:<width$}") } else { write!(line, "{gap}{cell:>width$}") };
+            }
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+}
+
+/// The most columns that a line has.
+const WIDTH: usize = 100;
+
+/// A sentence, on as many lines as it needs.
+fn wrapped(out: &mut String, text: &str) {
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > WIDTH {
+            out.push('\n');
+            used = 0;
+        }
+        if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out.push('\n');
+}
+
+/// A rate or a time, to three digits or so.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 9999.5 => grouped(value.round() as i64),
+        v if v >= 99.5 => format!("{value:.0}"),
+        v if v >= 9.95 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// With a comma between thousands.
+pub fn grouped(value: i64) -> String {
+    let digits = value.abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if value < 0 { format!("-{out}") } else { out }
+}
+
+/// The whole report.
+pub fn text(capacity: &Capacity) -> String {
+    let mut out = String::new();
+    headline(capacity).iter().for_each(|line| wrapped(&mut out, line));
+    out.push('\n');
+    limits(capacity).text(&mut out);
+    out.push_str("\nMilliseconds by how much of the limit is used: median / 95 % / 99 %\n");
+    latencies(capacity).text(&mut out);
+    out.push_str("\nWhat would help: the limit would be so many times today's\n");
+    changes(&capacity.changes).text(&mut out);
+    notes(&capacity.changes, &mut out);
+    out.push_str("\nFor portiere.toml\n\n");
+    out.push_str(&settings(capacity));
+    out.push('\n');
+    out.push_str(&people(capacity));
+    out.push_str("\nMeasured\n");
+    for table in measured(capacity) {
+        table.text(&mut out);
+        out.push('\n');
+    }
+    doubts(capacity).iter().for_each(|line| wrapped(&mut out, line));
+    if let Some(verification) = &capacity.verification {
+        out.push('\n');
+        out.push_str(&proof(verification));
+    }
+    out
+}
+
+/// The most important lines.
+pub fn headline(capacity: &Capacity) -> Vec<String> {
+    let Some(sign_in) = capacity.forecasts.first() else { return vec![] };
+    let first = format!("This machine carries {} sign-ins a second.", number(sign_in.bound));
+    let mut limit = format!("The limit is set by {}", advice::limit(sign_in.bottleneck, sign_in.shares));
+    if let Some((station, rate)) = sign_in.next {
+        let _ = write!(limit, "; next would be {}, at {} a second", station.name(), number(rate));
+    }
+    limit.push('.');
+    vec![first, limit]
+}
+
+/// The limits and what sets them.
+pub fn limits(capacity: &Capacity) -> Table {
+    let mut table = Table::new(&["A SECOND", "LIMIT", "AT 75 %", "SET BY", "THEN"]);
+    for one in &capacity.forecasts {
+        let next =
+            one.next.map_or_else(String::new, |(station, rate)| format!("{} at {}", station.name(), number(rate)));
+        table.row(vec![
+            one.operation.name().to_owned(),
+            number(one.bound),
+            number(one.bound * 0.75),
+            advice::limit(one.bottleneck, one.shares),
+            next,
+        ]);
+    }
+    table
+}
+
+/// Latencies by how much of the limit is used.
+pub fn latencies(capacity: &Capacity) -> Table {
+    let heads: Vec<String> = LEVELS.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
+    let mut table = Table::new(&["", &heads[0], &heads[1], &heads[2], &heads[3]]);
+    let cell = |one: &Forecast, at: usize| {
+        let found = one.levels.get(at).map(|level| level.outcome).unwrap_or_default();
+        format!("{} / {} / {}", number(found.p50), number(found.p95), number(found.p99))
+    };
+    for one in &capacity.forecasts {
+        let mut row = vec![one.operation.name().to_owned()];
+        row.extend((0..LEVELS.len()).map(|at| cell(one, at)));
+        table.row(row);
+    }
+    table
+}
+
+/// What would help.
+pub fn changes(changes: &[Change]) -> Table {
+    let mut head = vec!["".to_owned()];
+    head.extend(LOOKED_AT.map(|operation| operation.name().to_owned()));
+    head.push("sign-in p95".to_owned());
+    let mut table = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    for (at, change) in changes.iter().enumerate() {
+        let times = |value: f64| match value {
+            v if v >= WORTH_IT => format!("{value:.2}x"),
+            v if v <= 1.0 / WORTH_IT => format!("{value:.2}x"),
+            _ => "no".to_owned(),
+        };
+        let mut row = vec![format!("{} ({})", change.what, at + 1)];
+        row.extend(change.limits.map(times));
+        row.push(format!("{:.2}x", change.sign_in_p95));
+        table.row(row);
+    }
+    table
+}
+
+fn notes(changes: &[Change], out: &mut String) {
+    for (at, change) in changes.iter().enumerate() {
+        let verdict = if change.helps() { "" } else { "does not help; " };
+        wrapped(out, &format!("({}) {verdict}{}", at + 1, change.note));
+    }
+}
+
+/// What can be pasted into the configuration.
+pub fn settings(capacity: &Capacity) -> String {
+    let found = &capacity.settings;
+    let parameters = found.parameters;
+    format!(
+        "[hash]\nthreads = {}\nmemory = \"{}MiB\"  # the least for {} side by side on each, which the server finds out\n\n\
+         [hash.argon2]  # {}\nmemory_kib = {}\npasses = {}\nlanes = {}\n\n[store]\nreaders = {}\n",
+        found.threads,
+        found.memory_mib,
+        found.lanes,
+        found.why,
+        parameters.memory_kib,
+        parameters.passes,
+        parameters.lanes,
+        found.readers
+    )
+}
+
+/// The arithmetic of people a month.
+pub fn people(capacity: &Capacity) -> String {
+    let found = &capacity.users;
+    let round = |value: f64| grouped((value / 1000.0).round() as i64 * 1000);
+    format!(
+        "People a month: {} by this arithmetic, which is worth what its assumptions are\n  \
+         {} operations of a day's mix a second in the morning: {:.0} % of the limit\n  \
+         / {} the morning beside the mean of a day  x 86,400 s  / {} operations a day, one sign-in among them\n  \
+         / {:.2} of those who come in a month come on a day\n",
+        round(found.monthly),
+        number(found.rate),
+        users::USED * 100.0,
+        users::PEAK,
+        users::OPERATIONS,
+        users::DAILY
+    )
+}
+
+fn shown(figure: &Figure) -> String {
+    let noisy = if figure.is_noisy() { " noisy" } else { "" };
+    format!("{} ±{:.0} %{noisy}", number(figure.value), figure.spread * 100.0)
+}
+
+/// What it is all made of.
+pub fn measured(capacity: &Capacity) -> Vec<Table> {
+    let probes = &capacity.probes;
+    let mut hashes = Table::new(&["hashes a second, by side by side", "1", "2", "3", "4", "5", "6", "7", "8"]);
+    let mut threads: Vec<usize> = probes.hashing.lanes.iter().map(|lane| lane.threads).collect();
+    threads.dedup();
+    for count in threads {
+        let mut row =
+            vec![format!("{}, {count} thread{}", probes.hashing.parameters, if count == 1 { "" } else { "s" })];
+        row.extend(probes.hashing.of_threads(count).map(|lane| number(lane.rate.value)));
+        hashes.row(row);
+    }
+    let mut tables = vec![hashes];
+    if !probes.hashing.choices.is_empty() {
+        let mut choices = Table::new(&["recommended by others", "one hash, ms", "a second", "side by side", "MiB"]);
+        for choice in &probes.hashing.choices {
+            let some = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+            choices.row(vec![
+                format!("{}: {}", choice.source, choice.parameters),
+                some(choice.single_ms),
+                some(choice.rate),
+                choice.together.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+                choice.memory.map_or_else(|| "-".to_owned(), |bytes| (bytes >> 20).to_string()),
+            ]);
+        }
+        tables.push(choices);
+    }
+    let mut tokens = Table::new(&["a second on one core", "signed", "checked"]);
+    for one in &probes.signatures {
+        tokens.row(vec![one.alg.clone(), shown(&one.sign), shown(&one.verify)]);
+    }
+    let mut commits = Table::new(&["writers at a time", "batches a second", "together", "commit ms", "µs of CPU each"]);
+    for one in &probes.storage.groups {
+        let [rate, together, commit, cpu] =
+            [one.rate, one.together, one.commit_ms, one.cpu_us].map(|figure| shown(&figure));
+        commits.row(vec![one.writers.to_string(), rate, together, commit, cpu]);
+    }
+    tables.extend([tokens, commits, rest(capacity)]);
+    tables
+}
+
+fn rest(capacity: &Capacity) -> Table {
+    let probes = &capacity.probes;
+    let (http, storage, memory) = (&probes.http, &probes.storage, &probes.memory);
+    let mut rest = Table::new(&["", ""]);
+    let mut line = |what: &str, value: String| rest.row(vec![what.to_owned(), value]);
+    line("one hash alone, ms", shown(&probes.hashing.single_ms));
+    line("hashes a second, the server's pool", shown(&http.pool));
+    line("point reads a second, one core", shown(&storage.reads));
+    line("point reads a second, all cores", shown(&storage.reads_all));
+    line("requests a second, generator beside", shown(&http.rate));
+    line("µs of CPU each, server", shown(&http.server_us));
+    line("µs of CPU each, generator", shown(&http.generator_us));
+    line("a request now and then, ms", shown(&http.rested.p50_ms));
+    line("the same while all cores hash, ms", shown(&http.hashing.p50_ms));
+    line("µs of CPU each then, server", shown(&http.hashing.server_us));
+    line("memory, one core, GB/s", shown(&memory.alone));
+    if let Some(under) = &memory.under_hashing {
+        line("the same while the others hash", shown(under));
+    }
+    rest
+}
+
+/// What keeps the figures from being believed.
+pub fn doubts(capacity: &Capacity) -> Vec<String> {
+    let probes = &capacity.probes;
+    let machine = &probes.machine;
+    let mut lines = vec![format!(
+        "On {} core{} ({}), {} MiB of memory, the disk of {}; {} sample{} of each.",
+        machine.cores,
+        if machine.cores == 1 { "" } else { "s" },
+        machine.processor,
+        machine.memory >> 20,
+        machine.disk,
+        probes.rounds,
+        if probes.rounds == 1 { "" } else { "s" }
+    )];
+    if let Some(others) = machine.others.filter(|others| *others > DISTURBED) {
+        lines.push(format!(
+            "Other programs kept {others:.2} cores busy meanwhile: this is less than the machine carries, and not exact."
+        ));
+    }
+    if probes.rounds == 1 {
+        lines.push("One sample says nothing about noise: without --quick there are three.".to_owned());
+    }
+    lines
+}
+
+/// Predicted beside measured.
+pub fn proof(verification: &Verification) -> String {
+    let mut out = String::new();
+    let outside: Vec<_> = verification.compared.iter().filter(|one| !one.is_within()).collect();
+    let _ = match outside.len() {
+        0 => writeln!(out, "Verified: every prediction is as near as it should be."),
+        count => writeln!(
+            out,
+            "{count} of {} predictions are outside of what they should keep:",
+            verification.compared.len()
+        ),
+    };
+    let mut table = Table::new(&["", "predicted", "measured", "off by", "allowed", ""]);
+    for one in &verification.compared {
+        table.row(vec![
+            format!("{}, {}", one.what, one.figure),
+            number(one.predicted),
+            number(one.measured),
+            format!("{:+.0} %", one.difference() * 100.0),
+            format!("{:.0} %", one.allowed * 100.0),
+            if one.is_within() { "within" } else { "OUTSIDE" }.to_owned(),
+        ]);
+    }
+    table.text(&mut out);
+    verification.notes.iter().for_each(|note| wrapped(&mut out, note));
+    let _ = writeln!(
+        out,
+        "The load generator ran on the same cores, in the runs as in the prediction, which was written\nbefore to {}.",
+        verification.file
+    );
+    out
+}

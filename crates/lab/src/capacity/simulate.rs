@@ -1,0 +1,552 @@
+//! The stations at work, event by event, with chance from a fixed seed: what a formula for one queue cannot say when a
+//! sign-in goes through twenty of them, hashes run side by side, and commits gather while the disk is busy.
+
+use super::demand::{Act, Course, Operation, Request};
+use super::figure::quantile;
+use super::stations::{ENOUGH, PACE, Stations};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// How operations come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// By chance, so many a second: as people come.
+    People(f64),
+    /// Evenly, so many a second: as an open loop of the load generator starts them.
+    Even(f64),
+    /// So many virtual users, each of which comes again at once.
+    Users(usize),
+}
+
+/// What came of it; latencies in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Operations a second.
+    pub rate: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 % stayed at or below.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// The share of all processor time in use.
+    pub cores: f64,
+    /// Batches in a commit.
+    pub together: f64,
+}
+
+/// The 95th percentile of one kind of request, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// As the load generator calls it.
+    pub name: String,
+    /// How long it took at the 95th percentile.
+    pub p95: f64,
+}
+
+/// Lets so many operations come, and says what came of them. The first fifth is not counted.
+pub fn simulate(stations: &Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> Outcome {
+    in_steps(stations, operation, arrivals, operations).0
+}
+
+/// The same, and how long each kind of request in it took.
+pub fn in_steps(
+    stations: &Stations,
+    operation: Operation,
+    arrivals: Arrivals,
+    operations: usize,
+) -> (Outcome, Vec<Step>) {
+    let mut world = World::new(stations, operation, arrivals, operations);
+    world.run();
+    let steps = std::mem::take(&mut world.steps).into_iter().map(|(name, mut times)| {
+        times.sort_by(f64::total_cmp);
+        Step { name: name.to_owned(), p95: quantile(&times, 0.95) }
+    });
+    (world.outcome(), steps.collect())
+}
+
+/// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
+const LEFT_OVER: f64 = 0.097;
+
+/// To a worker and back, in seconds.
+const FAR: f64 = 1e-3;
+
+/// Numbers that look like chance, the same in every run (xorshift).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Somebody who came.
+struct Visit {
+    came: f64,
+    /// When the request that it makes was begun.
+    asked: f64,
+    requests: &'static [Request],
+    request: usize,
+    act: usize,
+    counts: bool,
+}
+
+/// What takes up a core.
+#[derive(Clone, Copy)]
+enum Task {
+    /// A network thread, for this visit.
+    Serve(usize),
+    /// The load generator, for this visit: it asks, or takes an answer.
+    Ask(usize),
+    /// The writer.
+    Write,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    Come,
+    /// A thread has woken up, with so much to do.
+    Awake(Task, f64),
+    Done(Task),
+    /// The batch that is done first, as it stood at this state of the pool.
+    Hashed(u64),
+    Synced,
+    /// The writer looks at what waits.
+    Gather,
+    /// Another machine has answered: a database, or a hash worker.
+    Fetched(usize),
+    Computed(usize),
+}
+
+struct Due {
+    at: f64,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Due) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Due) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    /// The earliest is the greatest; of those at the same time the one that was written down first.
+    fn cmp(&self, other: &Due) -> Ordering {
+        other.at.total_cmp(&self.at).then(other.order.cmp(&self.order))
+    }
+}
+
+/// Passwords side by side on one thread.
+struct Batch {
+    visits: Vec<usize>,
+    /// Of 1.0.
+    left: f64,
+}
+
+/// The writer's state.
+#[derive(Default)]
+struct Desk {
+    waiting: VecDeque<usize>,
+    /// On their way to the disk, oldest first.
+    writing: VecDeque<Vec<usize>>,
+    /// That are being put together, of all that are on their way.
+    begun: f64,
+    last: usize,
+    naps: bool,
+}
+
+struct World<'a> {
+    stations: &'a Stations,
+    courses: &'static [Course],
+    arrivals: Arrivals,
+    operations: usize,
+    now: f64,
+    order: u64,
+    events: BinaryHeap<Due>,
+    chance: Chance,
+    visits: Vec<Visit>,
+    came: usize,
+    /// Tasks on cores, and those that wait for one.
+    busy: usize,
+    ready: VecDeque<(Task, f64)>,
+    /// The generator's one thread, and who waits for it.
+    asking: bool,
+    asks: VecDeque<(usize, f64)>,
+    hashing: Vec<Batch>,
+    passwords: VecDeque<usize>,
+    /// Passwords that workers have.
+    away: usize,
+    /// When the pool was looked at last, and at which state.
+    looked: f64,
+    state: u64,
+    desk: Desk,
+    commits: (usize, usize),
+    latencies: Vec<f64>,
+    /// The same by request.
+    steps: BTreeMap<&'static str, Vec<f64>>,
+    /// Of those that count: when the first window begins, and ends; processor time in it.
+    window: (f64, f64),
+    spent: f64,
+}
+
+impl<'a> World<'a> {
+    fn new(stations: &'a Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> World<'a> {
+        World {
+            stations,
+            courses: operation.courses(),
+            arrivals,
+            operations,
+            now: 0.0,
+            order: 0,
+            events: BinaryHeap::new(),
+            chance: Chance(0x9E37_79B9_7F4A_7C15),
+            visits: Vec::with_capacity(operations),
+            came: 0,
+            busy: 0,
+            ready: VecDeque::new(),
+            asking: false,
+            asks: VecDeque::new(),
+            hashing: Vec::new(),
+            passwords: VecDeque::new(),
+            away: 0,
+            looked: 0.0,
+            state: 0,
+            desk: Desk { begun: f64::NEG_INFINITY, ..Desk::default() },
+            commits: (0, 0),
+            latencies: Vec::new(),
+            steps: BTreeMap::new(),
+            window: (f64::INFINITY, 0.0),
+            spent: 0.0,
+        }
+    }
+
+    fn run(&mut self) {
+        match self.arrivals {
+            Arrivals::Users(users) => (0..users).for_each(|_| self.come()),
+            Arrivals::People(_) | Arrivals::Even(_) => self.after(0.0, Event::Come),
+        }
+        while let Some(due) = self.events.pop() {
+            self.advance(due.at);
+            match due.event {
+                Event::Come => self.come_and_call(),
+                Event::Awake(task, seconds) => self.start(task, seconds),
+                Event::Done(task) => self.done(task),
+                Event::Hashed(state) if state == self.state => self.hashed(),
+                Event::Hashed(_) => {}
+                Event::Synced => self.synced(),
+                Event::Fetched(visit) => self.proceed(visit),
+                Event::Computed(visit) => {
+                    self.away -= 1;
+                    self.proceed(visit);
+                    self.fill();
+                }
+                Event::Gather => {
+                    self.desk.naps = false;
+                    self.gather();
+                }
+            }
+        }
+    }
+
+    fn after(&mut self, seconds: f64, event: Event) {
+        self.order += 1;
+        self.events.push(Due { at: self.now + seconds, order: self.order, event });
+    }
+
+    /// Time passes; what hashes gets on by as much as the cores leave it.
+    fn advance(&mut self, to: f64) {
+        let passed = to - self.now;
+        self.now = to;
+        if passed > 0.0 && !self.latencies.is_empty() {
+            let hashing = self.pace() * self.hashing.len() as f64;
+            self.spent += passed * (self.busy as f64 + hashing).min(self.stations.cores as f64);
+        }
+    }
+
+    fn come_and_call(&mut self) {
+        self.come();
+        let gap = match self.arrivals {
+            Arrivals::People(rate) => -(1.0 - self.chance.next()).ln() / rate,
+            Arrivals::Even(rate) => 1.0 / rate,
+            Arrivals::Users(_) => return,
+        };
+        if self.came < self.operations {
+            self.after(gap, Event::Come);
+        }
+    }
+
+    fn come(&mut self) {
+        if self.came >= self.operations {
+            return;
+        }
+        let mut at = self.chance.next();
+        let found = self.courses.iter().find(|(share, _)| {
+            at -= share;
+            at <= 0.0
+        });
+        let Some((_, requests)) = found.or(self.courses.last()) else { return };
+        let counts = self.came >= self.operations / 5;
+        self.came += 1;
+        self.visits.push(Visit { came: self.now, asked: self.now, requests, request: 0, act: 0, counts });
+        self.ask(self.visits.len() - 1);
+    }
+
+    /// The visit sends its next request.
+    fn ask(&mut self, visit: usize) {
+        let Some(cost) = self.stations.generator else { return self.proceed(visit) };
+        let request = &self.visits[visit].requests[self.visits[visit].request];
+        let seconds = cost * request.asking;
+        if self.asking {
+            return self.asks.push_back((visit, seconds));
+        }
+        self.asking = true;
+        self.wake(Task::Ask(visit), (seconds, 0.0, self.stations.rouse_generator));
+    }
+
+    /// The generator's thread is awake, and goes on with whoever waits for it.
+    fn ask_on(&mut self) {
+        if let Some((visit, seconds)) = self.asks.pop_front() {
+            self.asking = true;
+            let seconds = seconds * self.stations.chill(self.hashing_share());
+            self.after(0.0, Event::Awake(Task::Ask(visit), seconds));
+        }
+    }
+
+    /// What comes next in a request: everything up to where it has to wait for somebody.
+    fn proceed(&mut self, visit: usize) {
+        let Visit { requests, request, act, .. } = &self.visits[visit];
+        let acts = &requests[*request].acts[*act..];
+        let far = self.stations.round_trip > 0.0;
+        let waits = |act: &Act| matches!(act, Act::Commit | Act::Hash) || far && matches!(act, Act::Read(_));
+        let light = acts.iter().take_while(|act| !waits(act)).count();
+        let (warm, fixed) = acts[..light].iter().fold((0.0, 0.0), |(warm, fixed), act| {
+            let cost = self.stations.light(*act);
+            (warm + cost.0, fixed + cost.1)
+        });
+        match acts.get(light) {
+            _ if light > 0 => {
+                self.visits[visit].act += light;
+                self.wake(Task::Serve(visit), (warm, fixed, self.stations.rouse));
+            }
+            Some(read @ Act::Read(_)) => {
+                // What asking costs is added to what comes after the answer.
+                let seconds = self.stations.light(*read).0;
+                self.visits[visit].act += 1;
+                self.after(self.stations.round_trip + seconds, Event::Fetched(visit));
+            }
+            Some(Act::Commit) => {
+                self.visits[visit].act += 1;
+                self.desk.waiting.push_back(visit);
+                self.gather();
+            }
+            Some(_) => {
+                self.visits[visit].act += 1;
+                self.passwords.push_back(visit);
+                self.fill();
+            }
+            None => self.answered(visit),
+        }
+    }
+
+    fn answered(&mut self, visit: usize) {
+        let Visit { requests, request, came, asked, counts, .. } = &mut self.visits[visit];
+        if *counts {
+            self.steps.entry(requests[*request].name).or_default().push((self.now - *asked) * 1e3);
+        }
+        *asked = self.now;
+        if *request + 1 < requests.len() {
+            *request += 1;
+            self.visits[visit].act = 0;
+            return self.ask(visit);
+        }
+        if *counts {
+            self.window = (self.window.0.min(self.now), self.now);
+            self.latencies.push((self.now - *came) * 1e3);
+        }
+        if matches!(self.arrivals, Arrivals::Users(_)) {
+            self.come();
+        }
+    }
+
+    /// A thread gets something to do: so much while the caches are warm, so much in any case, and so much more if it was
+    /// asleep. It takes a moment until it is at it, longer where others hold the cores.
+    fn wake(&mut self, task: Task, (warm, fixed, rouse): (f64, f64, f64)) {
+        let (rested, crowded) = self.stations.wake;
+        let hashing = self.hashing_share();
+        // A request is two threads that wake up, and how late it may be was measured of both.
+        let late = if self.chance.next() < 0.5 { self.stations.lateness(self.chance.next()) } else { 0.0 };
+        let delay = rested + (crowded - rested + late) * hashing;
+        let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
+        let seconds = fixed + (warm + rouse) * self.stations.chill(hashing);
+        self.after(delay, Event::Awake(task, seconds));
+    }
+
+    fn hashing_share(&self) -> f64 {
+        (self.hashing.len() as f64 / self.stations.cores as f64).min(1.0)
+    }
+
+    fn start(&mut self, task: Task, seconds: f64) {
+        if self.busy < self.stations.cores {
+            self.progress();
+            self.busy += 1;
+            self.after(seconds, Event::Done(task));
+            self.foresee();
+        } else {
+            self.ready.push_back((task, seconds));
+        }
+    }
+
+    fn done(&mut self, task: Task) {
+        match self.ready.pop_front() {
+            Some((next, seconds)) => self.after(seconds, Event::Done(next)),
+            None => {
+                self.progress();
+                self.busy -= 1;
+                self.foresee();
+            }
+        }
+        match task {
+            Task::Serve(visit) => self.proceed(visit),
+            Task::Ask(visit) => {
+                self.asking = false;
+                self.ask_on();
+                self.proceed(visit);
+            }
+            Task::Write => {
+                let sync = self.stations.writer.some_sync(self.chance.next());
+                self.after(sync, Event::Synced);
+            }
+        }
+    }
+
+    /// The share of its speed at which each hashing thread runs.
+    fn pace(&self) -> f64 {
+        let (cores, busy) = (self.stations.cores as f64, self.busy as f64);
+        let free = (cores - busy).max(0.0) + LEFT_OVER * busy.min(cores);
+        (free / self.hashing.len().max(1) as f64).min(1.0)
+    }
+
+    /// What each batch has got done since the pool was looked at last.
+    fn progress(&mut self) {
+        let (pace, active) = (self.pace(), self.hashing.len());
+        let passed = self.now - self.looked;
+        self.looked = self.now;
+        for batch in &mut self.hashing {
+            batch.left -= passed * pace / self.stations.pool.batch(batch.visits.len(), active);
+        }
+    }
+
+    /// When the next batch will be done, as things stand.
+    fn foresee(&mut self) {
+        self.state += 1;
+        let (pace, active, pool) = (self.pace(), self.hashing.len(), &self.stations.pool);
+        let times =
+            self.hashing.iter().map(|batch| batch.left.max(0.0) * pool.batch(batch.visits.len(), active) / pace);
+        let next = times.min_by(f64::total_cmp);
+        if let Some(next) = next {
+            self.after(next, Event::Hashed(self.state));
+        }
+    }
+
+    /// Idle threads take their share of what waits, and workers the rest, as many as they have room for.
+    fn fill(&mut self) {
+        self.fill_here();
+        let pool = &self.stations.pool;
+        if pool.workers <= 0.0 {
+            return;
+        }
+        let room = pool.threads * pool.lanes;
+        let takes = room as f64 / pool.workers + FAR;
+        while self.away < room {
+            let Some(visit) = self.passwords.pop_front() else { return };
+            self.away += 1;
+            self.after(takes, Event::Computed(visit));
+        }
+    }
+
+    fn fill_here(&mut self) {
+        let idle = self.stations.pool.threads - self.hashing.len();
+        if idle == 0 || self.passwords.is_empty() {
+            return;
+        }
+        self.progress();
+        for idle in (1..=idle).rev() {
+            let share = self.passwords.len().div_ceil(idle).min(self.stations.pool.lanes);
+            if share > 0 {
+                let visits = self.passwords.drain(..share).collect();
+                self.hashing.push(Batch { visits, left: 1.0 });
+            }
+        }
+        self.foresee();
+    }
+
+    fn hashed(&mut self) {
+        /// What is left of a batch that is done, for the sake of rounding.
+        const NOTHING: f64 = 1e-9;
+        self.progress();
+        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= NOTHING);
+        self.hashing = rest;
+        self.foresee();
+        let done: Vec<Batch> = done;
+        self.fill();
+        done.into_iter().flat_map(|batch| batch.visits).for_each(|visit| self.proceed(visit));
+    }
+
+    /// The writer takes what waits, if it is free.
+    fn gather(&mut self) {
+        let waiting = self.desk.waiting.len();
+        if waiting == 0 || self.desk.naps || self.desk.writing.len() >= self.stations.writer.at_once {
+            return;
+        }
+        // Where several write, commits begin a little apart; a lone writer is never kept waiting.
+        let rest = self.desk.begun + PACE - self.now;
+        let alone = self.desk.last <= 1 && waiting <= 1;
+        if !alone && waiting < ENOUGH && rest > 0.0 {
+            self.desk.naps = true;
+            return self.after(rest, Event::Gather);
+        }
+        let group: Vec<usize> = self.desk.waiting.drain(..waiting.min(self.stations.writer.group)).collect();
+        self.desk.last = group.len();
+        self.desk.begun = self.now;
+        let writer = &self.stations.writer;
+        let seconds = writer.commit + writer.batch * group.len() as f64;
+        self.commits = (self.commits.0 + 1, self.commits.1 + group.len());
+        self.desk.writing.push_back(group);
+        self.wake(Task::Write, (seconds, 0.0, 0.0));
+    }
+
+    fn synced(&mut self) {
+        let group = self.desk.writing.pop_front().unwrap_or_default();
+        group.into_iter().for_each(|visit| self.proceed(visit));
+        self.gather();
+    }
+
+    fn outcome(mut self) -> Outcome {
+        self.latencies.sort_by(f64::total_cmp);
+        let (begin, end) = self.window;
+        let seconds = (end - begin).max(f64::MIN_POSITIVE);
+        let count = self.latencies.len() as f64;
+        let at = |share| quantile(&self.latencies, share);
+        Outcome {
+            rate: (count - 1.0).max(0.0) / seconds,
+            mean: self.latencies.iter().sum::<f64>() / count.max(1.0),
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            cores: (self.spent / seconds / self.stations.cores as f64).min(1.0),
+            together: self.commits.1 as f64 / self.commits.0.max(1) as f64,
+        }
+    }
+}

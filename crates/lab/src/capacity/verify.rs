@@ -1,0 +1,201 @@
+//! The proof: what was predicted, written down first, beside what a private server then does.
+
+use super::demand::Operation;
+use super::predict::{Generator, stations};
+use super::probe::machine::{DISTURBED, Watch};
+use super::probe::{Probes, Progress};
+use super::simulate::{Arrivals, Outcome, Step, in_steps};
+use crate::private::{Private, Setup};
+use load::Refusal;
+use load::plan::{Pace, Plan, Workload};
+use load::report::Report;
+use load::run::run;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// How far throughput may be off.
+pub const THROUGHPUT: f64 = 0.15;
+/// How far a 95th percentile may be off.
+pub const P95: f64 = 0.30;
+
+/// Virtual users of a closed loop for each core: enough to fill it.
+const USERS: usize = 16;
+/// The share of the predicted limit at which latencies are compared.
+const SHARE: f64 = 0.5;
+/// Operations of a simulation.
+const OPERATIONS: usize = 20_000;
+
+/// One run, predicted before it was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Which workload, as the load generator calls it.
+    pub workload: String,
+    /// How it comes.
+    pub pace: String,
+    /// The rate that is offered; nothing in a closed loop.
+    pub offered: Option<f64>,
+    /// Virtual users; in an open loop the most at once.
+    pub users: usize,
+    /// What is expected.
+    pub predicted: Outcome,
+    /// And of each kind of request in it.
+    pub steps: Vec<Step>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Which workload and pace.
+    pub what: String,
+    /// Which figure.
+    pub figure: String,
+    /// What was predicted.
+    pub predicted: f64,
+    /// What was measured.
+    pub measured: f64,
+    /// How far that may be off, as a share.
+    pub allowed: f64,
+}
+
+impl Compared {
+    /// By how much the prediction is off, as a share of what was measured.
+    pub fn difference(&self) -> f64 {
+        if self.measured > 0.0 { self.predicted / self.measured - 1.0 } else { f64::INFINITY }
+    }
+
+    /// Whether it is as near as it should be.
+    pub fn is_within(&self) -> bool {
+        self.difference().abs() <= self.allowed
+    }
+}
+
+/// The whole proof.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Where the prediction was written before anything was run.
+    pub file: String,
+    /// Figure by figure.
+    pub compared: Vec<Compared>,
+    /// What the load generator had to say.
+    pub notes: Vec<String>,
+}
+
+/// The runs, with what is expected of each: the load generator runs on the same cores, so it is in the model.
+pub fn predict(probes: &Probes) -> Vec<Trial> {
+    let stations = stations(probes, Generator::Here);
+    let users = USERS * probes.machine.cores;
+    let both = [(Operation::SignIn, Workload::Flow), (Operation::Day, Workload::Day)];
+    let trials = both.map(|(operation, workload)| {
+        let offered = stations.needs(operation).bound() * SHARE;
+        let closed = in_steps(&stations, operation, Arrivals::Users(users), OPERATIONS);
+        let open = in_steps(&stations, operation, Arrivals::Even(offered), OPERATIONS);
+        let trial = |pace: &str, offered, users, (predicted, steps)| Trial {
+            workload: workload.name().to_owned(),
+            pace: pace.to_owned(),
+            offered,
+            users,
+            predicted,
+            steps,
+        };
+        [trial("closed", None, users, closed), trial("open", Some(offered), 4 * users, open)]
+    });
+    trials.into_iter().flatten().collect()
+}
+
+/// Writes a prediction where it stays, on the disk.
+///
+/// # Errors
+/// [`Refusal::Failure`].
+pub fn write_down(file: &Path, trials: &[Trial]) -> Result<(), Refusal> {
+    let failed = |error: std::io::Error| Refusal::Failure(format!("{} cannot be written: {error}", file.display()));
+    let text = serde_json::to_string_pretty(trials).map_err(|error| Refusal::Failure(error.to_string()))?;
+    let mut written = File::create(file).map_err(failed)?;
+    written.write_all(text.as_bytes()).and_then(|()| written.write_all(b"\n")).map_err(failed)?;
+    written.sync_all().map_err(failed)
+}
+
+/// Runs what was predicted against a private server with people of its own.
+///
+/// # Errors
+/// [`Refusal::Failure`].
+pub fn verify(
+    trials: &[Trial],
+    (program, within): (&Path, &Path),
+    (file, quick): (&Path, bool),
+    progress: Progress<'_>,
+) -> Result<Verification, Refusal> {
+    progress("verification: starting a private server", 0.0);
+    let people = if quick { 100 } else { 1000 };
+    let setup = Setup { people, within: Some(within.to_owned()), ..Setup::of(program) };
+    let server = Private::start(&setup)?;
+    let (mut compared, mut notes) = (Vec::new(), Vec::new());
+    for (at, trial) in trials.iter().enumerate() {
+        progress(&format!("verification: {} {}", trial.workload, trial.pace), at as f64 / trials.len() as f64);
+        let watch = Watch::begin(server.pid());
+        let report = run(&plan(&server, trial, quick)?, None)?;
+        let others = watch.others().filter(|others| *others > DISTURBED);
+        let what = match trial.offered {
+            Some(rate) => format!("{}, {rate:.0}/s offered", trial.workload),
+            None => format!("{}, {} users without a pause", trial.workload, trial.users),
+        };
+        notes.extend(others.map(|others| format!("{what}: other programs kept {others:.2} cores busy meanwhile")));
+        notes.extend(remarks(&what, &report));
+        compared.extend(compare(&what, trial, &report));
+    }
+    server.stop();
+    Ok(Verification { file: file.display().to_string(), compared, notes })
+}
+
+fn plan(server: &Private, trial: &Trial, quick: bool) -> Result<Plan, Refusal> {
+    let workload = if trial.workload == Workload::Flow.name() { Workload::Flow } else { Workload::Day };
+    let pace = match trial.offered {
+        Some(rate) => Pace::Open { rate, visitors: trial.users },
+        None => Pace::Closed { visitors: trial.users, pause: Duration::ZERO },
+    };
+    let (warmup, duration) = if quick { (1, 2) } else { (4, 15) };
+    let (warmup, duration) = (Duration::from_secs(warmup), Duration::from_secs(duration));
+    Ok(Plan { pace, warmup, duration, ..server.plan(workload)? })
+}
+
+/// What of a day is compared. Not the mix: five in a hundred sign in, so that its 95th percentile lies in the gap between them
+/// and all others, where chance decides on which side.
+const OF_A_DAY: [&str; 2] = ["login", "refresh"];
+
+/// A closed loop says what is carried, an open one how long it takes.
+fn compare(what: &str, trial: &Trial, report: &Report) -> Vec<Compared> {
+    let one = |figure: &str, predicted, measured, allowed| Compared {
+        what: what.to_owned(),
+        figure: figure.to_owned(),
+        predicted,
+        measured,
+        allowed,
+    };
+    let rate = |predicted| one("a second", predicted, report.iterations_per_second, THROUGHPUT);
+    let Some(offered) = trial.offered else { return vec![rate(trial.predicted.rate)] };
+    let mut compared = vec![rate(offered.min(trial.predicted.rate))];
+    if trial.workload == Workload::Flow.name() {
+        compared.push(one("p95 ms", trial.predicted.p95, report.latency.p95, P95));
+        return compared;
+    }
+    for step in trial.steps.iter().filter(|step| OF_A_DAY.contains(&step.name.as_str())) {
+        let measured = report.steps.iter().find(|found| found.step.name() == step.name);
+        let measured = measured.map_or(0.0, |found| found.latency.p95);
+        compared.push(one(&format!("p95 ms of {}", step.name), step.p95, measured, P95));
+    }
+    compared
+}
+
+fn remarks(what: &str, report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.failed + report.refused > 0 {
+        notes.push(format!("{what}: {} failed, {} refused", report.failed, report.refused));
+    }
+    if report.is_bound_by_generator() {
+        notes.push(format!("{what}: the load generator was the bottleneck"));
+    }
+    notes.extend(report.notes.iter().map(|note| format!("{what}: {note}")));
+    notes
+}

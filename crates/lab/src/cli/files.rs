@@ -1,0 +1,87 @@
+//! The files that a report goes into, known to be writable before anybody waits for it.
+
+use super::{Options, to_json};
+use crate::experiments::{ALL, Experiment};
+use crate::report::{Report, markdown, page};
+use load::Refusal;
+use load::output::{try_out, write};
+use std::path::{Path, PathBuf};
+
+/// Where the report goes.
+pub struct Files {
+    html: Option<PathBuf>,
+    save: Option<PathBuf>,
+    markdown: Option<(PathBuf, PathBuf)>,
+}
+
+impl Files {
+    /// Those that were asked for, tried out.
+    pub fn of(options: &Options) -> Result<Files, Refusal> {
+        let Options { html, save, markdown, .. } = options.clone();
+        [&html, &save, &markdown].into_iter().flatten().try_for_each(|file| try_out(file))?;
+        let markdown = markdown.map(with_pictures).transpose()?;
+        Ok(Files { html, save, markdown })
+    }
+
+    /// Writes what there is by now; what was there before is replaced.
+    pub fn write(&self, report: &Report) -> Result<(), Refusal> {
+        if let Some(file) = &self.html {
+            write(file, &page(report))?;
+        }
+        if let Some(file) = &self.save {
+            write(file, &to_json(report)?)?;
+        }
+        if let Some((file, folder)) = &self.markdown {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            let (text, pictures) = markdown(report, &name);
+            remove_pictures(folder)?;
+            pictures.iter().try_for_each(|(name, picture)| write(&folder.join(name), picture))?;
+            write(file, &text)?;
+        }
+        Ok(())
+    }
+}
+
+/// The page, and the folder of its pictures, which is made.
+fn with_pictures(file: PathBuf) -> Result<(PathBuf, PathBuf), Refusal> {
+    if file.extension().is_none_or(|extension| extension != "md") {
+        return Err(Refusal::Use(format!("--markdown {}: the name has to end in .md", file.display())));
+    }
+    let folder = file.with_extension("");
+    std::fs::create_dir_all(&folder).map_err(|error| cannot(&folder, &error))?;
+    Ok((file, folder))
+}
+
+/// Removes those of a run before, which may have had others; nothing else that is there.
+fn remove_pictures(folder: &Path) -> Result<(), Refusal> {
+    let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
+    let pictures = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let mut pictures = pictures.filter(|path| is_picture(&path.file_name().unwrap_or_default().to_string_lossy()));
+    pictures.try_for_each(|path| std::fs::remove_file(&path).map_err(|error| cannot(&path, &error)))
+}
+
+/// Whether it is the name of a picture of ours: that of an experiment and two numbers.
+fn is_picture(name: &str) -> bool {
+    let numbers = |rest: &str| {
+        rest.split('-').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let rest = |one: &Experiment| name.strip_suffix(".svg")?.strip_prefix(one.name)?.strip_prefix('-');
+    ALL.iter().filter_map(rest).any(numbers)
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::Failure(format!("{} cannot be written: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pictures_of_ours_are_removed() {
+        let ours = ["lanes-1-1.svg", "last-seen-12-3.svg"];
+        assert!(ours.into_iter().all(is_picture));
+        let others = ["lanes.svg", "lanes-.svg", "lanes-1-1.png", "mine-1-1.svg", "lanes-1-one.svg", "lanesx-1.svg"];
+        assert!(!others.into_iter().any(is_picture));
+    }
+}

@@ -1,0 +1,201 @@
+//! The command line of `portiere lab`. The program around it parses ([`Command`] is a `clap::Args`), calls [`main`] and ends
+//! with the exit code of the [`Refusal`], if any.
+
+mod files;
+mod progress;
+
+use crate::experiments::bench::Bench;
+use crate::experiments::{ALL, Experiment, make, named};
+use crate::private::guard;
+use crate::report::{Machine, Report};
+use clap::{Args, Subcommand, ValueHint};
+use files::Files;
+use load::Refusal;
+use progress::Progress;
+use rules::Secret;
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What can be asked of the lab.
+#[derive(Args, Clone, Debug)]
+pub struct Command {
+    /// Which of it.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Action {
+    /// List the experiments
+    List,
+    /// Make some experiments
+    ///
+    /// Each takes from half a minute to a quarter of an hour, or some seconds to a minute with --quick. What one came to is
+    /// printed as soon as it is done, and the files are written then, too.
+    #[command(after_long_help = "\
+Examples:
+  portiere lab run lanes
+  portiere lab run overload workers --html report.html
+  portiere lab run engines --postgres postgres://lab@localhost/lab")]
+    Run {
+        /// Their names, as portiere lab list shows them
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// How.
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Make all experiments
+    ///
+    /// They take about an hour on two cores, or less than ten minutes with --quick, which shows that they work and leaves most
+    /// differences undecided. The machine should do nothing else meanwhile.
+    #[command(after_long_help = "\
+Examples:
+  portiere lab all --quick --html report.html
+  portiere lab all --save lab.json --markdown performance.md")]
+    All {
+        /// How.
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Wait for the end of standard input, then end what it named and remove a folder
+    #[command(hide = true)]
+    Guard {
+        /// The folder of a private server
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+}
+
+/// How experiments are made, and where the result goes.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Few and short rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Where private servers have their folders, and so which disk is measured [default: where temporary files go]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub within: Option<PathBuf>,
+    /// An empty PostgreSQL database for the experiment `engines`, which fills it. Arguments can be read by every process of the
+    /// machine: let its password be good for nothing else
+    #[arg(long, value_name = "URL")]
+    pub postgres: Option<String>,
+    /// An empty MySQL or MariaDB database, likewise
+    #[arg(long, value_name = "URL")]
+    pub mysql: Option<String>,
+    /// Write a report with charts into a file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Write the result as JSON into a file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+    /// Write a report in Markdown into a file, with its charts in a folder of the same name beside it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+}
+
+impl Options {
+    /// The databases of servers, by what people call them.
+    fn databases(&self) -> Result<Vec<(&'static str, Secret)>, Refusal> {
+        let named = [
+            ("PostgreSQL", "--postgres", &["postgres://", "postgresql://"][..], &self.postgres),
+            ("MySQL or MariaDB", "--mysql", &["mysql://"], &self.mysql),
+        ];
+        let given =
+            named.into_iter().filter_map(|(name, flag, schemes, url)| Some((name, flag, schemes, url.as_ref()?)));
+        let read = |(name, flag, schemes, url): (&'static str, &str, &[&str], &String)| {
+            // The URL is not repeated: there may be a password in it.
+            match schemes.iter().any(|scheme| url.starts_with(scheme)) {
+                true => Ok((name, Secret::new(url))),
+                false => Err(Refusal::Use(format!("{flag} is not {}USER:PASSWORD@HOST/DATABASE", schemes[0]))),
+            }
+        };
+        given.map(read).collect()
+    }
+}
+
+/// Does what `command` says: `program` is what servers are started with, the report goes to `out`, as JSON where that is
+/// wanted, and progress to standard error when that is a terminal. Blocks, and is to be called on a plain thread.
+///
+/// # Errors
+/// [`Refusal`]: one line for the user, and the exit code.
+pub fn main(command: &Command, program: &Path, as_json: bool, out: &mut dyn Write) -> Result<(), Refusal> {
+    match &command.action {
+        Action::Guard { folder } => guard(folder, std::io::stdin().lock()),
+        Action::List => print(out, &list(as_json)?),
+        Action::Run { names, options } => experiment(&named(names)?, options, program, (as_json, out)),
+        Action::All { options } => experiment(&ALL, options, program, (as_json, out)),
+    }
+}
+
+fn list(as_json: bool) -> Result<String, Refusal> {
+    if as_json {
+        let one = |one: &Experiment| json!({ "name": one.name, "title": one.title, "hypothesis": one.hypothesis, "method": one.method });
+        return to_json(&ALL.iter().map(one).collect::<Vec<_>>());
+    }
+    let width = ALL.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    Ok(ALL.iter().map(|Experiment { name, title, .. }| format!("{name:width$}  {title}\n")).collect())
+}
+
+fn experiment(
+    wanted: &[Experiment],
+    options: &Options,
+    program: &Path,
+    (as_json, out): (bool, &mut dyn Write),
+) -> Result<(), Refusal> {
+    let databases = options.databases()?;
+    let files = Files::of(options)?;
+    let within = options.within.clone().unwrap_or_else(std::env::temp_dir);
+    let (machine, begun) = (Machine::look(&within), Instant::now());
+    let version = env!("CARGO_PKG_VERSION");
+    let mut report = Report { machine, version, quick: options.quick, seconds: 0.0, experiments: Vec::new() };
+    if !as_json {
+        // What every outcome is to be read with; they follow one by one.
+        print(out, &report.to_string())?;
+    }
+    for (number, one) in wanted.iter().enumerate() {
+        let progress = Progress::of(one.name, (number + 1, wanted.len()));
+        let mut watcher = |what: &str| progress.show(what);
+        let mut bench = Bench::new(program.to_owned(), options.quick, &mut watcher);
+        bench.within.clone_from(&options.within);
+        bench.databases.clone_from(&databases);
+        let outcome = make(*one, &mut bench);
+        progress.clear();
+        if !as_json {
+            print(out, &format!("\n{outcome}"))?;
+        }
+        report.experiments.push(outcome);
+        report.seconds = begun.elapsed().as_secs_f64();
+        // After each, so that what is there is not lost with a later one.
+        files.write(&report)?;
+    }
+    if as_json {
+        print(out, &to_json(&report)?)?;
+    }
+    let failed: Vec<&str> = report.failed().map(|outcome| outcome.experiment.name).collect();
+    match failed[..] {
+        [] => Ok(()),
+        [one] => Err(Refusal::Failure(format!("the experiment {one} went wrong: see its conclusion"))),
+        ref several => {
+            Err(Refusal::Failure(format!("the experiments {} went wrong: see their conclusions", several.join(", "))))
+        }
+    }
+}
+
+fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Refusal::Failure(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn print(out: &mut dyn Write, text: &str) -> Result<(), Refusal> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads may stop early.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Refusal::Failure(format!("the report cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,59 @@
+//! How far it is, on a terminal: one line that is written again and again.
+
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::time::Instant;
+
+/// The line.
+pub struct Progress {
+    head: String,
+    begun: Instant,
+    /// Whether somebody can see it.
+    shown: bool,
+}
+
+impl Progress {
+    /// Of the experiment of this name, and which one of how many it is.
+    pub fn of(name: &str, (number, all): (usize, usize)) -> Progress {
+        let head = if all > 1 { format!("{number} of {all}  {name}") } else { name.to_owned() };
+        Progress { head, begun: Instant::now(), shown: stderr().is_terminal() }
+    }
+
+    /// Shows what is done now.
+    pub fn show(&self, what: &str) {
+        if self.shown {
+            let line = line(&self.head, self.begun.elapsed().as_secs(), what);
+            let line: String = line.chars().take(columns() - 1).collect();
+            // Progress that cannot be shown is not worth ending the run.
+            let _ = write!(stderr(), "\r\x1b[K{line}");
+        }
+    }
+
+    /// Leaves the line empty.
+    pub fn clear(&self) {
+        if self.shown {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn line(head: &str, seconds: u64, what: &str) -> String {
+    format!("{head}  {}:{:02}  {what}", seconds / 60, seconds % 60)
+}
+
+/// How wide the terminal is; 80 where it does not say.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if size == 0 { 80 } else { size.max(20) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_which_for_how_long_and_what() {
+        let head = Progress::of("lanes", (3, 13)).head;
+        assert_eq!(line(&head, 65, "1 thread, round 2 of 5"), "3 of 13  lanes  1:05  1 thread, round 2 of 5");
+        assert_eq!(Progress::of("lanes", (1, 1)).head, "lanes");
+    }
+}

@@ -1,0 +1,39 @@
+//! The audit log: in the batch of what it records, apart, or not at all.
+
+use super::bench::Bench;
+use super::commits::{Audit, Ledger};
+use super::{Experiment, Halt};
+use crate::report::{Expect, Group, Row, Sheet, figure};
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "audit",
+    title: "Audit log in the batch, apart, and off",
+    hypothesis: "A line of the audit log in the batch of what it records costs less than a commit of its own, which doubles \
+        what reaches the disk. It is not free beside no log at all.",
+    method: "Commits of a sign-in (a session and its line of the audit log) straight to the store, durable, by 32 writers that \
+        each wait for the answer, without HTTP and hashing: so the share of the log is larger here than in a server. Apart: two \
+        commits, one after the other. Off: the session alone; a server has no such setting, and the store is asked without the \
+        line.",
+    published: None,
+    run,
+};
+
+const WRITERS: usize = 32;
+
+fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
+    use Expect::{Less, More};
+    let folder = bench.folder()?;
+    let figures = [figure("sign-ins committed a second", "/s"), figure("p99 of one", " ms")];
+    let rows = vec![
+        Row::new("in the batch (as shipped)", &[]),
+        Row::new("in a commit of its own", &[Less, More]),
+        Row::new("no audit log", &[More]),
+    ];
+    let open = |name: &str| Ledger::open(folder.path(), name, 256);
+    let mut variants =
+        [(open("together")?, Audit::Together), (open("apart")?, Audit::Apart), (open("off")?, Audit::Off)];
+    bench.turns(sheet, Group::new("", &figures, rows), &mut variants, |bench, (ledger, audit)| {
+        let written = ledger.write(WRITERS, *audit, bench.part())?;
+        Ok(vec![written.rate, written.p99])
+    })
+}

@@ -1,0 +1,173 @@
+//! What every experiment works with: how long, how often, where, and the turns that variants take.
+
+use super::Halt;
+use crate::private::{Cores, Folder, Private, Setup, on};
+use crate::report::{Group, Row, Sheet};
+use load::Refusal;
+use load::plan::Plan;
+use load::report::Report;
+use load::run::together;
+use rules::Secret;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Told what is done now, and how many of the turns of a group are behind.
+pub type Watcher<'a> = &'a mut dyn FnMut(&str);
+
+/// The conditions of all experiments.
+pub struct Bench<'a> {
+    /// The program, `portiere`.
+    pub program: PathBuf,
+    /// Where folders are made, and so on which disk.
+    pub within: Option<PathBuf>,
+    /// Empty databases of servers.
+    pub databases: Vec<(&'static str, Secret)>,
+    /// Few and short rounds.
+    pub quick: bool,
+    watcher: Watcher<'a>,
+    remarks: Vec<String>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench that tells `watcher` what it does.
+    pub fn new(program: PathBuf, quick: bool, watcher: Watcher<'a>) -> Bench<'a> {
+        Bench { program, within: None, databases: Vec::new(), quick, watcher, remarks: Vec::new() }
+    }
+
+    /// One of two values: of the full set, and of a quick run.
+    pub fn either<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// How often each variant is measured.
+    pub fn rounds(&self) -> usize {
+        self.either(5, 3)
+    }
+
+    /// How long one measurement over HTTP takes, after its warm-up.
+    pub fn span(&self) -> Duration {
+        self.either(Duration::from_secs(10), Duration::from_millis(1500))
+    }
+
+    /// What is done before it and not counted.
+    pub fn warmup(&self) -> Duration {
+        self.either(Duration::from_secs(2), Duration::from_millis(500))
+    }
+
+    /// How long one measurement of a part alone takes, without a server.
+    pub fn part(&self) -> Duration {
+        self.either(Duration::from_secs(3), Duration::from_millis(500))
+    }
+
+    /// A server as it comes.
+    pub fn setup(&self) -> Setup {
+        Setup { within: self.within.clone(), ..Setup::of(&self.program) }
+    }
+
+    /// A server for each setup, all of which run side by side, and rest unless it is their turn.
+    ///
+    /// # Errors
+    /// The first that does not start.
+    pub fn servers(&mut self, setups: &[Setup]) -> Result<Vec<Private>, Halt> {
+        let start = |(at, setup): (usize, &Setup)| {
+            (self.watcher)(&format!("starts server {} of {}", at + 1, setups.len()));
+            Private::start(setup)
+        };
+        Ok(setups.iter().enumerate().map(start).collect::<Result<_, _>>()?)
+    }
+
+    /// A folder for what is measured without a server.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn folder(&self) -> Result<Folder, Refusal> {
+        Folder::new(&self.program, self.within.as_deref())
+    }
+
+    /// Measures the variants of a group in turn, round by round, each with the subject of its number, and adds the group to the
+    /// sheet. What was measured before something went wrong stays there.
+    ///
+    /// # Errors
+    /// The first.
+    pub fn turns<T>(
+        &mut self,
+        sheet: &mut Sheet,
+        mut group: Group,
+        subjects: &mut [T],
+        mut measure: impl FnMut(&mut Bench<'a>, &mut T) -> Result<Vec<f64>, Halt>,
+    ) -> Result<(), Halt> {
+        let (rounds, mut ended) = (self.rounds().min(group.most_rounds), Ok(()));
+        'rounds: for round in 1..=rounds {
+            let mut values = Vec::with_capacity(subjects.len());
+            for (Row { name, .. }, subject) in group.rows.iter().zip(subjects.iter_mut()) {
+                let title = if group.title.is_empty() { String::new() } else { format!("{}, ", group.title) };
+                (self.watcher)(&format!("{title}{name}, round {round} of {rounds}"));
+                match measure(self, subject) {
+                    Ok(value) => values.push(value),
+                    Err(halt) => {
+                        ended = Err(halt);
+                        break 'rounds;
+                    }
+                }
+            }
+            // Whole rounds only: rows are compared round by round.
+            group.rows.iter_mut().zip(values).for_each(|(row, value)| row.values.push(value));
+        }
+        if group.rows.iter().any(|row| !row.values.is_empty()) {
+            sheet.groups.push(group);
+        }
+        ended
+    }
+
+    /// Runs plans side by side, with the generator on `cores`. What a reader has to know of the run becomes a remark.
+    ///
+    /// # Errors
+    /// [`Halt::Failed`], also where nothing came out well.
+    pub fn drive(&mut self, plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
+        // Nobody can be held to fewer cores where the system does not allow it.
+        let report = on(cores, || together(plans, None)).map_err(Halt::Skipped)??;
+        self.judged(Some(report))
+    }
+
+    /// The same of a report that is there already.
+    ///
+    /// # Errors
+    /// [`Halt::Failed`], where nothing came out well.
+    pub fn judged(&mut self, report: Option<Report>) -> Result<Report, Halt> {
+        let report = report.ok_or_else(|| Halt::Failed("nothing was measured".to_owned()))?;
+        if report.iterations == 0 {
+            let why =
+                report.failures.first().map_or_else(String::new, |one| format!(": {} {}", one.step.name(), one.reason));
+            return Err(Halt::Failed(format!("no iteration of {} came out well{why}", report.workload)));
+        }
+        if report.is_bound_by_generator() {
+            self.remark("The load generator was the bottleneck in some of the runs: what they show is its limit.");
+        }
+        Ok(report)
+    }
+
+    /// Something that belongs beside the figures.
+    pub fn remark(&mut self, text: &str) {
+        if !self.remarks.iter().any(|known| known == text) {
+            self.remarks.push(text.to_owned());
+        }
+    }
+
+    /// What was remarked since this was asked last.
+    pub fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
+    }
+
+    /// A plan with the times of this bench.
+    ///
+    /// # Errors
+    /// As [`Private::plan`].
+    pub fn plan(&self, server: &Private, workload: load::plan::Workload) -> Result<Plan, Refusal> {
+        Ok(Plan { warmup: self.warmup(), duration: self.span(), ..server.plan(workload)? })
+    }
+
+    /// Says what is done now.
+    pub fn say(&mut self, what: &str) {
+        (self.watcher)(what);
+    }
+}

@@ -1,0 +1,36 @@
+//! When the last use of a session is written down.
+
+use super::bench::Bench;
+use super::{Experiment, Halt};
+use crate::private::Private;
+use crate::report::{Expect, Group, Row, Sheet, figure};
+use load::plan::Workload;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "last-seen",
+    title: "Last use of a session: every time, or every 5 minutes",
+    hypothesis: "Writing the last use of a session with every commit costs a little of the rate: it is one more row in a \
+        transaction that is made anyway.",
+    method: "W1 without password (a session at the authorization endpoint, code, introspection, refresh) at 20 users in a closed \
+        loop, with session.touch_every = 5m and = 0s.",
+    published: None,
+    run,
+};
+
+fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
+    let mut servers = bench.servers(&[bench.setup(), bench.setup().with("session.touch_every", "0s")])?;
+    let figures =
+        [figure("flows a second", "/s"), figure("p99 of a flow", " ms"), figure("server CPU of a flow", " ms")];
+    let rows = vec![
+        Row::new("every 5 minutes (as shipped)", &[]),
+        Row::new("every time", &[Expect::Less, Expect::Open, Expect::More]),
+    ];
+    bench.turns(sheet, Group::new("", &figures, rows), &mut servers, flows)
+}
+
+/// W1 without password: flows a second, their 99th percentile, and the server's CPU time for one, both in milliseconds.
+pub fn flows(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Halt> {
+    let report = bench.drive(&[bench.plan(server, Workload::Session)?], None)?;
+    let cpu = report.server.map_or(f64::NAN, |server| server.cores * 1e3 / report.iterations_per_second);
+    Ok(vec![report.iterations_per_second, report.latency.p99, cpu])
+}

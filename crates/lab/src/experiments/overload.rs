@@ -1,0 +1,94 @@
+//! The death spiral and its cure: more people who sign in at the same time than there are cores to hash their passwords.
+
+use super::bench::Bench;
+use super::{Experiment, Halt, Published};
+use crate::private::{Private, Setup};
+use crate::report::{Expect, Group, Row, Sheet, figure};
+use load::plan::{Pace, Plan, Workload};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "overload",
+    title: "Sign-in by crowds: unlimited queue or admission",
+    hypothesis: "With an unlimited queue everybody waits as long as the whole queue takes, until people give up and come again. \
+        An attempt that was begun is hashed to its end, since a guess has to count, so the queue fills with work for nobody and \
+        few sign-ins come out well. Admission that says no in time keeps the rate, and whoever is let in waits no longer than it \
+        promised. One hashing thread, as in a program that hashes where it serves, makes it worse.",
+    method: "W1 with passwords (sign-in page, password, code, introspection, refresh) in closed loops of 100, 500 and 1,000 \
+        users; Argon2id with m = 64 MiB, t = 3, p = 1. Who is refused stays away as long as was asked; who waits for an answer \
+        for 10 s gives up and begins again. Unlimited: hash.max_wait = 1m, the most that can be set and six times as long as \
+        anybody waits. The time is that of sign-ins that came out well, from the start of the last try. Work left is for how long \
+        the server goes on hashing once everybody has gone; the next turn begins after that.",
+    published: Some(Published {
+        source: "The death spiral of a Rust SSO server and its cure by load shedding, with other work and on another machine.",
+        rows: &[
+            ("no load shedding", "130 requests/s, p95 17.7 s"),
+            ("with load shedding, heavy writes", "467 requests/s"),
+        ],
+    }),
+    run,
+};
+
+/// How long people wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
+    use Expect::{Less, More, Same};
+    let dear = |setup: Setup| setup.with("hash.argon2.memory_kib", "65536").with("hash.argon2.passes", "3");
+    let unlimited = |setup: Setup| {
+        let setup = setup.with("hash.max_wait", "1m").with("limits.max_wait", "1m");
+        setup.with("limits.passwords", "100000").with("ready.strained_after", "0s")
+    };
+    let shipped = dear(bench.setup());
+    let (all, one) = (unlimited(shipped.clone()), unlimited(shipped.clone()).with("hash.threads", "1"));
+    let mut servers = bench.servers(&[all, one, shipped])?;
+    let figures = [
+        figure("sign-ins a second", "/s"),
+        figure("p95 of a sign-in", " ms"),
+        figure("refused", "/s"),
+        figure("failed", "/s"),
+    ];
+    for users in bench.either(&[100, 500, 1000][..], &[500]).iter().copied() {
+        // A hundred wait less long than admission allows, so it has nothing to do.
+        let shipped = if users == 100 { [Same, Same] } else { [More, Less] };
+        let rows = vec![
+            Row::new("unlimited queue", &[]),
+            Row::new("unlimited queue, 1 hashing thread", &[Less, More]),
+            Row::new("admission (as shipped)", &shipped),
+        ];
+        let group = Group { most_rounds: bench.either(3, 2), ..Group::new(format!("{users} users"), &figures, rows) };
+        bench.turns(sheet, group, &mut servers, |bench, server| measure(bench, server, users))?;
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench<'_>, server: &mut Private, users: usize) -> Result<Vec<f64>, Halt> {
+    let pace = Pace::Closed { visitors: users, pause: Duration::ZERO };
+    // Until the queue is as long as it gets.
+    let (warmup, duration) =
+        bench.either((PATIENCE, Duration::from_secs(15)), (Duration::from_secs(5), Duration::from_secs(5)));
+    let plan = server.plan(Workload::Flow)?;
+    let report =
+        bench.drive(&[Plan { pace, warmup, duration, timeout: PATIENCE, heeds_retry_after: true, ..plan }], None)?;
+    let left = drained(bench, server)?;
+    let each = |count: u64| count as f64 / report.seconds;
+    Ok(vec![report.iterations_per_second, report.latency.p95, left, each(report.refused), each(report.failed)])
+}
+
+/// Waits until nothing is hashed any more; for how long, in seconds.
+fn drained(bench: &mut Bench<'_>, server: &Private) -> Result<f64, Halt> {
+    /// Longer than any queue that an experiment leaves.
+    const MOST: Duration = Duration::from_secs(300);
+    let begun = Instant::now();
+    while begun.elapsed() < MOST {
+        let metrics = server.metrics()?;
+        let left = metrics.sum("portiere_hashing_waiting") + metrics.sum("portiere_hashing_running");
+        if left == 0.0 {
+            return Ok(begun.elapsed().as_secs_f64());
+        }
+        bench.say(&format!("{left} passwords are left of a crowd that has gone"));
+        sleep(Duration::from_millis(100));
+    }
+    Err(Halt::Failed("the server still hashes, five minutes after everybody has gone".to_owned()))
+}

@@ -1,0 +1,203 @@
+//! A folder that goes away, and with it the processes that work in it, however the program that made it ends.
+//!
+//! A process of its own, the guard (`portiere lab guard`), waits for the end of its input. That comes when the folder is
+//! dropped, and also when the program is interrupted or killed; then the guard ends the processes that it was told of and
+//! removes the folder. It is in a process group of its own, where Ctrl-C does not reach it.
+
+use load::Refusal;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::collections::HashSet;
+use std::fs::Permissions;
+use std::io::{BufRead, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What such folders are called: only those are ever removed by a guard.
+const PREFIX: &str = "portiere-lab-";
+/// The longest that a killed process may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A folder of mode 0700. Clones are the same folder: it goes with the last of them.
+#[derive(Clone)]
+pub struct Folder(Arc<Held>);
+
+struct Held {
+    /// Dropped after the guard has ended the processes; usually nothing is left of it then.
+    folder: TempDir,
+    guard: Mutex<Guard>,
+}
+
+/// The guard, as long as there is something to guard.
+struct Guard {
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Folder {
+    /// Makes one in `within` (otherwise where temporary files go), watched over by `program`.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`], where it cannot be made or nothing can watch over it.
+    pub fn new(program: &Path, within: Option<&Path>) -> Result<Folder, Refusal> {
+        let place = within.map_or_else(std::env::temp_dir, Path::to_owned);
+        let failed =
+            |error: std::io::Error| Refusal::Failure(format!("no folder can be made in {}: {error}", place.display()));
+        let only_ours = Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix(PREFIX).permissions(only_ours).tempdir_in(&place);
+        let folder = made.map_err(failed)?;
+        let mut command = Command::new(program);
+        command.args(["lab", "guard"]).arg(folder.path()).env_clear().process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| cannot_run(program, &error))?;
+        let input = child.stdin.take();
+        Ok(Folder(Arc::new(Held { folder, guard: Mutex::new(Guard { child, input }) })))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.folder.path()
+    }
+
+    /// Starts a process that ends with the folder at the latest. Ctrl-C does not reach it.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`], where it does not start.
+    pub fn spawn(&self, command: &mut Command) -> Result<Child, Refusal> {
+        // Held meanwhile: who comes next finds a guard that knows of this one.
+        let mut guard = self.0.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let program = PathBuf::from(command.get_program());
+        let child = command.process_group(0).spawn().map_err(|error| cannot_run(&program, &error))?;
+        guard.tell('+', child.id());
+        Ok(child)
+    }
+
+    /// Runs a program to its end, with `input` on its standard input, and gives what it printed.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`], where it does not start or does not succeed: the last line of what it said.
+    pub fn run(&self, command: &mut Command, input: &str) -> Result<String, Refusal> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = PathBuf::from(command.get_program());
+        let mut child = self.spawn(command)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that reads no input may be gone already.
+            drop(stdin.write_all(input.as_bytes()));
+        }
+        let pid = child.id();
+        let output = child.wait_with_output().map_err(|error| cannot_run(&program, &error))?;
+        self.forget(pid);
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().lines().last().unwrap_or("a private command failed");
+        Err(Refusal::Failure(said.strip_prefix("portiere: ").unwrap_or(said).to_owned()))
+    }
+
+    /// Ends such a process at once, and waits until it is gone.
+    pub fn kill(&self, child: &mut Child) {
+        // It may be gone already.
+        drop((child.kill(), child.wait()));
+        self.forget(child.id());
+    }
+
+    /// Takes a process off the list that ended by itself: its number may become another's.
+    pub fn forget(&self, pid: u32) {
+        self.0.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tell('-', pid);
+    }
+}
+
+fn cannot_run(program: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::Failure(format!("{} cannot be run: {error}", program.display()))
+}
+
+impl Guard {
+    fn tell(&mut self, sign: char, pid: u32) {
+        // A guard that is gone guards nothing any more; the folder is still removed when it is dropped.
+        drop(self.input.as_mut().map(|input| writeln!(input, "{sign}{pid}")));
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let guard = self.guard.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        drop(guard.input.take());
+        drop(guard.child.wait());
+    }
+}
+
+/// What the guard does: waits for the end of `input`, which names processes that began (`+`) and ended (`-`), ends those
+/// that are left, and removes the folder.
+///
+/// # Errors
+/// [`Refusal`], where the folder is none of ours or does not go away.
+pub fn guard(folder: &Path, input: impl BufRead) -> Result<(), Refusal> {
+    let ours = |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    if !ours(folder) {
+        return Err(Refusal::Use(format!("{} is not a folder of the lab", folder.display())));
+    }
+    let mut running = HashSet::new();
+    for line in input.lines().map_while(Result::ok) {
+        match line.split_at_checked(1).map(|(sign, pid)| (sign, pid.parse::<i32>().ok().and_then(Pid::from_raw))) {
+            Some(("+", Some(pid))) => drop(running.insert(pid)),
+            Some(("-", Some(pid))) => drop(running.remove(&pid)),
+            _ => {}
+        }
+    }
+    for pid in running {
+        end(pid);
+    }
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Refusal::Failure(format!("{} does not go away: {error}", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Ends a process that is no child of this one, and waits until it is gone.
+fn end(pid: Pid) {
+    let begun = Instant::now();
+    while kill_process(pid, Signal::KILL).is_ok()
+        && test_kill_process(pid) != Err(Errno::SRCH)
+        && begun.elapsed() < PATIENCE
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `guard` is for is a process of its own; the tests of the server run it as one.
+    #[test]
+    fn the_guard_ends_what_still_runs_and_removes_the_folder() {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        let start = || Command::new("sleep").arg("600").spawn().unwrap();
+        let (mut ended, mut left) = (start(), start());
+        let told = format!("+{}\n+{}\nnonsense\n\n-{}\n", ended.id(), left.id(), ended.id());
+        // A child that nobody waits for is not gone.
+        let reaper = std::thread::spawn(move || left.wait().unwrap());
+        guard(folder.path(), told.as_bytes()).unwrap();
+        assert!(!reaper.join().unwrap().success() && !folder.path().exists());
+        assert!(ended.try_wait().unwrap().is_none(), "it was taken off the list");
+        ended.kill().unwrap();
+        ended.wait().unwrap();
+        guard(folder.path(), &b""[..]).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_let_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = guard(folder.path(), &b""[..]).unwrap_err();
+        assert!(refusal.to_string().ends_with("is not a folder of the lab") && folder.path().exists(), "{refusal}");
+    }
+}

@@ -1,0 +1,308 @@
+//! Servers of our own: a folder that goes away, people, a client, cores.
+//!
+//! A [`Setup`] says what is wanted, [`Private::start`] makes it: a data folder in a temporary [`Folder`], an application and
+//! people with known passwords, and the program itself on a free port of loopback, without anything of our own environment.
+//! It comes back when the server is ready and has measured what it measures of the machine. However the program that started
+//! it ends, nothing is left behind: no process and no file.
+
+mod cores;
+mod folder;
+mod people;
+mod probe;
+
+pub use cores::{Cores, on};
+pub use folder::{Folder, guard};
+pub use probe::{Metrics, free_port};
+
+use load::Refusal;
+use load::plan::{Client, Pace, Plan, Proof, Shape, Workload};
+use load::wire::Url;
+use rules::Secret;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Everybody's password.
+pub const PASSWORD: &str = "plum-Lantern-47-orbit";
+/// The application that people come from.
+pub const CLIENT: &str = "shop";
+/// Where its codes would arrive.
+pub const REDIRECT_URI: &str = "https://shop.example.com/callback";
+
+/// The longest that a server may take to be ready, or to have settled, or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The account whose password becomes everybody's.
+const TEMPLATE: &str = "template";
+/// How often a server is started whose port another program was quicker to take.
+const TRIES: u32 = 3;
+
+/// Where a private server keeps its facts.
+#[derive(Clone)]
+pub enum Store {
+    /// In a file of its own.
+    File,
+    /// In the database of this URL (`postgres://…`, `mysql://…`), which is empty and filled with people.
+    Server(Secret),
+}
+
+/// A server that is wanted.
+#[derive(Clone)]
+pub struct Setup {
+    /// The program, `portiere`.
+    pub program: PathBuf,
+    /// Options that differ from the defaults, by their names in the configuration, such as `hash.max_wait`.
+    pub options: Vec<(String, String)>,
+    /// How many people there are.
+    pub people: usize,
+    /// Which cores it runs on; `None`: wherever the calling thread may.
+    pub cores: Option<Cores>,
+    /// Where it keeps its facts.
+    pub store: Store,
+    /// In which folder its own one is made, and so on which disk; `None`: where temporary files go.
+    pub within: Option<PathBuf>,
+    /// What the application's ID tokens and its access tokens are signed with: `RS256`, `ES256` or `EdDSA`.
+    pub signed: (&'static str, &'static str),
+}
+
+impl Setup {
+    /// As the server comes, with a thousand people.
+    pub fn of(program: &Path) -> Setup {
+        Setup {
+            program: program.to_owned(),
+            options: Vec::new(),
+            people: 1000,
+            cores: None,
+            store: Store::File,
+            within: None,
+            signed: ("RS256", "ES256"),
+        }
+    }
+
+    /// With this option of the configuration.
+    #[must_use]
+    pub fn with(mut self, option: &str, value: impl Into<String>) -> Setup {
+        self.options.push((option.to_owned(), value.into()));
+        self
+    }
+}
+
+/// A server that runs. It is ended, and its folder removed, when this is dropped.
+pub struct Private {
+    folder: Folder,
+    child: Option<Child>,
+    pid: u32,
+    setup: Setup,
+    port: u16,
+    metrics: u16,
+    secret: Secret,
+    users: Vec<load::plan::User>,
+}
+
+impl Private {
+    /// Starts one; ready and settled when this returns. Blocks, and is to be called on a plain thread.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`]: what stood in the way, in a line.
+    pub fn start(setup: &Setup) -> Result<Private, Refusal> {
+        people::expect_empty(&setup.store)?;
+        let folder = Folder::new(&setup.program, setup.within.as_deref())?;
+        let secret = prepare(setup, &folder)?;
+        people::settle(&setup.store, &data(&folder), TEMPLATE, setup.people)?;
+        let mut tries = 1;
+        loop {
+            let mut server = launch(setup, &folder, &secret)?;
+            match server.wait_until_ready() {
+                Ok(()) => {
+                    server.settle();
+                    return Ok(server);
+                }
+                Err(refusal) if tries < TRIES && refusal.to_string().contains("in use") => tries += 1,
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+
+    /// The base URL, which is its issuer.
+    pub fn url(&self) -> String {
+        format!("http://localhost:{}", self.port)
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// A plan for the load generator, in a closed loop of 20 users, for 5 s after 1 s; everything of it may be changed.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`], never for a server that runs.
+    pub fn plan(&self, workload: Workload) -> Result<Plan, Refusal> {
+        Ok(Plan {
+            target: Url::parse(&self.url()).map_err(|wrong| Refusal::Use(wrong.to_string()))?,
+            reach: Arc::default(),
+            workload,
+            pace: Pace::Closed { visitors: 20, pause: Duration::ZERO },
+            shape: Shape::Steady,
+            warmup: Duration::from_secs(1),
+            duration: Duration::from_secs(5),
+            timeout: Duration::from_secs(30),
+            heeds_retry_after: false,
+            threads: 1,
+            client: Client {
+                id: CLIENT.to_owned(),
+                proof: Proof::Basic(self.secret.reveal().to_owned()),
+                redirect_uri: REDIRECT_URI.to_owned(),
+                scope: "openid".to_owned(),
+            },
+            users: self.users.clone(),
+            server_pids: vec![self.pid],
+        })
+    }
+
+    /// Processor time that it has used so far; zero where the system does not tell.
+    pub fn cpu(&self) -> Duration {
+        load::cpu::of_process(self.pid).unwrap_or_default()
+    }
+
+    /// Its resident memory in bytes; zero where the system does not tell.
+    pub fn resident(&self) -> u64 {
+        probe::resident(self.pid).unwrap_or_default()
+    }
+
+    /// Its figures (`/metrics`) at this moment.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`], where it does not give them.
+    pub fn metrics(&self) -> Result<Metrics, Refusal> {
+        match probe::get(self.metrics, "/metrics") {
+            Ok((200, text)) => Ok(Metrics::parse(&text)),
+            Ok((status, _)) => Err(Refusal::Failure(format!("the private server gives no metrics: {status}"))),
+            Err(error) => Err(Refusal::Failure(format!("the private server gives no metrics: {error}"))),
+        }
+    }
+
+    /// Runs a command of the program on its data folder (in the running server, where the command is such a one), and gives
+    /// what it printed.
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`] with what it said.
+    pub fn command(&self, words: &[&str], input: &str) -> Result<String, Refusal> {
+        command(&self.setup, &self.folder, words, input)
+    }
+
+    /// Ends it as an operator would, waiting for what it still does.
+    pub fn stop(mut self) {
+        let Some(child) = &mut self.child else { return };
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        // Whoever is gone need not be told.
+        let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Refusal> {
+        let begun = Instant::now();
+        while !matches!(probe::get(self.port, "/readyz"), Ok((200, _))) {
+            let ended = self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || begun.elapsed() > PATIENCE {
+                let said = last_line(&log(&self.folder));
+                return Err(Refusal::Failure(format!("the private server does not start: {said}")));
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Waits until what runs after the start (measuring how to hash, mostly) has run.
+    fn settle(&self) {
+        /// Between two looks.
+        const PAUSE: Duration = Duration::from_millis(200);
+        /// What a server that does nothing may use in that time.
+        const REST: Duration = Duration::from_millis(20);
+        let (begun, learnt) = (Instant::now(), data(&self.folder).join("hashing"));
+        while begun.elapsed() < PATIENCE {
+            let before = self.cpu();
+            sleep(PAUSE);
+            if learnt.exists() && self.cpu().saturating_sub(before) <= REST {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            self.folder.kill(&mut child);
+        }
+    }
+}
+
+fn data(folder: &Folder) -> PathBuf {
+    folder.path().join("data")
+}
+
+fn log(folder: &Folder) -> PathBuf {
+    folder.path().join("log")
+}
+
+/// Makes the data folder, an account with the password, and the application, whose secret comes back.
+fn prepare(setup: &Setup, folder: &Folder) -> Result<Secret, Refusal> {
+    command(setup, folder, &["user", "add", TEMPLATE, "--password-stdin", "--new"], PASSWORD)?;
+    let (id_tokens, access_tokens) = setup.signed;
+    let mut words = vec!["client", "add", "--json", "--id", CLIENT, "--trusted", "--first-party"];
+    words.extend(["--redirect-uri", REDIRECT_URI, "--id-token-alg", id_tokens, "--access-token-alg", access_tokens]);
+    for grant in ["authorization_code", "refresh_token", "client_credentials", "device_code"] {
+        words.extend(["--grant", grant]);
+    }
+    let told = command(setup, folder, &words, "")?;
+    let made: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
+    let secret = made["client_secret"].as_str();
+    secret.map(Secret::new).ok_or_else(|| Refusal::Failure("the private server made no client secret".to_owned()))
+}
+
+/// The program, with the options and nothing of our own environment.
+fn program(setup: &Setup, folder: &Folder) -> Command {
+    let mut command = Command::new(&setup.program);
+    command.env_clear().env("PORTIERE_DATA", data(folder)).current_dir(folder.path());
+    if let Store::Server(url) = &setup.store {
+        // Nobody is waited for when it stops.
+        command.env("PORTIERE_STORE_URL", url.reveal()).env("PORTIERE_LIMITS_STOP_DELAY", "0s");
+    }
+    let variable = |option: &str| format!("PORTIERE_{}", option.to_uppercase().replace('.', "_"));
+    command.envs(setup.options.iter().map(|(option, value)| (variable(option), value)));
+    command
+}
+
+fn command(setup: &Setup, folder: &Folder, words: &[&str], input: &str) -> Result<String, Refusal> {
+    folder.run(program(setup, folder).args(words), input)
+}
+
+fn launch(setup: &Setup, folder: &Folder, secret: &Secret) -> Result<Private, Refusal> {
+    let failed = |error: std::io::Error| Refusal::Failure(format!("the private server does not start: {error}"));
+    let (port, metrics) = (free_port().map_err(failed)?, free_port().map_err(failed)?);
+    let log: File = OpenOptions::new().create(true).append(true).open(log(folder)).map_err(failed)?;
+    let mut command = program(setup, folder);
+    command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    command.env("PORTIERE_METRICS_LISTEN", format!("127.0.0.1:{metrics}"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let child = on(setup.cores.as_ref(), || folder.spawn(&mut command)).map_err(Refusal::Failure)??;
+    let (pid, users) = (child.id(), people::users(setup.people));
+    let (folder, setup, secret) = (folder.clone(), setup.clone(), secret.clone());
+    Ok(Private { folder, child: Some(child), pid, setup, port, metrics, secret, users })
+}
+
+fn last_line(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.trim().lines().last().unwrap_or("it says nothing").to_owned()
+}

@@ -1,0 +1,126 @@
+//! Many people who all have one password, so that one hash serves for all of them. The server that they are for does not run
+//! meanwhile.
+
+use super::{PASSWORD, Store};
+use load::Refusal;
+use rules::decision::Change;
+use rules::events::{Event, Kind};
+use rules::fresh::Fresh;
+use rules::id::RealmId;
+use rules::people::names::LoginKey;
+use rules::people::user::{Profile, Role, User};
+use std::path::Path;
+use store::engine::Engine;
+use store::migrations::MIGRATIONS;
+use store::moving::catalogue::tables;
+use store::mysql::Mysql;
+use store::postgres::Postgres;
+use store::remote::Settings;
+use store::sqlite::{Options, Sqlite};
+use store::tables::ask;
+use store::tables::changes::batch;
+use store::tables::users::ByLogin;
+
+/// The realm that set-up makes.
+const REALM: &str = "main";
+/// People in one transaction.
+const TOGETHER: usize = 100;
+
+/// How the person of this number signs in.
+pub fn login(number: usize) -> String {
+    format!("user-{number:07}")
+}
+
+/// What the load generator has to know of so many.
+pub fn users(count: usize) -> Vec<load::plan::User> {
+    (0..count).map(|number| load::plan::User { login: login(number), password: PASSWORD.to_owned() }).collect()
+}
+
+/// Makes sure that the database of a server is one that may be filled.
+///
+/// # Errors
+/// [`Refusal::Failure`], where it is not empty or cannot be reached.
+pub fn expect_empty(store: &Store) -> Result<(), Refusal> {
+    if let Store::File = store {
+        return Ok(());
+    }
+    let tables = with_engine(store, Path::new(""), async |engine| tables(engine).await.map_err(|trouble| trouble.0));
+    match tables.map_err(|why| Refusal::Failure(format!("the database that was named: {why}")))? {
+        tables if tables.is_empty() => Ok(()),
+        _ => Err(Refusal::Failure("the database that was named is not empty: name one that is".to_owned())),
+    }
+}
+
+/// Makes so many accounts, each with the password of the account `template`.
+///
+/// # Errors
+/// [`Refusal::Failure`]: what the database said.
+pub fn settle(store: &Store, data: &Path, template: &str, count: usize) -> Result<(), Refusal> {
+    let made = with_engine(store, data, async |engine| add(engine, template, count).await);
+    made.map_err(|why| Refusal::Failure(format!("people cannot be added to the private server: {why}")))
+}
+
+/// Does something with the database, which is open meanwhile.
+fn with_engine<T>(
+    store: &Store,
+    data: &Path,
+    work: impl AsyncFnOnce(&dyn Engine) -> Result<T, String>,
+) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(async {
+        match store {
+            Store::File => {
+                let options = Options::at(data.join("portiere.db"));
+                let engine = Sqlite::open(options, MIGRATIONS).map_err(|error| error.to_string())?;
+                let done = work(&engine).await;
+                engine.close();
+                done
+            }
+            Store::Server(url) if url.reveal().starts_with("postgres") => {
+                let engine = Postgres::open(Settings::at(url.reveal()), MIGRATIONS).await;
+                work(&engine.map_err(|error| error.to_string())?).await
+            }
+            Store::Server(url) => {
+                let engine = Mysql::open(Settings::at(url.reveal()), MIGRATIONS).await;
+                let engine = engine.map_err(|error| error.to_string())?;
+                let done = work(&engine).await;
+                engine.close().await;
+                done
+            }
+        }
+    })
+}
+
+async fn add(engine: &dyn Engine, template: &str, count: usize) -> Result<(), String> {
+    let realm = RealmId(REALM.to_owned());
+    let key = LoginKey::of(template);
+    let found = ask(engine, &realm, ByLogin(key.as_ref())).await.map_err(|error| error.0)?;
+    let template = found.ok_or_else(|| format!("{template} is not there"))?;
+    for first in (0..count).step_by(TOGETHER) {
+        let people = (first..count.min(first + TOGETHER)).map(|number| one(&template, number));
+        let writes = people.flat_map(|(changes, fresh)| batch(&realm, &changes, template.created, &fresh)).collect();
+        engine.commit(writes).await.map_err(|error| format!("{error:?}"))?;
+    }
+    Ok(())
+}
+
+/// What the server itself would write, and the chance that names the line of the audit log.
+fn one(template: &User, number: usize) -> ([Change; 2], Fresh) {
+    let mut seed = [b'u'; 32];
+    seed[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    let (fresh, at) = (Fresh::new(seed), template.created);
+    let user = User {
+        id: fresh.user(),
+        username: login(number),
+        email: None,
+        email_verified: false,
+        profile: Profile::empty(),
+        password: template.password.clone(),
+        role: Role::Member,
+        disabled_at: None,
+        created: at,
+        updated: at,
+    };
+    let event = Event::new(Kind::UserAdded, at).user(&user.id).detail("by", "operator");
+    ([Change::AddUser(Box::new(user)), Change::Record(event)], fresh)
+}

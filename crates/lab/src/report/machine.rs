@@ -1,0 +1,70 @@
+//! What the machine is, as far as a figure depends on it. Nothing of it names the machine.
+
+use serde::Serialize;
+use std::fmt;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Machine {
+    /// Model of the CPU.
+    pub cpu: String,
+    /// Cores that may be used.
+    pub cores: usize,
+    /// Memory in GiB.
+    pub memory_gib: f64,
+    /// Time to append 4 KiB to a file and sync it, in milliseconds: the median of many.
+    pub fsync_ms: f64,
+    /// System and release.
+    pub system: String,
+}
+
+impl Machine {
+    /// This one, with the disk that `folder` is on.
+    pub fn look(folder: &Path) -> Machine {
+        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':').map(str::trim));
+            line.unwrap_or_default().to_owned()
+        };
+        let (cpu, memory) = (field(&read("/proc/cpuinfo"), "model name"), field(&read("/proc/meminfo"), "MemTotal"));
+        let kib = memory.split(' ').next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or_default();
+        let system = rustix::system::uname();
+        Machine {
+            cpu: if cpu.is_empty() { system.machine().to_string_lossy().into_owned() } else { cpu },
+            cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            memory_gib: (kib / f64::from(1 << 20) * 10.0).round() / 10.0,
+            fsync_ms: fsync_ms(folder).unwrap_or(f64::NAN),
+            system: format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy()),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { cpu, cores, memory_gib, fsync_ms, system } = self;
+        let word = if *cores == 1 { "core" } else { "cores" };
+        write!(
+            f,
+            "{cpu}, {cores} {word}, {memory_gib:.1} GiB, {system}; a synced write of 4 KiB takes {fsync_ms:.2} ms"
+        )
+    }
+}
+
+fn fsync_ms(folder: &Path) -> std::io::Result<f64> {
+    const WRITES: usize = 200;
+    let mut file: File = tempfile::tempfile_in(folder)?;
+    let mut took = Vec::with_capacity(WRITES);
+    for _ in 0..WRITES {
+        file.write_all(&[1; 4096])?;
+        let begun = Instant::now();
+        file.sync_data()?;
+        took.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    took.sort_by(f64::total_cmp);
+    Ok(took[WRITES / 2])
+}

@@ -1,0 +1,223 @@
+//! What the experiments came to: as a text, as JSON, as a page, as Markdown with pictures.
+
+mod bars;
+mod machine;
+mod markdown;
+mod page;
+mod sheet;
+mod verdict;
+
+pub use machine::Machine;
+pub use markdown::markdown;
+pub use page::page;
+pub use sheet::{Figure, Group, Row, Sheet, figure};
+pub use verdict::{Expect, Finding, Ratio, SAME, Verdict, findings, summary, times};
+
+use crate::experiments::Experiment;
+use load::page::chart::label;
+use serde::Serialize;
+use std::fmt;
+
+/// How to read it.
+const LEGEND: &str = "Each figure is the median of its rounds, with half of their range; each ratio is to the first row, over the \
+    rounds. Bars begin at zero, and the line across shows the range. In brackets is the interval of 95 %. A ratio with “=” is \
+    1 within 5 %, and one with “?” shows no difference: its interval covers 1.";
+
+/// Several experiments on one machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// Of this program.
+    pub version: &'static str,
+    /// True when it was meant to be quick: figures say little then.
+    pub quick: bool,
+    /// How long all of it took, in seconds.
+    pub seconds: f64,
+    /// One after another.
+    pub experiments: Vec<Outcome>,
+}
+
+/// What one experiment came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Which.
+    #[serde(flatten)]
+    pub experiment: Experiment,
+    /// What was measured; what there was before it ended early, where it did.
+    pub sheet: Sheet,
+    /// How it ended.
+    pub end: End,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What the figures show.
+    pub findings: Vec<Finding>,
+    /// What that comes to.
+    pub conclusion: String,
+}
+
+/// How an experiment ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It went through.
+    Done,
+    /// It cannot be made here, for this reason.
+    Skipped(String),
+    /// It went wrong.
+    Failed(String),
+}
+
+impl Outcome {
+    /// What an experiment came to; the conclusion is drawn here, from the figures alone.
+    pub fn of(experiment: Experiment, sheet: Sheet, end: End, seconds: f64) -> Outcome {
+        let findings: Vec<_> = sheet.groups.iter().flat_map(findings).collect();
+        let conclusion = match &end {
+            End::Done => summary(&findings),
+            End::Skipped(why) => format!("Skipped: {why}."),
+            End::Failed(why) => format!("Ended before its time: {why}."),
+        };
+        Outcome { experiment, sheet, end, seconds, findings, conclusion }
+    }
+}
+
+impl Report {
+    /// Those that went wrong.
+    pub fn failed(&self) -> impl Iterator<Item = &Outcome> {
+        self.experiments.iter().filter(|outcome| matches!(outcome.end, End::Failed(_)))
+    }
+
+    /// What has to be known of a quick run.
+    fn warning(&self) -> Option<&'static str> {
+        self.quick.then_some(
+            "A quick run: few and short rounds, so that many differences are not shown. The full set measures.",
+        )
+    }
+}
+
+/// A value of a figure, as short as it can be said.
+pub fn value(value: f64, unit: &str) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let text = if value >= 1000.0 { thousands(value) } else { label(value) };
+    format!("{text}{unit}")
+}
+
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// The head of a group's table, and its rows: a name, then each figure with its range, then the ratio of each judged one.
+pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
+    let judged = group.judged();
+    let mut head = vec![if group.title.is_empty() { "variant".to_owned() } else { group.title.clone() }];
+    for (at, figure) in group.figures.iter().enumerate() {
+        head.push(figure.name.to_owned());
+        if at < judged {
+            head.push("ratio".to_owned());
+        }
+    }
+    let row = |number: usize| {
+        let row = &group.rows[number];
+        let mut cells = vec![row.name.clone()];
+        for (at, figure) in group.figures.iter().enumerate() {
+            cells.push(measured(row, at, figure.unit));
+            if at < judged {
+                cells.push(if number == 0 { "1".to_owned() } else { ratio(group.verdict(number, at)) });
+            }
+        }
+        cells
+    };
+    (head, (0..group.rows.len()).map(row).collect())
+}
+
+/// The value in the middle, and half the distance between the lowest and the highest as a share of it.
+fn measured(row: &Row, figure: usize, unit: &str) -> String {
+    let (median, (low, high)) = (row.median(figure), row.range(figure));
+    let told = value(median, unit);
+    if row.values.len() < 2 || median <= 0.0 || !median.is_finite() {
+        return told;
+    }
+    format!("{told} ±{:.0} %", (high - low) / 2.0 / median * 100.0)
+}
+
+fn ratio(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Unknown => "–".to_owned(),
+        Verdict::Differs(ratio) => times(ratio.middle),
+        Verdict::Same(ratio) => format!("{} =", times(ratio.middle)),
+        Verdict::Undecided(ratio) => format!("{} ?", times(ratio.middle)),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.machine)?;
+        self.warning().map_or(Ok(()), |warning| writeln!(f, "{}", wrapped("", warning)))?;
+        writeln!(f, "{}", wrapped("", LEGEND))?;
+        self.experiments.iter().try_for_each(|outcome| write!(f, "\n{outcome}"))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Experiment { name, title, hypothesis, .. } = self.experiment;
+        writeln!(f, "{name}: {title} ({:.0} s)\n{}", self.seconds, wrapped("  ", hypothesis))?;
+        for group in &self.sheet.groups {
+            let (head, rows) = table(group);
+            let lines: Vec<_> = std::iter::once(&head).chain(&rows).collect();
+            let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+            for line in &lines {
+                let cells = line.iter().enumerate().map(|(at, cell)| match at {
+                    0 => format!("{cell:<0$}", width(at)),
+                    _ => format!("{cell:>0$}", width(at)),
+                });
+                writeln!(f, "    {}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+            }
+        }
+        self.findings
+            .iter()
+            .try_for_each(|finding| writeln!(f, "{}", wrapped(&format!("  {} ", mark(finding)), &finding.text)))?;
+        self.sheet.notes.iter().try_for_each(|note| writeln!(f, "{}", wrapped("  ! ", note)))?;
+        writeln!(f, "{}", wrapped("  = ", &self.conclusion))
+    }
+}
+
+/// A text in lines of at most 100 letters, the first after `head`, the others as far from the edge.
+fn wrapped(head: &str, text: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut out, mut column) = (head.to_owned(), head.chars().count());
+    let edge = column;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > edge && column + 1 + length > WIDTH {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', edge));
+            column = edge;
+        } else if column > edge {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// As expected, not as expected, or neither.
+pub(crate) fn mark(finding: &Finding) -> &'static str {
+    match finding.expected {
+        Some(true) => "+",
+        Some(false) => "-",
+        None => "·",
+    }
+}

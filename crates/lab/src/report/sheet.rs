@@ -1,0 +1,110 @@
+//! What an experiment measured: groups of variants that took turns under one condition.
+
+use super::verdict::{Expect, Verdict};
+use serde::Serialize;
+
+/// What is measured of each variant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Its name, as a noun that "of" can follow: `sign-ins a second`.
+    pub name: &'static str,
+    /// The unit after a value, such as `/s` or ` ms`.
+    pub unit: &'static str,
+}
+
+/// A figure.
+pub const fn figure(name: &'static str, unit: &'static str) -> Figure {
+    Figure { name, unit }
+}
+
+/// One variant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// For the first figures: how they should come out beside those of the first row. Figures after these are shown and not
+    /// judged.
+    pub expected: Vec<Expect>,
+    /// By round, then by figure.
+    pub values: Vec<Vec<f64>>,
+}
+
+impl Row {
+    /// One that was not measured yet.
+    pub fn new(name: impl Into<String>, expected: &[Expect]) -> Row {
+        Row { name: name.into(), expected: expected.to_vec(), values: Vec::new() }
+    }
+
+    /// The values of a figure, round by round.
+    pub fn of(&self, figure: usize) -> Vec<f64> {
+        self.values.iter().filter_map(|round| round.get(figure).copied()).collect()
+    }
+
+    /// The value in the middle; not a number where there is none.
+    pub fn median(&self, figure: usize) -> f64 {
+        let mut values = self.of(figure);
+        values.sort_by(f64::total_cmp);
+        match values.len() {
+            0 => f64::NAN,
+            count if count % 2 == 1 => values[count / 2],
+            count => values[count / 2 - 1].midpoint(values[count / 2]),
+        }
+    }
+
+    /// The lowest and the highest value.
+    pub fn range(&self, figure: usize) -> (f64, f64) {
+        self.of(figure)
+            .into_iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+    }
+}
+
+/// Variants that took turns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// The condition, such as `1 core`.
+    pub title: String,
+    /// What was measured of each.
+    pub figures: Vec<Figure>,
+    /// The first one is what the others are compared with.
+    pub rows: Vec<Row>,
+    /// How often each is measured at most: less often than the usual where one measurement takes long.
+    #[serde(skip)]
+    pub most_rounds: usize,
+}
+
+impl Group {
+    /// One that was not measured yet.
+    pub fn new(title: impl Into<String>, figures: &[Figure], rows: Vec<Row>) -> Group {
+        Group { title: title.into(), figures: figures.to_vec(), rows, most_rounds: usize::MAX }
+    }
+
+    /// How a row came out beside the first one.
+    pub fn verdict(&self, row: usize, figure: usize) -> Verdict {
+        Verdict::of(&self.rows[0].of(figure), &self.rows[row].of(figure))
+    }
+
+    /// How many of the figures are judged.
+    pub fn judged(&self) -> usize {
+        self.rows.iter().skip(1).map(|row| row.expected.len()).max().unwrap_or(0).min(self.figures.len())
+    }
+}
+
+/// All that an experiment says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sheet {
+    /// Group by group.
+    pub groups: Vec<Group>,
+    /// What has to be known beside it.
+    pub notes: Vec<String>,
+}
+
+impl Sheet {
+    /// A note, once.
+    pub fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+}

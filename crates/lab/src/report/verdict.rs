@@ -1,0 +1,192 @@
+//! From measured values to sentences, by rule.
+//!
+//! Variants take turns, so that what else the machine does falls on all alike. Within a round they are compared as a ratio;
+//! over the rounds these ratios vary, and the interval of 95 % of their mean (geometric, by Student's t) says how sure it is.
+//! An interval that covers 1 shows no difference, however far from 1 its middle lies.
+
+use super::sheet::{Figure, Group};
+use load::compare::student;
+use load::page::chart::label;
+use serde::Serialize;
+
+/// How a figure should come out beside that of the first row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// Higher.
+    More,
+    /// Lower.
+    Less,
+    /// Within [`SAME`] of it.
+    Same,
+    /// Whatever comes out is said.
+    Open,
+}
+
+/// How far apart two may be that are called the same.
+pub const SAME: f64 = 0.05;
+
+/// Ends that are further apart than by this factor say nothing.
+const WIDE: f64 = 100.0;
+
+/// What the rounds say of a ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It differs from 1.
+    Differs(Ratio),
+    /// Both ends of the interval lie within [`SAME`] of 1.
+    Same(Ratio),
+    /// The interval covers 1, and is too wide to say that they are the same.
+    Undecided(Ratio),
+    /// Not enough rounds, or a value that is zero.
+    Unknown,
+}
+
+/// A ratio, and the interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The geometric mean over the rounds.
+    pub middle: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Verdict {
+    /// Of values `b` beside `a`, round by round.
+    pub fn of(a: &[f64], b: &[f64]) -> Verdict {
+        let sound = |value: &f64| value.is_finite() && *value > 0.0;
+        if a.len() != b.len() || a.len() < 2 || !a.iter().chain(b).all(sound) {
+            return Verdict::Unknown;
+        }
+        let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect();
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let half = student(count - 1.0) * (variance / count).sqrt();
+        let ratio = Ratio { middle: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() };
+        if ratio.low > 1.0 - SAME && ratio.high < 1.0 + SAME {
+            Verdict::Same(ratio)
+        } else if (ratio.low..=ratio.high).contains(&1.0) {
+            Verdict::Undecided(ratio)
+        } else {
+            Verdict::Differs(ratio)
+        }
+    }
+
+    /// The ratio, where there is one.
+    pub fn ratio(self) -> Option<Ratio> {
+        match self {
+            Verdict::Differs(ratio) | Verdict::Same(ratio) | Verdict::Undecided(ratio) => Some(ratio),
+            Verdict::Unknown => None,
+        }
+    }
+
+    /// Whether it came out as it should; `None` where that cannot be said.
+    pub fn meets(self, expected: Expect) -> Option<bool> {
+        match (expected, self) {
+            (Expect::Open, _) | (_, Verdict::Unknown | Verdict::Undecided(_)) => None,
+            (Expect::More, Verdict::Differs(ratio)) => Some(ratio.middle > 1.0),
+            (Expect::Less, Verdict::Differs(ratio)) => Some(ratio.middle < 1.0),
+            (Expect::Same, verdict) => Some(matches!(verdict, Verdict::Same(_))),
+            (Expect::More | Expect::Less, Verdict::Same(_)) => Some(false),
+        }
+    }
+}
+
+impl Ratio {
+    /// The interval, in brackets.
+    fn interval(self) -> String {
+        if self.high > WIDE * self.low {
+            return "(the rounds differ too much)".to_owned();
+        }
+        format!("({} to {})", times(self.low), times(self.high))
+    }
+}
+
+/// A factor with as many digits as it deserves.
+pub fn times(factor: f64) -> String {
+    if factor < 10.0 { format!("{factor:.2}") } else { label(factor) }
+}
+
+/// How far a ratio is from 1, as people say it.
+fn distance(ratio: f64) -> String {
+    let percent = |share: f64| label((share * 1000.0).round() / 10.0);
+    match ratio {
+        ratio if ratio >= 2.0 => format!("{} times as high", times(ratio)),
+        ratio if ratio > 1.0 => format!("{} % higher", percent(ratio - 1.0)),
+        ratio if ratio > 0.5 => format!("{} % lower", percent(1.0 - ratio)),
+        ratio => format!("1/{} as high", times(1.0 / ratio)),
+    }
+}
+
+/// One sentence, and whether it is what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The sentence.
+    pub text: String,
+    /// `None`: nothing was expected, or nothing is shown.
+    pub expected: Option<bool>,
+    /// True where nothing was expected.
+    pub open: bool,
+    /// Whether the figures show anything: a difference, or that there is none to speak of.
+    pub is_shown: bool,
+}
+
+/// All that a group shows, sentence by sentence.
+pub fn findings(group: &Group) -> Vec<Finding> {
+    let rows = 1..group.rows.len();
+    let judged = rows
+        .flat_map(|row| (0..group.rows[row].expected.len().min(group.figures.len())).map(move |figure| (row, figure)));
+    judged.map(|(row, figure)| finding(group, row, figure)).collect()
+}
+
+fn finding(group: &Group, row: usize, figure: usize) -> Finding {
+    let (verdict, expected) = (group.verdict(row, figure), group.rows[row].expected[figure]);
+    let (name, base) = (&group.rows[row].name, &group.rows[0].name);
+    let Figure { name: of, .. } = group.figures[figure];
+    let said = match verdict {
+        Verdict::Differs(ratio) => format!("{of} {} {}", distance(ratio.middle), ratio.interval()),
+        Verdict::Same(ratio) => format!("{of} the same within 5 % {}", ratio.interval()),
+        Verdict::Undecided(ratio) => format!("no difference in {of} is shown {}", ratio.interval()),
+        Verdict::Unknown => format!("too little was measured to compare {of}"),
+    };
+    let title = if group.title.is_empty() { String::new() } else { format!("{}: ", group.title) };
+    Finding {
+        text: format!("{title}{name}, beside {base}: {said}."),
+        expected: verdict.meets(expected),
+        is_shown: matches!(verdict, Verdict::Differs(_) | Verdict::Same(_)),
+        open: expected == Expect::Open,
+    }
+}
+
+/// What all findings come to.
+pub fn summary(findings: &[Finding]) -> String {
+    let asked: Vec<_> = findings.iter().filter(|finding| !finding.open).collect();
+    let count = |wanted: Option<bool>| asked.iter().filter(|finding| finding.expected == wanted).count();
+    let (met, unmet, not_shown) = (count(Some(true)), count(Some(false)), count(None));
+    match (asked.len(), met, unmet) {
+        (0, ..) => "Nothing was expected beforehand: see the figures.".to_owned(),
+        (all, met, _) if met == all => format!("The hypothesis holds on this machine, in {}.", comparisons(all, all)),
+        (all, 0, 0) => {
+            format!("Neither the hypothesis nor its opposite is shown on this machine, in {}.", comparisons(all, all))
+        }
+        (all, met, 0) => {
+            format!("The hypothesis holds in {} on this machine; the rest is not decided.", comparisons(met, all))
+        }
+        (all, met, unmet) => {
+            let rest = if not_shown > 0 { format!("; {not_shown} are not decided") } else { String::new() };
+            format!("On this machine the hypothesis holds in {}, and does not in {unmet}{rest}.", comparisons(met, all))
+        }
+    }
+}
+
+fn comparisons(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "the one comparison".to_owned(),
+        (some, all) if some == all => format!("all {all} comparisons"),
+        (some, all) => format!("{some} of {all} comparisons"),
+    }
+}

@@ -1,0 +1,160 @@
+//! Laws that a model of queues has to keep, whatever the machine.
+
+use lab::capacity::advice::{faster_disk, more_cores};
+use lab::capacity::demand::Operation;
+use lab::capacity::simulate::{Arrivals, Outcome, simulate};
+use lab::capacity::stations::{Pool, Station, Stations, Writer};
+
+/// Two cores, on which a hash takes 5 ms alone and 3 ms side by side, and a disk that takes a millisecond.
+fn machine() -> Stations {
+    let batches = vec![5e-3, 8e-3, 10e-3, 12e-3];
+    Stations {
+        cores: 2,
+        request: 20e-6,
+        rouse: 0.0,
+        rouse_generator: 0.0,
+        cold: 1.0,
+        wake: (0.0, 0.0),
+        late: [0.0; 6],
+        read: 2e-6,
+        round_trip: 0.0,
+        sign: [300e-6, 30e-6, 20e-6],
+        writer: Writer { commit: 40e-6, batch: 20e-6, sync: vec![1e-3], at_once: 1, group: 256 },
+        pool: Pool { threads: 2, lanes: 4, alone: batches.clone(), crowded: batches, crowd: 2, workers: 0.0 },
+        generator: None,
+    }
+}
+
+fn bound(stations: &Stations, operation: Operation) -> f64 {
+    stations.needs(operation).bound()
+}
+
+fn near(found: f64, wanted: f64, share: f64, what: &str) {
+    assert!((found / wanted - 1.0).abs() <= share, "{what}: {found}, wanted {wanted}");
+}
+
+#[test]
+fn twice_the_cores_carry_twice_as_much_where_cores_are_the_limit() {
+    let (today, doubled) = (machine(), more_cores(&machine(), 2));
+    for operation in [Operation::SignIn, Operation::Introspect, Operation::Refresh, Operation::Day] {
+        assert_eq!(today.needs(operation).bottleneck(), Some(Station::Cores), "{operation:?}");
+        let share = if operation == Operation::Introspect { 1e-9 } else { 0.03 };
+        near(bound(&doubled, operation), 2.0 * bound(&today, operation), share, operation.name());
+    }
+}
+
+#[test]
+fn memory_that_is_shared_takes_from_what_more_cores_bring() {
+    let mut today = machine();
+    today.pool.crowded.iter_mut().for_each(|time| *time *= 1.2);
+    let ratio = bound(&more_cores(&today, 2), Operation::SignIn) / bound(&today, Operation::SignIn);
+    assert!((1.3..1.9).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_faster_disk_changes_nothing_where_the_disk_is_not_the_limit() {
+    let (today, faster) = (machine(), faster_disk(&machine(), 10.0));
+    assert_eq!(bound(&faster, Operation::Introspect), bound(&today, Operation::Introspect));
+    near(bound(&faster, Operation::SignIn), bound(&today, Operation::SignIn), 0.02, "sign-ins");
+    let mut slow = machine();
+    slow.writer = Writer { sync: vec![10e-3], group: 4, ..slow.writer };
+    assert_eq!(slow.needs(Operation::Refresh).bottleneck(), Some(Station::Writer));
+    let ratio = bound(&faster_disk(&slow, 10.0), Operation::Refresh) / bound(&slow, Operation::Refresh);
+    assert!(ratio > 2.0, "{ratio}");
+}
+
+/// One core, one kind of work that always takes as long: the formula of Pollaczek and Khinchine for M/D/1.
+#[test]
+fn one_queue_waits_as_the_formula_says() {
+    let one = Stations { cores: 1, ..machine() };
+    for load in [0.3, 0.6, 0.8] {
+        let found = simulate(&one, Operation::Keys, Arrivals::People(load / one.request), 60_000);
+        let wanted = one.request * (1.0 + load / (2.0 * (1.0 - load))) * 1e3;
+        near(found.mean, wanted, 0.06, &format!("at {load}"));
+        near(found.cores, load, 0.05, "the share in use");
+    }
+}
+
+/// What is in use is what comes, times what each needs.
+#[test]
+fn cores_are_in_use_as_the_utilisation_law_says() {
+    for operation in [Operation::SignIn, Operation::Refresh, Operation::Introspect, Operation::Day] {
+        let (stations, share) = (machine(), 0.5);
+        let rate = bound(&stations, operation) * share;
+        let found = simulate(&stations, operation, Arrivals::People(rate), 8000);
+        near(found.rate, rate, 0.06, operation.name());
+        let wanted = stations.needs_at(operation, rate).utilisation(Station::Cores, rate);
+        // Below the limit fewer hashes stand side by side and fewer batches share a commit: each costs more.
+        assert!(found.cores >= wanted * 0.9 && found.cores <= wanted * 1.7, "{operation:?}: {} {wanted}", found.cores);
+    }
+}
+
+#[test]
+fn many_users_reach_the_limit_and_nobody_passes_it() {
+    for operation in [Operation::SignIn, Operation::Refresh, Operation::Introspect, Operation::Day] {
+        let stations = machine();
+        let found = simulate(&stations, operation, Arrivals::Users(200), 20_000);
+        let limit = bound(&stations, operation);
+        assert!(found.rate <= limit * 1.05 && found.rate >= limit * 0.85, "{operation:?}: {} of {limit}", found.rate);
+        let few = simulate(&stations, operation, Arrivals::Users(1), 2000);
+        assert!(few.rate < found.rate, "{operation:?}");
+        // Little's law: one user at a time.
+        near(few.rate * few.mean / 1e3, 1.0, 0.02, "one user");
+    }
+}
+
+#[test]
+fn percentiles_are_in_order_and_grow_with_the_load() {
+    for operation in Operation::ALL {
+        let stations = machine();
+        let at =
+            |share: f64| simulate(&stations, operation, Arrivals::People(bound(&stations, operation) * share), 6000);
+        let levels = [0.25, 0.5, 0.75, 0.9].map(at);
+        for Outcome { p50, p95, p99, mean, .. } in levels {
+            assert!(0.0 < p50 && p50 <= p95 && p95 <= p99 && mean > 0.0, "{operation:?}: {levels:?}");
+        }
+        assert!(levels.windows(2).all(|pair| pair[0].mean <= pair[1].mean * 1.02), "{operation:?}: {levels:?}");
+        assert!(levels[3].p99 > levels[0].p99, "{operation:?}");
+    }
+}
+
+#[test]
+fn a_sign_in_alone_takes_what_its_parts_take() {
+    let stations = machine();
+    let found = simulate(&stations, Operation::SignIn, Arrivals::Users(1), 200);
+    let demand = Operation::SignIn.demand();
+    let parts = demand.work * 20e-6
+        + demand.reads * 2e-6
+        + demand.rs256 * 300e-6
+        + demand.es256 * 30e-6
+        + demand.batches * (1e-3 + 60e-6)
+        + 5e-3;
+    near(found.p50, parts * 1e3, 0.01, "milliseconds");
+    near(found.p99, found.p50, 0.01, "nothing waits for anything");
+}
+
+#[test]
+fn a_generator_on_the_same_cores_takes_from_them() {
+    let with = Stations { generator: Some(20e-6), ..machine() };
+    assert!(bound(&with, Operation::Introspect) < bound(&machine(), Operation::Introspect));
+    let with = Stations { generator: Some(200e-6), cores: 8, ..machine() };
+    assert_eq!(with.needs(Operation::Introspect).bottleneck(), Some(Station::Generator));
+    let found = simulate(&with, Operation::Introspect, Arrivals::Users(50), 5000);
+    assert!(found.rate <= bound(&with, Operation::Introspect) * 1.01, "it has one thread");
+}
+
+#[test]
+fn a_worker_helps_those_who_sign_in_and_nobody_else() {
+    let mut with = machine();
+    with.pool.workers = 600.0;
+    assert!(bound(&with, Operation::SignIn) > 1.5 * bound(&machine(), Operation::SignIn));
+    assert_eq!(bound(&with, Operation::Introspect), bound(&machine(), Operation::Introspect));
+    let found = simulate(&with, Operation::SignIn, Arrivals::Users(200), 8000);
+    assert!(found.rate > simulate(&machine(), Operation::SignIn, Arrivals::Users(200), 8000).rate * 1.3);
+}
+
+#[test]
+fn the_same_question_has_the_same_answer() {
+    let once = || simulate(&machine(), Operation::Day, Arrivals::People(500.0), 3000);
+    assert_eq!(once(), once());
+}

@@ -1,0 +1,6 @@
+//! What holds of the lab, without a server: those that need one are among the tests of the server.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod capacity;
+mod experiments;

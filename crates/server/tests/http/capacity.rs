@@ -1,0 +1,121 @@
+//! `portiere capacity` as a user runs it, and its table of what operations need beside what a server counts.
+
+use crate::support::*;
+use lab::capacity::demand::Operation;
+use lab::private::{Metrics, Private, Setup};
+use load::plan::{Pace, Plan, Workload};
+use load::run::run as measure;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// What the server counted while users came for this.
+fn counted(server: &Private, workload: Workload) -> (Metrics, Metrics, u64) {
+    let before = server.metrics().unwrap();
+    let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
+    let plan = server.plan(workload).unwrap();
+    let report =
+        measure(&Plan { pace, warmup: Duration::ZERO, duration: Duration::from_secs(1), ..plan }, None).unwrap();
+    assert_eq!(report.failed, 0, "{report}");
+    (before, server.metrics().unwrap(), report.iterations)
+}
+
+#[test]
+fn operations_need_what_the_server_counts() {
+    const BATCHES: &str = "portiere_store_batches_total";
+    const HASHES: &str = "portiere_hashing_done_total";
+    const REQUESTS: &str = "portiere_http_requests_total";
+    let within = tempfile::tempdir().unwrap();
+    let setup = Setup { people: 20, within: Some(within.path().to_owned()), ..Setup::of(Path::new(BINARY)) };
+    let server = Private::start(&setup).unwrap();
+
+    let (before, after, done) = counted(&server, Workload::Flow);
+    let demand = Operation::SignIn.demand();
+    let many = |name: &str| after.sum(name) - before.sum(name);
+    let hashes = many(HASHES);
+    assert!(done > 4 && hashes >= done as f64, "{done} {hashes}");
+    for (name, wanted) in [(BATCHES, demand.batches), (REQUESTS, demand.requests)] {
+        let each = many(name) / hashes;
+        // Those that were cut off at the end have done a part.
+        let cut = 4.0 * wanted / hashes;
+        assert!((each - wanted).abs() <= cut.max(0.2), "{name}: {each}, in the table {wanted}");
+    }
+
+    // One who refreshes has signed in before: that is a hash, three batches and three requests.
+    let (before, after, done) = counted(&server, Workload::Refresh);
+    let many = |name: &str| after.sum(name) - before.sum(name);
+    let refreshes = after.of(REQUESTS, "/oauth2/token") - before.of(REQUESTS, "/oauth2/token") - many(HASHES);
+    assert!(refreshes >= done as f64, "{refreshes} {done}");
+    let each = (many(BATCHES) - 3.0 * many(HASHES)) / refreshes;
+    assert!((each - Operation::Refresh.demand().batches).abs() < 0.1, "{each}");
+
+    let (before, after, done) = counted(&server, Workload::Introspect);
+    let each =
+        (after.sum(BATCHES) - before.sum(BATCHES) - 3.0 * (after.sum(HASHES) - before.sum(HASHES))) / done as f64;
+    assert!(each.abs() < 0.1 && Operation::Introspect.demand().batches == 0.0, "{each}");
+    server.stop();
+}
+
+/// What is there but the files that were asked for.
+fn left(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["capacity", "--quick", "--verify", "--json", "--save", "a.json", "--html", "a.html", "--data", "data"];
+    let output = run(folder.path(), &words, "");
+    assert_eq!((output.code, output.err.as_str()), (0, ""));
+    let told: Value = serde_json::from_str(&output.out).unwrap();
+    let names: Vec<_> = told["forecasts"].as_array().unwrap().iter().map(|one| one["operation"].clone()).collect();
+    assert_eq!(names, ["sign_in", "refresh", "introspect", "userinfo", "day"]);
+    for forecast in told["forecasts"].as_array().unwrap() {
+        assert!(forecast["bound"].as_f64().unwrap() > 1.0, "{forecast:#}");
+        assert_eq!(forecast["levels"].as_array().map(Vec::len), Some(4));
+    }
+    assert!(told["settings"]["threads"].as_u64().unwrap() >= 1 && told["users"]["monthly"].as_f64().unwrap() > 1.0);
+    let verified = told["verification"]["compared"].as_array().unwrap();
+    assert!(verified.len() == 7 && verified.iter().all(|one| one["measured"].as_f64().unwrap() > 0.0), "{verified:#?}");
+    assert_eq!(left(folder.path()), ["a.html", "a.json", "capacity-prediction.json"], "nothing else is left");
+    let predicted: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("capacity-prediction.json")).unwrap())
+            .unwrap();
+    assert_eq!(predicted[0]["predicted"]["rate"], verified[0]["predicted"], "it is what was written before");
+
+    let page = std::fs::read_to_string(folder.path().join("a.html")).unwrap();
+    assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() >= 5);
+    for outside in ["<script", "http-equiv", "src=", "href=", "url(", "@import", "NaN"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+
+    let again = run(folder.path(), &["capacity", "--from", "a.json"], "");
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert!(again.out.starts_with("This machine carries "), "{}", again.out);
+    for part in ["What would help", "[hash.argon2]", "People a month", "batches a second", "One sample says nothing"] {
+        assert!(again.out.contains(part), "{part}: {}", again.out);
+    }
+    let widest = again.out.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 100, "{widest}: {}", again.out);
+}
+
+#[test]
+fn what_cannot_be_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("other.json"), "{}").unwrap();
+    std::fs::write(folder.path().join("data"), "a file").unwrap();
+    for (words, code, said) in [
+        (&["capacity", "--from", "none.json"][..], 2, "none.json cannot be read"),
+        (&["capacity", "--from", "other.json"], 2, "other.json is no result of this command"),
+        (&["capacity", "--html", "nowhere/a.html"], 1, "nowhere/a.html cannot be written"),
+        (&["capacity", "--prediction", "a.json"], 2, "--verify"),
+        (&["capacity", "--from", "other.json", "--verify"], 2, "cannot be used with"),
+    ] {
+        let output = run(folder.path(), words, "");
+        assert_eq!(output.code, code, "{words:?}: {}", output.err);
+        assert!(output.err.contains(said) && output.err.trim_end().lines().count() == 1, "{words:?}: {}", output.err);
+    }
+}
