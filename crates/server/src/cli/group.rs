@@ -9,6 +9,9 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+/// After every id of base64url.
+const LAST: &str = "~";
+
 /// What can be done about groups.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
@@ -129,8 +132,10 @@ impl Member {
     async fn execute(self, app: &App) -> Reply {
         let user = user::find(app, &self.user).await?;
         // What is so already is not written down again.
-        let (before, all) = (app.groups_of(&user).await?, app.groups().await?);
-        let already = all.iter().any(|group| group.name == self.name) && before.contains(&self.name) != self.remove;
+        let before = app.groups_of(&user).await?;
+        // That there is such a group at all is asked for: nobody comes after the last id.
+        app.group_members(&self.name, LAST).await??;
+        let already = before.contains(&self.name) != self.remove;
         if !already {
             app.set_member(&self.name, &user, !self.remove).await??;
         }
