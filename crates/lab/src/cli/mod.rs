@@ -33,7 +33,7 @@ pub enum Action {
     List,
     /// Make some experiments
     ///
-    /// Each takes from half a minute to a quarter of an hour, or some seconds to a minute with --quick. What one came to is
+    /// Each takes from a minute to twenty, or from some seconds to a minute and a half with --quick. What one came to is
     /// printed as soon as it is done, and the files are written then, too.
     #[command(after_long_help = "\
 Examples:
@@ -50,8 +50,8 @@ Examples:
     },
     /// Make all experiments
     ///
-    /// They take about an hour on two cores, or less than ten minutes with --quick, which shows that they work and leaves most
-    /// differences undecided. The machine should do nothing else meanwhile.
+    /// They take a little over an hour on two cores, or less than ten minutes with --quick, which shows that they work and leaves
+    /// most differences undecided. The machine should do nothing else meanwhile.
     #[command(after_long_help = "\
 Examples:
   portiere lab all --quick --html report.html

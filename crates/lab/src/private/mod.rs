@@ -215,8 +215,8 @@ impl Private {
         while !matches!(probe::get(self.port, "/readyz"), Ok((200, _))) {
             let ended = self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
             if ended || begun.elapsed() > PATIENCE {
-                let said = last_line(&log(&self.folder));
-                return Err(Refusal::Failure(format!("the private server does not start: {said}")));
+                let why = why(&self.folder);
+                return Err(Refusal::Failure(format!("the private server does not start: {why}")));
             }
             sleep(Duration::from_millis(5));
         }
@@ -302,7 +302,13 @@ fn launch(setup: &Setup, folder: &Folder, secret: &Secret) -> Result<Private, Re
     Ok(Private { folder, child: Some(child), pid, setup, port, metrics, secret, users })
 }
 
-fn last_line(file: &Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+/// What keeps a server from starting: the last line that it wrote, unless there was no room for one.
+fn why(folder: &Folder) -> String {
+    /// In bytes: too little for a database of its own.
+    const LITTLE: u64 = 1 << 20;
+    if rustix::fs::statvfs(folder.path()).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LITTLE) {
+        return "no room is left on the disk of its folder".to_owned();
+    }
+    let text = std::fs::read_to_string(log(folder)).unwrap_or_default();
     text.trim().lines().last().unwrap_or("it says nothing").to_owned()
 }
