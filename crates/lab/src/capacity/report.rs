@@ -217,7 +217,8 @@ pub fn people(capacity: &Capacity) -> String {
     format!(
         "People a month: {} by this arithmetic, which is worth what its assumptions are\n  \
          {} operations of a day's mix a second in the morning: {:.0} % of the limit\n  \
-         / {} the morning beside the mean of a day  x 86,400 s  / {} operations a day, one sign-in among them\n  \
+         / {} the morning beside the mean of a day  x 86,400 s\n  \
+         / {} operations a day for each who comes, one sign-in among them\n  \
          / {:.2} of those who come in a month come on a day\n",
         round(found.monthly),
         number(found.rate),

@@ -67,8 +67,12 @@ fn left(folder: &Path) -> Vec<String> {
 #[test]
 fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
     let folder = tempfile::tempdir().unwrap();
-    let words = ["capacity", "--quick", "--verify", "--json", "--save", "a.json", "--html", "a.html", "--data", "data"];
-    let output = run(folder.path(), &words, "");
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, html, prediction) = (file("a.json"), file("a.html"), file("prediction.json"));
+    let data = folder.path().join("data");
+    let words =
+        ["capacity", "--quick", "--verify", "--json", "--save", &json, "--html", &html, "--prediction", &prediction];
+    let output = run(&data, &words, "");
     assert_eq!((output.code, output.err.as_str()), (0, ""));
     let told: Value = serde_json::from_str(&output.out).unwrap();
     let names: Vec<_> = told["forecasts"].as_array().unwrap().iter().map(|one| one["operation"].clone()).collect();
@@ -80,19 +84,19 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
     assert!(told["settings"]["threads"].as_u64().unwrap() >= 1 && told["users"]["monthly"].as_f64().unwrap() > 1.0);
     let verified = told["verification"]["compared"].as_array().unwrap();
     assert!(verified.len() == 7 && verified.iter().all(|one| one["measured"].as_f64().unwrap() > 0.0), "{verified:#?}");
-    assert_eq!(left(folder.path()), ["a.html", "a.json", "capacity-prediction.json"], "nothing else is left");
+    assert_eq!(left(folder.path()), ["a.html", "a.json", "prediction.json"], "nothing else is left");
     let predicted: Value =
         serde_json::from_str(&std::fs::read_to_string(folder.path().join("capacity-prediction.json")).unwrap())
             .unwrap();
     assert_eq!(predicted[0]["predicted"]["rate"], verified[0]["predicted"], "it is what was written before");
 
-    let page = std::fs::read_to_string(folder.path().join("a.html")).unwrap();
+    let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() >= 5);
     for outside in ["<script", "http-equiv", "src=", "href=", "url(", "@import", "NaN"] {
         assert!(!page.contains(outside), "{outside}");
     }
 
-    let again = run(folder.path(), &["capacity", "--from", "a.json"], "");
+    let again = run(&data, &["capacity", "--from", &json], "");
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.out.starts_with("This machine carries "), "{}", again.out);
     for part in ["What would help", "[hash.argon2]", "People a month", "batches a second", "One sample says nothing"] {
@@ -105,17 +109,19 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
 #[test]
 fn what_cannot_be_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("other.json"), "{}").unwrap();
-    std::fs::write(folder.path().join("data"), "a file").unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (none, other, nowhere) = (file("none.json"), file("other.json"), file("nowhere/a.html"));
+    std::fs::write(&other, "{}").unwrap();
     for (words, code, said) in [
-        (&["capacity", "--from", "none.json"][..], 2, "none.json cannot be read"),
-        (&["capacity", "--from", "other.json"], 2, "other.json is no result of this command"),
-        (&["capacity", "--html", "nowhere/a.html"], 1, "nowhere/a.html cannot be written"),
-        (&["capacity", "--prediction", "a.json"], 2, "--verify"),
-        (&["capacity", "--from", "other.json", "--verify"], 2, "cannot be used with"),
+        (&["capacity", "--from", &none][..], 2, "none.json cannot be read"),
+        (&["capacity", "--from", &other], 2, "other.json is no result of this command"),
+        (&["capacity", "--html", &nowhere], 1, "nowhere/a.html cannot be written"),
+        (&["capacity", "--prediction", &none], 2, "--verify"),
+        (&["capacity", "--from", &other, "--verify"], 2, "cannot be used with"),
     ] {
         let output = run(folder.path(), words, "");
         assert_eq!(output.code, code, "{words:?}: {}", output.err);
         assert!(output.err.contains(said) && output.err.trim_end().lines().count() == 1, "{words:?}: {}", output.err);
     }
+    assert_eq!(left(folder.path()), ["other.json"]);
 }

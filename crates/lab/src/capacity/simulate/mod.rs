@@ -1,12 +1,17 @@
 //! The stations at work, event by event, with chance from a fixed seed: what a formula for one queue cannot say when a
 //! sign-in goes through twenty of them, hashes run side by side, and commits gather while the disk is busy.
 
+mod hashing;
+mod writer;
+
 use super::demand::{Act, Course, Operation, Request};
 use super::figure::quantile;
-use super::stations::{ENOUGH, PACE, Stations};
+use super::stations::Stations;
+use hashing::Batch;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use writer::Desk;
 
 /// How operations come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,12 +72,6 @@ pub fn in_steps(
     });
     (world.outcome(), steps.collect())
 }
-
-/// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
-const LEFT_OVER: f64 = 0.097;
-
-/// To a worker and back, in seconds.
-const FAR: f64 = 1e-3;
 
 /// Numbers that look like chance, the same in every run (xorshift).
 struct Chance(u64);
@@ -146,25 +145,6 @@ impl Ord for Due {
     fn cmp(&self, other: &Due) -> Ordering {
         other.at.total_cmp(&self.at).then(other.order.cmp(&self.order))
     }
-}
-
-/// Passwords side by side on one thread.
-struct Batch {
-    visits: Vec<usize>,
-    /// Of 1.0.
-    left: f64,
-}
-
-/// The writer's state.
-#[derive(Default)]
-struct Desk {
-    waiting: VecDeque<usize>,
-    /// On their way to the disk, oldest first.
-    writing: VecDeque<Vec<usize>>,
-    /// That are being put together, of all that are on their way.
-    begun: f64,
-    last: usize,
-    naps: bool,
 }
 
 struct World<'a> {
@@ -429,108 +409,6 @@ impl<'a> World<'a> {
                 self.after(sync, Event::Synced);
             }
         }
-    }
-
-    /// The share of its speed at which each hashing thread runs.
-    fn pace(&self) -> f64 {
-        let (cores, busy) = (self.stations.cores as f64, self.busy as f64);
-        let free = (cores - busy).max(0.0) + LEFT_OVER * busy.min(cores);
-        (free / self.hashing.len().max(1) as f64).min(1.0)
-    }
-
-    /// What each batch has got done since the pool was looked at last.
-    fn progress(&mut self) {
-        let (pace, active) = (self.pace(), self.hashing.len());
-        let passed = self.now - self.looked;
-        self.looked = self.now;
-        for batch in &mut self.hashing {
-            batch.left -= passed * pace / self.stations.pool.batch(batch.visits.len(), active);
-        }
-    }
-
-    /// When the next batch will be done, as things stand.
-    fn foresee(&mut self) {
-        self.state += 1;
-        let (pace, active, pool) = (self.pace(), self.hashing.len(), &self.stations.pool);
-        let times =
-            self.hashing.iter().map(|batch| batch.left.max(0.0) * pool.batch(batch.visits.len(), active) / pace);
-        let next = times.min_by(f64::total_cmp);
-        if let Some(next) = next {
-            self.after(next, Event::Hashed(self.state));
-        }
-    }
-
-    /// Idle threads take their share of what waits, and workers the rest, as many as they have room for.
-    fn fill(&mut self) {
-        self.fill_here();
-        let pool = &self.stations.pool;
-        if pool.workers <= 0.0 {
-            return;
-        }
-        let room = pool.threads * pool.lanes;
-        let takes = room as f64 / pool.workers + FAR;
-        while self.away < room {
-            let Some(visit) = self.passwords.pop_front() else { return };
-            self.away += 1;
-            self.after(takes, Event::Computed(visit));
-        }
-    }
-
-    fn fill_here(&mut self) {
-        let idle = self.stations.pool.threads - self.hashing.len();
-        if idle == 0 || self.passwords.is_empty() {
-            return;
-        }
-        self.progress();
-        for idle in (1..=idle).rev() {
-            let share = self.passwords.len().div_ceil(idle).min(self.stations.pool.lanes);
-            if share > 0 {
-                let visits = self.passwords.drain(..share).collect();
-                self.hashing.push(Batch { visits, left: 1.0 });
-            }
-        }
-        self.foresee();
-    }
-
-    fn hashed(&mut self) {
-        /// What is left of a batch that is done, for the sake of rounding.
-        const NOTHING: f64 = 1e-9;
-        self.progress();
-        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= NOTHING);
-        self.hashing = rest;
-        self.foresee();
-        let done: Vec<Batch> = done;
-        self.fill();
-        done.into_iter().flat_map(|batch| batch.visits).for_each(|visit| self.proceed(visit));
-    }
-
-    /// The writer takes what waits, if it is free.
-    fn gather(&mut self) {
-        let waiting = self.desk.waiting.len();
-        if waiting == 0 || self.desk.naps || self.desk.writing.len() >= self.stations.writer.at_once {
-            return;
-        }
-        // Where several write, commits begin a little apart; a lone writer is never kept waiting.
-        let rest = self.desk.begun + PACE - self.now;
-        let alone = self.desk.last <= 1 && waiting <= 1;
-        if !alone && waiting < ENOUGH && rest > 0.0 {
-            self.desk.naps = true;
-            return self.after(rest, Event::Gather);
-        }
-        let group: Vec<usize> = self.desk.waiting.drain(..waiting.min(self.stations.writer.group)).collect();
-        self.desk.last = group.len();
-        self.desk.begun = self.now;
-        let writer = &self.stations.writer;
-        let seconds = writer.commit + writer.batch * group.len() as f64;
-        self.commits = (self.commits.0 + 1, self.commits.1 + group.len());
-        self.desk.writing.push_back(group);
-        self.wake(Task::Write, (seconds, 0.0, 0.0));
-    }
-
-    fn synced(&mut self) {
-        let group = self.desk.writing.pop_front().unwrap_or_default();
-        group.into_iter().for_each(|visit| self.proceed(visit));
-        self.gather();
     }
 
     fn outcome(mut self) -> Outcome {

@@ -1,0 +1,91 @@
+//! Threads that hash, on what the cores leave them.
+
+use super::{Event, World};
+
+/// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
+const LEFT_OVER: f64 = 0.097;
+
+/// To a worker and back, in seconds.
+const FAR: f64 = 1e-3;
+
+/// Passwords side by side on one thread.
+pub(super) struct Batch {
+    pub(super) visits: Vec<usize>,
+    /// Of 1.0.
+    pub(super) left: f64,
+}
+
+impl World<'_> {
+    /// The share of its speed at which each hashing thread runs.
+    pub(super) fn pace(&self) -> f64 {
+        let (cores, busy) = (self.stations.cores as f64, self.busy as f64);
+        let free = (cores - busy).max(0.0) + LEFT_OVER * busy.min(cores);
+        (free / self.hashing.len().max(1) as f64).min(1.0)
+    }
+
+    /// What each batch has got done since the pool was looked at last.
+    pub(super) fn progress(&mut self) {
+        let (pace, active) = (self.pace(), self.hashing.len());
+        let passed = self.now - self.looked;
+        self.looked = self.now;
+        for batch in &mut self.hashing {
+            batch.left -= passed * pace / self.stations.pool.batch(batch.visits.len(), active);
+        }
+    }
+
+    /// When the next batch will be done, as things stand.
+    pub(super) fn foresee(&mut self) {
+        self.state += 1;
+        let (pace, active, pool) = (self.pace(), self.hashing.len(), &self.stations.pool);
+        let times =
+            self.hashing.iter().map(|batch| batch.left.max(0.0) * pool.batch(batch.visits.len(), active) / pace);
+        let next = times.min_by(f64::total_cmp);
+        if let Some(next) = next {
+            self.after(next, Event::Hashed(self.state));
+        }
+    }
+
+    /// Idle threads take their share of what waits, and workers the rest, as many as they have room for.
+    pub(super) fn fill(&mut self) {
+        self.fill_here();
+        let pool = &self.stations.pool;
+        if pool.workers <= 0.0 {
+            return;
+        }
+        let room = pool.threads * pool.lanes;
+        let takes = room as f64 / pool.workers + FAR;
+        while self.away < room {
+            let Some(visit) = self.passwords.pop_front() else { return };
+            self.away += 1;
+            self.after(takes, Event::Computed(visit));
+        }
+    }
+
+    fn fill_here(&mut self) {
+        let idle = self.stations.pool.threads - self.hashing.len();
+        if idle == 0 || self.passwords.is_empty() {
+            return;
+        }
+        self.progress();
+        for idle in (1..=idle).rev() {
+            let share = self.passwords.len().div_ceil(idle).min(self.stations.pool.lanes);
+            if share > 0 {
+                let visits = self.passwords.drain(..share).collect();
+                self.hashing.push(Batch { visits, left: 1.0 });
+            }
+        }
+        self.foresee();
+    }
+
+    pub(super) fn hashed(&mut self) {
+        /// What is left of a batch that is done, for the sake of rounding.
+        const NOTHING: f64 = 1e-9;
+        self.progress();
+        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= NOTHING);
+        self.hashing = rest;
+        self.foresee();
+        let done: Vec<Batch> = done;
+        self.fill();
+        done.into_iter().flat_map(|batch| batch.visits).for_each(|visit| self.proceed(visit));
+    }
+}
