@@ -103,7 +103,12 @@ impl<'a> Bench<'a> {
                 let title = if group.title.is_empty() { String::new() } else { format!("{}, ", group.title) };
                 (self.watcher)(&format!("{title}{name}, round {round} of {rounds}"));
                 match measure(self, subject) {
-                    Ok(value) => values.push(value),
+                    Ok(value) if value.len() == group.figures.len() => values.push(value),
+                    Ok(value) => {
+                        let (found, wanted) = (value.len(), group.figures.len());
+                        ended = Err(Halt::Failed(format!("{found} figures were measured in place of {wanted}")));
+                        break 'rounds;
+                    }
                     Err(halt) => {
                         ended = Err(halt);
                         break 'rounds;

@@ -50,6 +50,15 @@ fn what_was_measured_before_something_went_wrong_is_kept_in_whole_rounds() {
 }
 
 #[test]
+fn a_value_too_many_is_not_shown_under_the_name_of_another() {
+    let mut watcher = |_: &str| {};
+    let (mut bench, mut sheet) = (Bench::new(program(), true, &mut watcher), Sheet::default());
+    let ended = bench.turns(&mut sheet, pair(), &mut [1.0, 2.0], |_, subject| Ok(vec![*subject, 7.0]));
+    assert_eq!(ended, Err(Halt::Failed("2 figures were measured in place of 1".to_owned())));
+    assert!(sheet.groups.is_empty());
+}
+
+#[test]
 fn a_group_that_takes_long_has_fewer_rounds() {
     let mut watcher = |_: &str| {};
     let mut bench = Bench::new(program(), false, &mut watcher);
