@@ -73,13 +73,10 @@ impl House {
             expires: later,
             redeemed_at: None,
         };
-        let (key, enrolled) = (Handle::of("worker"), now);
-        let (name, address, quarantine) = ("rack1".to_owned(), String::new(), None);
-        let worker = Worker { key, name, enrolled, address, quarantine };
-        let token = Handle::of("worker token");
+        let [offered, enrolled] = worker(now);
         let changes = [
-            Change::OfferWorkerToken { token, now, expires: later },
-            Change::EnrollWorker { worker: Box::new(worker), token, now },
+            offered,
+            enrolled,
             Change::StartFamily(Box::new(family)),
             Change::IssueCode(Box::new(code)),
             Change::IssueOpaque(Box::new(opaque(later))),
@@ -125,6 +122,13 @@ impl House {
         instance.close().await;
         [session.is_some(), family.is_some(), code.is_some(), opaque.is_some(), device.is_some()]
     }
+}
+
+fn worker(now: rules::Time) -> [Change; 2] {
+    let (key, name, token) = (Handle::of("worker"), "rack1".to_owned(), Handle::of("worker token"));
+    let worker = Worker { key, name, enrolled: now, address: String::new(), quarantine: None };
+    let offer = Change::OfferWorkerToken { token, now, expires: now + Span::minutes(1) };
+    [offer, Change::EnrollWorker { worker: Box::new(worker), token, now }]
 }
 
 fn opaque(expires: rules::Time) -> Opaque {
