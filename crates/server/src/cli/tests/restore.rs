@@ -73,15 +73,13 @@ impl House {
             expires: later,
             redeemed_at: None,
         };
-        let [offered, enrolled] = worker(now);
-        let changes = [
-            offered,
-            enrolled,
+        let mut changes = worker(now).to_vec();
+        changes.extend([
             Change::StartFamily(Box::new(family)),
             Change::IssueCode(Box::new(code)),
             Change::IssueOpaque(Box::new(opaque(later))),
             Change::AskDevice(Box::new(device(now, later))),
-        ];
+        ]);
         let batch = changes::batch(&app.realm.id, &changes, now, &app::entropy::fresh().unwrap());
         app.engine.commit(batch).await.unwrap();
         let copy = folder.path().join("copy.db");
