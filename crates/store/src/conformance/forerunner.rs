@@ -67,10 +67,18 @@ fn device(name: &str) -> Device {
 
 /// An application with one of everything that is issued to it, as the program of before wrote it.
 async fn writes(engine: &Shared, realm: &RealmId, name: &str) -> Done {
-    let (client, family, code, device) = (named(name), family("ada", name, AT), code(name), device(name));
-    let write = |text: &'static str, args: Vec<Value>| Write { sql: Sql::fixed(text), args, must: Must::Touch(1) };
+    commit(engine, [begun(realm, name), waiting(realm, name)].concat()).await
+}
+
+fn write(text: &'static str, args: Vec<Value>) -> Write {
+    Write { sql: Sql::fixed(text), args, must: Must::Touch(1) }
+}
+
+/// The application, and a family of tokens.
+fn begun(realm: &RealmId, name: &str) -> Vec<Write> {
+    let (client, family) = (named(name), family("ada", name, AT));
     let refresh = family.refresh.as_ref().map(|refresh| refresh.current);
-    let batch = vec![
+    vec![
         write(
             "INSERT INTO clients (realm, id, data, secret, disabled_at, created, epoch) VALUES \
              (?, ?, ?, ?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))",
@@ -92,6 +100,13 @@ async fn writes(engine: &Shared, realm: &RealmId, name: &str) -> Done {
                 family.expires
             ],
         ),
+    ]
+}
+
+/// A code, and a device's request.
+fn waiting(realm: &RealmId, name: &str) -> Vec<Write> {
+    let (code, device) = (code(name), device(name));
+    vec![
         write(
             "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, by_consent, redirect_uri, \
              challenge, granted, expires, redeemed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -125,8 +140,7 @@ async fn writes(engine: &Shared, realm: &RealmId, name: &str) -> Done {
                 device.interval_s
             ],
         ),
-    ];
-    commit(engine, batch).await
+    ]
 }
 
 /// The same by a program of today.

@@ -73,18 +73,13 @@ impl House {
             expires: later,
             redeemed_at: None,
         };
-        let (key, enrolled) = (Handle::of("worker"), now);
-        let (name, address, quarantine) = ("rack1".to_owned(), String::new(), None);
-        let worker = Worker { key, name, enrolled, address, quarantine };
-        let token = Handle::of("worker token");
-        let changes = [
-            Change::OfferWorkerToken { token, now, expires: later },
-            Change::EnrollWorker { worker: Box::new(worker), token, now },
+        let mut changes = worker(now).to_vec();
+        changes.extend([
             Change::StartFamily(Box::new(family)),
             Change::IssueCode(Box::new(code)),
             Change::IssueOpaque(Box::new(opaque(later))),
             Change::AskDevice(Box::new(device(now, later))),
-        ];
+        ]);
         let batch = changes::batch(&app.realm.id, &changes, now, &app::entropy::fresh().unwrap());
         app.engine.commit(batch).await.unwrap();
         let copy = folder.path().join("copy.db");
@@ -125,6 +120,13 @@ impl House {
         instance.close().await;
         [session.is_some(), family.is_some(), code.is_some(), opaque.is_some(), device.is_some()]
     }
+}
+
+fn worker(now: rules::Time) -> [Change; 2] {
+    let (key, name, token) = (Handle::of("worker"), "rack1".to_owned(), Handle::of("worker token"));
+    let worker = Worker { key, name, enrolled: now, address: String::new(), quarantine: None };
+    let offer = Change::OfferWorkerToken { token, now, expires: now + Span::minutes(1) };
+    [offer, Change::EnrollWorker { worker: Box::new(worker), token, now }]
 }
 
 fn opaque(expires: rules::Time) -> Opaque {
