@@ -267,7 +267,7 @@ fn rfc6749_2_3_1_a_secret_may_be_encoded_or_not() {
     // red without Basic::plain in server/http/extract.rs. Half of the libraries send it as it is.
     let server = default_server();
     let secret = "k9+XbV%2fQ7w=Zr3LtY0 u8Hs5Jd1Nf6Pg4Ca2Me";
-    let app = App { secret: Some(secret.into()), id: unique("plus"), server, redirect: String::new() };
+    let app = App { secret: Some(secret), id: unique("plus"), server, redirect: String::new() };
     let line = ["client", "add", "--id", &app.id, "--grant", "client_credentials", "--scope", "api", "--secret-stdin"];
     server.must(&line, secret);
     let ask = |header: String| {
