@@ -24,6 +24,18 @@ struct House {
 
 const FAMILY: &str = "0000000000000000000000fam1";
 
+fn granted(now: rules::Time) -> Granted {
+    Granted {
+        scope: Scope::parse("openid").unwrap(),
+        resources: vec![],
+        auth_time: now,
+        amr: vec![],
+        acr: String::new(),
+        nonce: None,
+        claims: Default::default(),
+    }
+}
+
 impl House {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -37,15 +49,7 @@ impl House {
         drop(started);
         let now = app.clock.now();
         let later = now + Span::hours(1);
-        let granted = Granted {
-            scope: Scope::parse("openid").unwrap(),
-            resources: vec![],
-            auth_time: now,
-            amr: vec![],
-            acr: String::new(),
-            nonce: None,
-            claims: Default::default(),
-        };
+        let granted = granted(now);
         let family = Family {
             id: FAMILY.into(),
             client: "shop".into(),
