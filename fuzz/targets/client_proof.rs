@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use rules::{
     oauth::{
-        client_auth::{Means, proof},
+        client_auth::{Basic, Means, proof},
         params::Params,
     },
     secret::Secret,
@@ -15,8 +15,8 @@ fuzz_target!(|input: (&[u8], Option<(String, String)>)| {
     let pairs = form_urlencoded::parse(form).map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
     let Ok(params) = Params::parse(pairs) else { return };
     let with_basic = basic.is_some();
-    let basic = basic.map(|(id, secret)| (id, Secret::new(secret)));
+    let basic = basic.map(|(id, secret)| Basic { id, plain: Some(Secret::new(&*secret)), secret: Secret::new(secret) });
     let Ok(proof) = proof(&params, basic) else { return };
     assert!(params.get("client_id").is_none_or(|named| named == proof.client.as_str()));
-    assert_eq!(with_basic, matches!(proof.means, Means::Basic(_)));
+    assert_eq!(with_basic, matches!(proof.means, Means::Basic { .. }));
 });
