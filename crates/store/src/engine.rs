@@ -191,3 +191,54 @@ pub trait Engine: Send + Sync {
         None
     }
 }
+
+/// An engine that stands before another one, and does what that one does but for what it says itself.
+pub trait Around: Send + Sync {
+    /// The other one.
+    fn inside(&self) -> &dyn Engine;
+    /// [`Engine::fetch`].
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        self.inside().fetch(reads)
+    }
+    /// [`Engine::commit`].
+    fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.inside().commit(writes)
+    }
+    /// [`Engine::health`].
+    fn health_around(&self) -> Answer<'_, Health, Unavailable> {
+        self.inside().health()
+    }
+}
+
+impl<T: Around> Engine for T {
+    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        self.fetch_around(reads)
+    }
+    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.commit_around(writes)
+    }
+    fn migrate(&self) -> Answer<'_, (), Unavailable> {
+        self.inside().migrate()
+    }
+    fn health(&self) -> Answer<'_, Health, Unavailable> {
+        self.health_around()
+    }
+    fn answering(&self) -> Option<Answering> {
+        self.inside().answering()
+    }
+    fn generation(&self) -> u64 {
+        self.inside().generation()
+    }
+    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
+        self.inside().backup(file)
+    }
+    fn dialect(&self) -> Dialect {
+        self.inside().dialect()
+    }
+    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        self.inside().alter(statements)
+    }
+    fn file(&self) -> Option<&Path> {
+        self.inside().file()
+    }
+}

@@ -4,9 +4,7 @@
 //! nobody may believe it. So the gate compares generations before an operation and after it: what was read from the
 //! next server is not given, and what may have been written to it is not confirmed.
 
-use crate::dialect::Dialect;
-use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use std::path::Path;
+use crate::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use tokio::sync::Notify;
@@ -72,8 +70,11 @@ impl Gate {
     }
 }
 
-impl Engine for Gate {
-    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+impl Around for Gate {
+    fn inside(&self) -> &dyn Engine {
+        &*self.inner
+    }
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
         Box::pin(async move {
             let entered = self.enter().map_err(Unavailable)?;
             let rows = self.inner.fetch(reads).await?;
@@ -82,7 +83,7 @@ impl Engine for Gate {
         })
     }
 
-    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+    fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             let entered = self.enter().map_err(CommitError::Unavailable)?;
             let outcome = self.inner.commit_within(entered, writes).await;
@@ -94,11 +95,7 @@ impl Engine for Gate {
         })
     }
 
-    fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        self.inner.migrate()
-    }
-
-    fn health(&self) -> Answer<'_, Health, Unavailable> {
+    fn health_around(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let mut health = self.inner.health().await?;
             if let (Ok(()), Err(why)) = (&health.writable, self.enter()) {
@@ -107,36 +104,14 @@ impl Engine for Gate {
             Ok(health)
         })
     }
-
-    fn answering(&self) -> Option<Answering> {
-        self.inner.answering()
-    }
-
-    fn generation(&self) -> u64 {
-        self.inner.generation()
-    }
-
-    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
-        self.inner.backup(file)
-    }
-
-    fn dialect(&self) -> Dialect {
-        self.inner.dialect()
-    }
-
-    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.inner.alter(statements)
-    }
-
-    fn file(&self) -> Option<&Path> {
-        self.inner.file()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
     use crate::engine::{Durability, Sql};
+    use std::path::Path;
 
     /// A server that is replaced by the next one while it answers.
     struct Replaced(AtomicU64);

@@ -1,6 +1,6 @@
 //! Nodes whose clocks differ as far as they may.
 
-use super::{NOW, application, database, node};
+use super::{NOW, ada, application, database, node};
 use crate::App;
 use crate::account::everything_else;
 use crate::admin::clients::ClientSecret;
@@ -11,8 +11,6 @@ use rules::id::ClientId;
 use rules::oauth::client::{AccessFormat, Client};
 use rules::oauth::client_auth::{Means, Proof};
 use rules::oauth::params::Params;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
 use rules::realm::SKEW;
 use rules::secret::Secret;
 use std::sync::Arc;
@@ -130,18 +128,7 @@ async fn what_a_client_had_before_it_was_disabled_or_removed_stays_dead_at_every
 #[test]
 fn codes_are_burnt_whatever_the_clock_that_dated_them() {
     // red without what clocks differ by in account.rs, everything_else.
-    let user = User {
-        id: "ada".into(),
-        username: "ada".into(),
-        email: None,
-        email_verified: false,
-        profile: Profile::empty(),
-        password: None,
-        role: Role::Member,
-        disabled_at: None,
-        created: NOW,
-        updated: NOW,
-    };
+    let user = ada();
     let (ttl, at) = (Span::seconds(60), NOW);
     let since = everything_else(&user, None, ttl, at).into_iter().find_map(|change| match change {
         Change::BurnCodesOf { since, .. } => Some(since),

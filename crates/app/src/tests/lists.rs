@@ -1,14 +1,13 @@
 //! Lists that are longer than one step reads: whatever is beyond that is found, shown and taken away like the rest.
 
-use super::{NOW, application, database, node};
+use super::{NOW, ada, application, database, node};
 use crate::App;
 use crate::clock::Clock;
 use crate::entropy;
 use rules::login::session::Session;
 use rules::oauth::consent::Consent;
 use rules::oauth::scope::Scope;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::{Change, Fresh, Handle, Span, Time};
 use std::collections::BTreeSet;
 use store::tables::fences::{self, Fence};
@@ -20,18 +19,7 @@ const MANY: usize = 1_201;
 async fn house(changes: Vec<Change>) -> (TempDir, App, User) {
     let folder = tempfile::tempdir().unwrap();
     let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
-    let ada = User {
-        id: "ada".into(),
-        username: "ada".into(),
-        email: None,
-        email_verified: false,
-        profile: Profile::empty(),
-        password: None,
-        role: Role::Member,
-        disabled_at: None,
-        created: NOW,
-        updated: NOW,
-    };
+    let ada = ada();
     let changes = [vec![Change::AddUser(Box::new(ada.clone()))], changes].concat();
     app.commit(changes, NOW, &entropy::fresh().unwrap()).await.unwrap();
     (folder, app, ada)

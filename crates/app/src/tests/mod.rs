@@ -13,6 +13,8 @@ use crate::keyring::Keyring;
 use hasher::{Hasher, Settings as Hashing};
 use rules::Time;
 use rules::oauth::client::Client;
+use rules::people::user::Profile;
+use rules::people::{Role, User};
 use rules::realm::{Realm, Settings};
 use serde_json::json;
 use std::path::Path;
@@ -37,6 +39,22 @@ async fn node(engine: Arc<dyn Engine>, clock: Clock) -> App {
     let app = App::new(realm, engine, hasher, Keyring::new(&[1; 32]).unwrap(), clock).unwrap();
     app.prepare().await.unwrap();
     app
+}
+
+/// Somebody without a password.
+fn ada() -> User {
+    User {
+        id: "ada".into(),
+        username: "ada".into(),
+        email: None,
+        email_verified: false,
+        profile: Profile::empty(),
+        password: None,
+        role: Role::Member,
+        disabled_at: None,
+        created: NOW,
+        updated: NOW,
+    }
 }
 
 /// An application that has tokens of its own.

@@ -1,10 +1,8 @@
 //! An engine that answers the reads of a fetch one by one, the last first, and lets something happen between two of them:
 //! what a server does whose reads go over several connections.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::dialect::Dialect;
-use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use store::engine::{Answer, Around, Engine, Read, Row, Unavailable};
 
 /// What happens, once.
 type Event = Answer<'static, (), String>;
@@ -43,8 +41,11 @@ impl Scattered {
     }
 }
 
-impl Engine for Scattered {
-    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+impl Around for Scattered {
+    fn inside(&self) -> &dyn Engine {
+        &*self.inner
+    }
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
         Box::pin(async move {
             let mut answers = Vec::new();
             for read in reads.iter().rev() {
@@ -56,23 +57,5 @@ impl Engine for Scattered {
             answers.reverse();
             Ok(answers)
         })
-    }
-    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        self.inner.commit(writes)
-    }
-    fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        self.inner.migrate()
-    }
-    fn health(&self) -> Answer<'_, Health, Unavailable> {
-        self.inner.health()
-    }
-    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
-        self.inner.backup(file)
-    }
-    fn dialect(&self) -> Dialect {
-        self.inner.dialect()
-    }
-    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.inner.alter(statements)
     }
 }

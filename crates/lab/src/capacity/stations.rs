@@ -5,10 +5,8 @@ use super::demand::{Act, Operation};
 use super::figure::quantile;
 use serde::{Deserialize, Serialize};
 
-/// As the server's writer has it (`store::sqlite::writer`): commits begin so far apart while several callers write, in seconds.
-pub const PACE: f64 = 1e-3;
-/// So many share a commit well enough for the writer not to wait for more.
-pub const ENOUGH: usize = 16;
+/// How far apart commits begin while several callers write, in seconds.
+pub const PACE: f64 = store::sqlite::PACE.as_nanos() as f64 / 1e9;
 
 /// The shares at which [`Stations::late`] is told.
 const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0];

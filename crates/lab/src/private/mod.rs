@@ -258,7 +258,7 @@ fn log(folder: &Folder) -> PathBuf {
 
 /// Makes the data folder, an account with the password, and the application, whose secret comes back.
 fn prepare(setup: &Setup, folder: &Folder) -> Result<Secret, Refusal> {
-    command(setup, folder, &["user", "add", TEMPLATE, "--password-stdin", "--new"], PASSWORD)?;
+    command(setup, folder, &["user", "add", TEMPLATE, "--password-stdin"], PASSWORD)?;
     let (id_tokens, access_tokens) = setup.signed;
     let mut words = vec!["client", "add", "--json", "--id", CLIENT, "--trusted", "--first-party"];
     words.extend(["--redirect-uri", REDIRECT_URI, "--id-token-alg", id_tokens, "--access-token-alg", access_tokens]);

@@ -1,7 +1,6 @@
 //! Groups of people: their names are the `groups` claim.
 
 use super::outcome::{Outcome, Reply};
-use super::request::Begin;
 use super::text::Table;
 use super::user;
 use app::App;
@@ -43,10 +42,6 @@ pub struct Add {
     /// The group's name
     #[arg(allow_hyphen_values = true)]
     pub name: String,
-    /// What to do where there is no database.
-    #[command(flatten)]
-    #[serde(default)]
-    pub begin: Begin,
 }
 
 /// A group.

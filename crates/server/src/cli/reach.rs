@@ -58,17 +58,17 @@ impl<'a> Reach<'a> {
         let data = &self.config.server.data;
         let missing = self.config.database().is_some_and(|file| !file.exists());
         if missing && !request.begins() {
-            let may = if request.could_begin() { ", and so does --new" } else { "" };
             let data = data.display();
-            let why = format!("there is no database in {data}; is --data right? portiere serve makes a new one{may}");
-            return Err(Failure::Failed(why));
+            return Err(Failure::Failed(format!("there is no database in {data}; is --data right?")));
         }
         own(data)?;
         match Box::pin(Instance::open(self.config, None)).await {
             Ok(instance) => {
                 if missing {
                     let data = data.canonicalize().unwrap_or_else(|_| data.clone());
-                    eprintln!("portiere: a new database was made in {}, with a master key", data.display());
+                    // Not what whoever has a server elsewhere meant.
+                    let data = data.display();
+                    eprintln!("portiere: a new database was made in {data}: is that the --data of your server?");
                 }
                 Ok(Some(instance))
             }

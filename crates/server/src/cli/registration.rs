@@ -3,7 +3,6 @@
 use super::client::short;
 use super::input::{self, Input, Wanted};
 use super::outcome::Failure;
-use super::request::Begin;
 use app::admin::clients::ClientSecret;
 use app::keyring::ALGS;
 use clap::{Args, ValueEnum, ValueHint};
@@ -91,10 +90,6 @@ pub struct Add {
     /// Accept the token endpoint, too, as the audience of its assertions (private_key_jwt)
     #[arg(long)]
     pub assertion_aud_endpoint: bool,
-    /// What to do where there is no database.
-    #[command(flatten)]
-    #[serde(default)]
-    pub begin: Begin,
     /// The secret, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]

@@ -48,11 +48,11 @@ pub enum Request {
     ///
     /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void. Where a server that
     /// has no terminal left its link in the file setup-link, the new one is there too.
-    SetupLink(Begin),
+    SetupLink,
     /// Bring the database to this program's schema
     ///
     /// The server does this by itself when it starts. Safe to interrupt and to repeat.
-    Migrate(Begin),
+    Migrate,
     /// Copy the database into a new file, while the server runs or not
     ///
     /// The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
@@ -75,14 +75,6 @@ Examples:
     /// What a move asks of the server that holds its source.
     #[command(skip)]
     AtSource(AtSource),
-}
-
-/// What to do where there is no database.
-#[derive(Clone, Copy, Debug, Default, Args, Serialize, Deserialize)]
-pub struct Begin {
-    /// Make a new database, with a master key, where there is none
-    #[arg(long)]
-    pub new: bool,
 }
 
 /// Where a request is carried out.
@@ -131,24 +123,16 @@ impl Request {
         }
     }
 
-    /// Whether it makes a database where there is none, as it was told to.
+    /// Whether it has a meaning before there is a database, which it then makes.
     pub fn begins(&self) -> bool {
-        self.beginning().is_some_and(|begin| begin.new)
-    }
-
-    /// Whether it has a meaning before there is a database.
-    pub fn could_begin(&self) -> bool {
-        self.beginning().is_some()
-    }
-
-    fn beginning(&self) -> Option<Begin> {
-        match self {
-            Request::User(user::Command::Add(add)) => Some(add.begin),
-            Request::Client(client::Command::Add(add)) => Some(add.begin),
-            Request::Group(group::Command::Add(add)) => Some(add.begin),
-            Request::SetupLink(begin) | Request::Migrate(begin) => Some(*begin),
-            _ => None,
-        }
+        matches!(
+            self,
+            Request::User(user::Command::Add(_))
+                | Request::Client(client::Command::Add(_))
+                | Request::Group(group::Command::Add(_))
+                | Request::SetupLink
+                | Request::Migrate
+        )
     }
 
     /// How long an answer may take. A copy takes as long as the disk needs.
@@ -216,9 +200,9 @@ impl Request {
             Request::Fence(command) => command.execute(app).await,
             Request::Node(command) => command.execute(app).await,
             Request::Verifier(command) => command.execute(app).await,
-            Request::SetupLink(_) => setup_link(app, place).await,
+            Request::SetupLink => setup_link(app, place).await,
             Request::Backup(backup) => backup.execute(app).await,
-            Request::Migrate(_) => migrate(app).await,
+            Request::Migrate => migrate(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
             // It is the server's alone: what is asked about is its process.
             Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),

@@ -2,7 +2,6 @@
 
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
-use super::request::Begin;
 use super::text::{Table, facts, harmless};
 use crate::utc::{iso, when};
 use app::App;
@@ -74,10 +73,6 @@ pub struct Add {
     /// the guide's page on passwords
     #[arg(long, conflicts_with = "password_stdin")]
     pub password_hash_stdin: bool,
-    /// What to do where there is no database.
-    #[command(flatten)]
-    #[serde(default)]
-    pub begin: Begin,
     /// The password or its hash, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]

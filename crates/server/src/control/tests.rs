@@ -1,7 +1,7 @@
 //! The socket itself: who is heard, and what is understood.
 
 use super::*;
-use crate::cli::{Begin, Outcome};
+use crate::cli::Outcome;
 use crate::config::{Config, Sources};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -95,7 +95,7 @@ async fn garbage_is_answered_and_the_next_request_is_served() {
         let newer = json!({ "version": "99.0.0", "request": { "Frobnicate": null } }).to_string();
         let said = why(say(data, &framed(&newer)).await);
         assert!(said.contains("99.0.0") && said.contains("restart the server"), "{said}");
-        assert!(ask(data, &Request::SetupLink(Begin::default())).await.unwrap().unwrap().is_ok());
+        assert!(ask(data, &Request::SetupLink).await.unwrap().unwrap().is_ok());
     })
     .await;
 }
@@ -106,10 +106,10 @@ async fn a_socket_that_a_killed_server_left_is_replaced() {
     let path = folder.path().join(NAME);
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    assert!(ask(folder.path(), &Request::SetupLink(Begin::default())).await.unwrap().is_none(), "nobody listens there");
+    assert!(ask(folder.path(), &Request::SetupLink).await.unwrap().is_none(), "nobody listens there");
     let server = instance(folder.path()).await;
     let control = listen(folder.path(), &server).unwrap();
-    let setup = Request::SetupLink(Begin::default());
+    let setup = Request::SetupLink;
     tokio::select! {
         () = control.run() => panic!("the control socket ended"),
         reply = ask(folder.path(), &setup) => assert!(reply.unwrap().unwrap().is_ok()),
@@ -125,7 +125,7 @@ async fn a_long_path_is_reached_through_its_folder() {
     let server = instance(&deep).await;
     let control = listen(&deep, &server).unwrap();
     assert!(deep.join(NAME).as_os_str().len() > 107);
-    let setup = Request::SetupLink(Begin::default());
+    let setup = Request::SetupLink;
     tokio::select! {
         () = control.run() => panic!("the control socket ended"),
         reply = ask(&deep, &setup) => assert!(reply.unwrap().unwrap().is_ok()),
@@ -136,8 +136,8 @@ async fn a_long_path_is_reached_through_its_folder() {
 #[tokio::test]
 async fn nobody_listens_where_there_is_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(ask(folder.path(), &Request::SetupLink(Begin::default())).await.unwrap().is_none());
-    assert!(ask(&folder.path().join("none"), &Request::SetupLink(Begin::default())).await.unwrap().is_none());
+    assert!(ask(folder.path(), &Request::SetupLink).await.unwrap().is_none());
+    assert!(ask(&folder.path().join("none"), &Request::SetupLink).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_server_that_goes_away_is_told_of_in_words() {
             drop(listener.accept().await);
         }
     };
-    let setup = Request::SetupLink(Begin::default());
+    let setup = Request::SetupLink;
     let asked = async {
         for _ in 0..20 {
             let Err(Failure::Failed(why)) = ask(folder.path(), &setup).await else { panic!("nobody answered") };

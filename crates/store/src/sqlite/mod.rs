@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 pub use onlooker::Onlooker;
 pub use open::OpenError;
 pub use state::{Check, Stats};
+pub use writer::{ENOUGH, PACE};
 
 use crate::dialect::Dialect;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};

@@ -39,10 +39,10 @@ const IDLE: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(5);
 
 /// How far apart commits begin while several callers write.
-const PACE: Duration = Duration::from_millis(1);
+pub const PACE: Duration = Duration::from_millis(1);
 
 /// So many share a commit well enough: those who were just answered ask again while it runs.
-const ENOUGH: usize = 16;
+pub const ENOUGH: usize = 16;
 
 /// How long the writer sleeps between two looks at a queue that fills fast; the system adds about as much.
 const NAP: Duration = Duration::from_micros(20);

@@ -1,12 +1,10 @@
 //! A move that is cut off anywhere goes on where it was.
 
 use super::place::{self, run};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use store::conformance::everything::{fill, rows};
-use store::dialect::Dialect;
-use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Value, Write};
+use store::engine::{Answer, Around, CommitError, Engine, Value, Write};
 use store::moving::marks::{Arrival, Marks};
 
 /// An engine whose commits end after so many.
@@ -26,11 +24,11 @@ enum End {
     Altered,
 }
 
-impl Engine for Cut {
-    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
-        self.engine.fetch(reads)
+impl Around for Cut {
+    fn inside(&self) -> &dyn Engine {
+        &*self.engine
     }
-    fn commit(&self, mut writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+    fn commit_around(&self, mut writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             let left = self.left.fetch_sub(1, SeqCst);
             let lost = CommitError::Unknown("the connection was lost".to_owned());
@@ -48,21 +46,6 @@ impl Engine for Cut {
                 _ => self.engine.commit(writes).await,
             }
         })
-    }
-    fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        self.engine.migrate()
-    }
-    fn health(&self) -> Answer<'_, Health, Unavailable> {
-        self.engine.health()
-    }
-    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
-        self.engine.backup(file)
-    }
-    fn dialect(&self) -> Dialect {
-        self.engine.dialect()
-    }
-    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.engine.alter(statements)
     }
 }
 

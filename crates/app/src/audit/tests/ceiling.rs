@@ -1,8 +1,7 @@
 //! The ceiling: what goes beyond it, and that each loss is told, however it is interrupted.
 
 use super::*;
-use store::dialect::Dialect;
-use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use store::engine::{Answer, Around, CommitError, Engine, Write};
 
 /// What happens before the commit of that number, from 0.
 type Before = Box<dyn Fn(usize) -> Answer<'static, (), CommitError> + Send + Sync>;
@@ -14,11 +13,11 @@ struct Meddled {
     before: Before,
 }
 
-impl Engine for Meddled {
-    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
-        self.inner.fetch(reads)
+impl Around for Meddled {
+    fn inside(&self) -> &dyn Engine {
+        &*self.inner
     }
-    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+    fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         let mut commits = self.commits.lock().unwrap();
         let happens = (self.before)(*commits);
         *commits += 1;
@@ -26,21 +25,6 @@ impl Engine for Meddled {
             happens.await?;
             self.inner.commit(writes).await
         })
-    }
-    fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-    fn health(&self) -> Answer<'_, Health, Unavailable> {
-        self.inner.health()
-    }
-    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
-        self.inner.backup(file)
-    }
-    fn dialect(&self) -> Dialect {
-        self.inner.dialect()
-    }
-    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.inner.alter(statements)
     }
 }
 

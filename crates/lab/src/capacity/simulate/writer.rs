@@ -1,8 +1,9 @@
 //! The one writer: it takes what waits, and more gathers while the disk is busy.
 
 use super::{Event, Task, World};
-use crate::capacity::stations::{ENOUGH, PACE};
+use crate::capacity::stations::PACE;
 use std::collections::VecDeque;
+use store::sqlite::ENOUGH;
 
 /// The writer's state.
 #[derive(Default)]
