@@ -60,16 +60,20 @@ impl App {
         .await
     }
 
-    /// Puts somebody into a group, or takes them out.
-    pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<(), Refused>, Fault> {
+    /// Puts somebody into a group, or takes them out, and says whether that changed anything. What is so already is not
+    /// written down again.
+    pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<bool, Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
+            if self.groups_of(user).await?.iter().any(|known| known == name) == member {
+                return Ok(Decision::accept(false));
+            }
             let what = if member { "joined" } else { "left" };
             let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", name).detail("what", what);
             let change = Change::SetMember { group: group.id, user: user.id.clone(), member };
-            Ok(Decision::accept(()).and(change).and(Change::Record(event)))
+            Ok(Decision::accept(true).and(change).and(Change::Record(event)))
         })
         .await
     }

@@ -8,9 +8,6 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// After every id of base64url.
-const LAST: &str = "~";
-
 /// What can be done about groups.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
@@ -19,7 +16,7 @@ pub enum Command {
 Examples:
   portiere group add staff
   portiere group member staff ada")]
-    Add(Add),
+    Add(Named),
     /// List groups
     List,
     /// List who is in a group
@@ -34,14 +31,6 @@ Examples:
   portiere group member staff ada
   portiere group member staff ada --remove")]
     Member(Member),
-}
-
-/// A new group.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Add {
-    /// The group's name
-    #[arg(allow_hyphen_values = true)]
-    pub name: String,
 }
 
 /// A group.
@@ -84,7 +73,7 @@ impl Command {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
-            Command::Add(Add { name, .. }) => {
+            Command::Add(Named { name }) => {
                 app.add_group(&name).await??;
                 Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
             }
@@ -126,17 +115,10 @@ impl Show {
 impl Member {
     async fn execute(self, app: &App) -> Reply {
         let user = user::find(app, &self.user).await?;
-        // What is so already is not written down again.
-        let before = app.groups_of(&user).await?;
-        // That there is such a group at all is asked for: nobody comes after the last id.
-        app.group_members(&self.name, LAST).await??;
-        let already = before.contains(&self.name) != self.remove;
-        if !already {
-            app.set_member(&self.name, &user, !self.remove).await??;
-        }
+        let changed = app.set_member(&self.name, &user, !self.remove).await??;
         let groups = app.groups_of(&user).await?;
         let what = if self.remove { "is not in" } else { "is in" };
-        let told = if already { " (as before)" } else { "" };
+        let told = if changed { "" } else { " (as before)" };
         let text = format!("user {} {what} group {}{told}", user::who(&user), self.name);
         Ok(Outcome::new(text, json!({ "id": user.id, "username": user.username, "groups": groups })))
     }

@@ -35,7 +35,6 @@ mod verifier;
 
 pub use fence::shown as fence_shown;
 pub use outcome::{Failure, Outcome, Reply};
-#[cfg(test)]
 pub use request::{Place, Request};
 
 use crate::config::{Config, LogFormat, Sources};
