@@ -1,7 +1,7 @@
 //! What the hasher keeps beside the hashes: names and checks of keys, calibrations. What is read is written in one way.
 #![no_main]
 
-use hasher::{Calibration, KeyCheck, KeyId};
+use hasher::{Calibration, KeyCheck, KeyId, Work};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -12,6 +12,9 @@ fuzz_target!(|text: &str| {
         let written = check.to_string();
         assert!(written.eq_ignore_ascii_case(text));
         assert_eq!(written.parse(), Ok(check));
+    }
+    if let Ok(work) = text.parse::<Work>() {
+        assert_eq!(work.to_string().parse(), Ok(work), "what was written is read");
     }
     if let Ok(calibration) = Calibration::from_text(text) {
         // Numbers are rounded once.

@@ -2,7 +2,7 @@
 
 use super::{Options, to_json};
 use crate::experiments::{ALL, Experiment};
-use crate::report::{Report, markdown, page};
+use crate::report::{Report, Saved, markdown, page};
 use load::Refusal;
 use load::output::{try_out, write};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,18 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The report that `file` has; `None` where there is no such file yet.
+pub fn read(file: &Path) -> Result<Option<Saved>, Refusal> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) if text.trim().is_empty() => return Ok(None),
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Refusal::Failure(format!("{} cannot be read: {error}", file.display()))),
+    };
+    let saved = serde_json::from_str(&text);
+    saved.map(Some).map_err(|error| Refusal::Use(format!("{} is no report of the lab: {error}", file.display())))
 }
 
 /// The page, and the folder of its pictures, which is made.

@@ -7,7 +7,7 @@ mod progress;
 use crate::experiments::bench::Bench;
 use crate::experiments::{ALL, Experiment, make, named};
 use crate::private::guard;
-use crate::report::{Machine, Report};
+use crate::report::{Machine, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
 use load::Refusal;
@@ -55,11 +55,15 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere lab all --quick --html report.html
-  portiere lab all --save lab.json --markdown performance.md")]
+  portiere lab all --save lab.json --markdown performance.md
+  portiere lab all --save lab.json --markdown performance.md --resume")]
     All {
         /// How.
         #[command(flatten)]
         options: Options,
+        /// Go on with the run that --save FILE is of: what is done in it is not made again, what went wrong is
+        #[arg(long, requires = "save")]
+        resume: bool,
     },
     /// Wait for the end of standard input, then end what it named and remove a folder
     #[command(hide = true)]
@@ -126,8 +130,11 @@ pub fn main(command: &Command, program: &Path, as_json: bool, out: &mut dyn Writ
     match &command.action {
         Action::Guard { folder } => guard(folder, std::io::stdin().lock()),
         Action::List => print(out, &list(as_json)?),
-        Action::Run { names, options } => experiment(&named(names)?, options, program, (as_json, out)),
-        Action::All { options } => experiment(&ALL, options, program, (as_json, out)),
+        Action::Run { names, options } => experiment(&named(names)?, options, None, (program, as_json, out)),
+        Action::All { options, resume } => {
+            let before = options.save.as_deref().filter(|_| *resume).map(files::read).transpose()?.flatten();
+            experiment(&ALL, options, before.as_ref(), (program, as_json, out))
+        }
     }
 }
 
@@ -143,8 +150,8 @@ fn list(as_json: bool) -> Result<String, Refusal> {
 fn experiment(
     wanted: &[Experiment],
     options: &Options,
-    program: &Path,
-    (as_json, out): (bool, &mut dyn Write),
+    before: Option<&Saved>,
+    (program, as_json, out): (&Path, bool, &mut dyn Write),
 ) -> Result<(), Refusal> {
     let databases = options.databases()?;
     let files = Files::of(options)?;
@@ -152,6 +159,8 @@ fn experiment(
     let (machine, begun) = (Machine::look(&within), Instant::now());
     let version = env!("CARGO_PKG_VERSION");
     let mut report = Report { machine, version, quick: options.quick, seconds: 0.0, experiments: Vec::new() };
+    let (machine, earlier) = begin(&report, before)?;
+    report.machine = machine;
     if !as_json {
         // What every outcome is to be read with; they follow one by one.
         print(out, &report.to_string())?;
@@ -162,13 +171,13 @@ fn experiment(
         let mut bench = Bench::new(program.to_owned(), options.quick, &mut watcher);
         bench.within.clone_from(&options.within);
         bench.databases.clone_from(&databases);
-        let outcome = make(*one, &mut bench);
+        let outcome = before.and_then(|saved| saved.done(*one)).unwrap_or_else(|| make(*one, &mut bench));
         progress.clear();
         if !as_json {
             print(out, &format!("\n{outcome}"))?;
         }
         report.experiments.push(outcome);
-        report.seconds = begun.elapsed().as_secs_f64();
+        report.seconds = earlier + begun.elapsed().as_secs_f64();
         // After each, so that what is there is not lost with a later one.
         files.write(&report)?;
     }
@@ -182,6 +191,15 @@ fn experiment(
         ref several => {
             Err(Refusal::Failure(format!("the experiments {} went wrong: see their conclusions", several.join(", "))))
         }
+    }
+}
+
+/// The machine as a run before told it, and for how long that one went on; or as it is, and nothing.
+fn begin(report: &Report, before: Option<&Saved>) -> Result<(Machine, f64), Refusal> {
+    let Some(saved) = before else { return Ok((report.machine.clone(), 0.0)) };
+    match saved.obstacle(report) {
+        Some(why) => Err(Refusal::Use(format!("--resume: the report {why}; begin another with another --save FILE"))),
+        None => Ok(saved.beginning()),
     }
 }
 

@@ -129,9 +129,17 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// [`Halt::Failed`], also where nothing came out well.
     pub fn drive(&mut self, plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
-        // Nobody can be held to fewer cores where the system does not allow it.
-        let report = on(cores, || together(plans, None)).map_err(Halt::Skipped)??;
+        let report = Self::crowd(plans, cores)?;
         self.judged(Some(report))
+    }
+
+    /// The same where it may be that nothing comes out well, and that is what is to be known.
+    ///
+    /// # Errors
+    /// Where the generator cannot run.
+    pub fn crowd(plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
+        // Nobody can be held to fewer cores where the system does not allow it.
+        Ok(on(cores, || together(plans, None)).map_err(Halt::Skipped)??)
     }
 
     /// The same of a report that is there already.

@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         with one.",
     method: "Eight threads on a table of 20,000 rows in a file of their own, through SQLite itself with synchronous = FULL: of \
         ten operations nine are five point reads and one is a commit of three rows. One connection is shared behind a lock; \
-        split, each thread reads on its own connection and they share one to write. The threads are held to one core and to two.",
+        split, each thread reads on its own connection and they share one to write. The threads are held to one core, to two, and so on to all.",
     published: Some(Published {
         source: "W1 of a Go + SQLite provider at 200 users, its best figures; with hashing and HTTP, on other machines.",
         rows: &[("16 cores", "101 iterations/s"), ("2 cores", "31 iterations/s")],
@@ -36,7 +36,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     use Expect::More;
     let (folder, all) = (bench.folder()?, Cores::all().map_err(Halt::Skipped)?);
     let figures = [figure("operations a second", "/s"), figure("p99 of one", " ms")];
-    for count in [1, 2] {
+    for count in counts(all.count()) {
         let Ok(cores) = all.first(count) else {
             sheet.note(format!("This machine lets {} cores be used: the part with {count} is left out.", all.count()));
             continue;
@@ -60,6 +60,14 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         })?;
     }
     Ok(())
+}
+
+/// One core, two, and on by twos and all: both are in the report of a machine that has one alone, with a note.
+fn counts(all: usize) -> Vec<usize> {
+    let mut counts = vec![1, 2];
+    counts.extend((2..).map(|power| 1 << power).take_while(|count| *count < all));
+    counts.extend((all > 2).then_some(all));
+    counts
 }
 
 /// A database, and how it is used.

@@ -60,7 +60,7 @@ fn body(group: &Group, figure: usize) -> String {
     for (number, row) in group.rows.iter().enumerate() {
         let (top, median, (low, high)) = (number * ROW, row.median(figure), row.range(figure));
         let class = if number == 0 { "first" } else { "bar" };
-        let told = format!("{}{}", value(median, group.figures[figure].unit), beside(group, number, figure));
+        let told = format!("{}{}", value(median, &group.figures[figure].unit), beside(group, number, figure));
         // Writing into a String cannot fail.
         let _ = write!(out, r#"<text x="0" y="{}">{}</text>"#, top + 14, escaped(&row.name));
         let _ = write!(out, r#"<text x="100%" y="{}" text-anchor="end">{}</text>"#, top + 14, escaped(&told));

@@ -1,6 +1,6 @@
 //! What the machine is, as far as a figure depends on it. Nothing of it names the machine.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// The machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the CPU.
     pub cpu: String,

@@ -4,18 +4,20 @@ mod bars;
 mod machine;
 mod markdown;
 mod page;
+mod saved;
 mod sheet;
 mod verdict;
 
 pub use machine::Machine;
 pub use markdown::markdown;
 pub use page::page;
+pub use saved::Saved;
 pub use sheet::{Figure, Group, Row, Sheet, figure};
 pub use verdict::{Expect, Finding, Ratio, SAME, Verdict, findings, summary, times};
 
-use crate::experiments::Experiment;
+use crate::experiments::{Experiment, Published};
 use load::page::chart::label;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How to read it.
@@ -57,7 +59,7 @@ pub struct Outcome {
 }
 
 /// How an experiment ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// It went through.
@@ -121,7 +123,7 @@ pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
     let judged = group.judged();
     let mut head = vec![if group.title.is_empty() { "variant".to_owned() } else { group.title.clone() }];
     for (at, figure) in group.figures.iter().enumerate() {
-        head.push(figure.name.to_owned());
+        head.push(figure.name.clone().into_owned());
         if at < judged {
             head.push("ratio".to_owned());
         }
@@ -130,7 +132,7 @@ pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
         let row = &group.rows[number];
         let mut cells = vec![row.name.clone()];
         for (at, figure) in group.figures.iter().enumerate() {
-            cells.push(measured(row, at, figure.unit));
+            cells.push(measured(row, at, &figure.unit));
             if at < judged {
                 cells.push(if number == 0 { "1".to_owned() } else { ratio(group.verdict(number, at)) });
             }
@@ -170,8 +172,9 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Experiment { name, title, hypothesis, .. } = self.experiment;
+        let Experiment { name, title, hypothesis, method, published, .. } = self.experiment;
         writeln!(f, "{name}: {title} ({:.0} s)\n{}", self.seconds, wrapped("  ", hypothesis))?;
+        writeln!(f, "{}", wrapped("  Method: ", method))?;
         for group in &self.sheet.groups {
             let (head, rows) = table(group);
             let lines: Vec<_> = std::iter::once(&head).chain(&rows).collect();
@@ -188,7 +191,15 @@ impl fmt::Display for Outcome {
             .iter()
             .try_for_each(|finding| writeln!(f, "{}", wrapped(&format!("  {} ", mark(finding)), &finding.text)))?;
         self.sheet.notes.iter().try_for_each(|note| writeln!(f, "{}", wrapped("  ! ", note)))?;
+        published.iter().try_for_each(|published| write!(f, "{published}"))?;
         writeln!(f, "{}", wrapped("  = ", &self.conclusion))
+    }
+}
+
+impl fmt::Display for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", wrapped("  Published: ", self.source))?;
+        self.rows.iter().try_for_each(|(what, value)| writeln!(f, "    {what}: {value}"))
     }
 }
 

@@ -1,24 +1,25 @@
 //! What an experiment measured: groups of variants that took turns under one condition.
 
 use super::verdict::{Expect, Verdict};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
 
 /// What is measured of each variant.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Its name, as a noun that "of" can follow: `sign-ins a second`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The unit after a value, such as `/s` or ` ms`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
 }
 
 /// A figure.
 pub const fn figure(name: &'static str, unit: &'static str) -> Figure {
-    Figure { name, unit }
+    Figure { name: Cow::Borrowed(name), unit: Cow::Borrowed(unit) }
 }
 
 /// One variant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What it is.
     pub name: String,
@@ -26,6 +27,7 @@ pub struct Row {
     /// judged.
     pub expected: Vec<Expect>,
     /// By round, then by figure.
+    #[serde(deserialize_with = "rounds")]
     pub values: Vec<Vec<f64>>,
 }
 
@@ -59,8 +61,14 @@ impl Row {
     }
 }
 
+/// What is not a number is `null` in JSON.
+fn rounds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<f64>>, D::Error> {
+    let rounds = Vec::<Vec<Option<f64>>>::deserialize(from)?;
+    Ok(rounds.into_iter().map(|round| round.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()).collect())
+}
+
 /// Variants that took turns.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// The condition, such as `1 core`.
     pub title: String,
@@ -91,7 +99,7 @@ impl Group {
 }
 
 /// All that an experiment says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sheet {
     /// Group by group.
     pub groups: Vec<Group>,

@@ -7,10 +7,10 @@
 use super::sheet::{Figure, Group};
 use load::compare::student;
 use load::page::chart::label;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a figure should come out beside that of the first row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
     /// Higher.
@@ -146,7 +146,7 @@ pub fn findings(group: &Group) -> Vec<Finding> {
 fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     let (verdict, expected) = (group.verdict(row, figure), group.rows[row].expected[figure]);
     let (name, base) = (&group.rows[row].name, &group.rows[0].name);
-    let Figure { name: of, .. } = group.figures[figure];
+    let Figure { name: of, .. } = &group.figures[figure];
     let said = match verdict {
         Verdict::Differs(ratio) => format!("{of} {} {}", distance(ratio.middle), ratio.interval()),
         Verdict::Same(ratio) => format!("{of} the same within 5 % {}", ratio.interval()),

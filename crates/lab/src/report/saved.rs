@@ -1,0 +1,80 @@
+//! A report that was begun before, read back: what is done in it need not be made again.
+
+use super::{End, Machine, Outcome, Report, Sheet};
+use crate::experiments::Experiment;
+use serde::Deserialize;
+
+/// What `--save` wrote.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Saved {
+    machine: Machine,
+    version: String,
+    quick: bool,
+    seconds: f64,
+    experiments: Vec<Made>,
+}
+
+/// One experiment of it.
+#[derive(Clone, Debug, Deserialize)]
+struct Made {
+    name: String,
+    sheet: Sheet,
+    end: End,
+    seconds: f64,
+}
+
+impl Saved {
+    /// Why `report`, which is about to be made, cannot go on with this; the machine is told by its processor, cores and system.
+    pub fn obstacle(&self, report: &Report) -> Option<&'static str> {
+        let of = |machine: &Machine| (machine.cpu.clone(), machine.cores, machine.system.clone());
+        match () {
+            () if self.version != report.version => Some("is of another version of this program"),
+            () if of(&self.machine) != of(&report.machine) => Some("is of another machine"),
+            () if self.quick != report.quick => Some("is of a quick run, or this one is to be"),
+            () => None,
+        }
+    }
+
+    /// The machine as it was, and how long it has taken so far, in seconds.
+    pub fn beginning(&self) -> (Machine, f64) {
+        (self.machine.clone(), self.seconds)
+    }
+
+    /// What this experiment came to, where it was done. Its conclusion is drawn anew.
+    pub fn done(&self, experiment: Experiment) -> Option<Outcome> {
+        let made = self.experiments.iter().find(|made| made.name == experiment.name && made.end == End::Done)?;
+        Some(Outcome::of(experiment, made.sheet.clone(), End::Done, made.seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::ALL;
+    use crate::report::{Expect, Group, Row, figure};
+
+    #[test]
+    fn what_was_done_is_read_back_as_it_was_and_what_went_wrong_is_not() {
+        let mut sheet = Sheet::default();
+        let row = |name: &str, values: Vec<Vec<f64>>| Row { values, ..Row::new(name, &[Expect::More]) };
+        let figures = [figure("commits a second", "/s"), figure("p99", " ms")];
+        let rows = vec![row("one", vec![vec![1.5, f64::NAN]]), row("two", vec![vec![2.0, 0.1]])];
+        sheet.groups.push(Group::new("1 core", &figures, rows));
+        sheet.note("beside it");
+        let (machine, version) = (Machine { cores: 2, ..Machine::default() }, "1.2.3");
+        let outcomes = vec![
+            Outcome::of(ALL[0], sheet.clone(), End::Done, 5.0),
+            Outcome::of(ALL[1], sheet, End::Failed("no".to_owned()), 6.0),
+        ];
+        let report = Report { machine, version, quick: false, seconds: 11.0, experiments: outcomes };
+        let saved: Saved = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+        assert_eq!(saved.done(ALL[0]).unwrap().to_string(), report.experiments[0].to_string());
+        assert!(saved.done(ALL[1]).is_none() && saved.done(ALL[2]).is_none());
+        assert_eq!(saved.beginning(), (report.machine.clone(), 11.0));
+        assert_eq!(saved.obstacle(&report), None);
+        assert!(saved.obstacle(&Report { quick: true, ..report.clone() }).is_some());
+        assert!(saved.obstacle(&Report { version: "1.2.4", ..report.clone() }).is_some());
+        let other = Machine { cores: 4, ..report.machine.clone() };
+        assert!(saved.obstacle(&Report { machine: other, ..report }).is_some());
+    }
+}
