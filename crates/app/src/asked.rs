@@ -47,7 +47,9 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// Notes on an event in which request it happened, or by whom.
 pub(crate) fn sign(event: &mut Event) {
     let Ok(source) = SOURCE.try_with(Clone::clone) else { return };
-    let mut by = |who: &str| drop(event.detail.entry("by").or_insert_with(|| who.into()));
+    let mut by = |who: &str| {
+        event.detail.entry("by").or_insert_with(|| who.into());
+    };
     match source {
         Source::Request(id) => event.request = Some(id),
         Source::Operator(uid) => {

@@ -169,7 +169,10 @@ pub fn settings(probes: &Probes) -> Settings {
         Some(best) => (
             best.parameters,
             best.together.unwrap_or(1),
-            format!("as strong by OWASP's list as the default, with more memory, and {:.2} times as fast here", gain(best)),
+            format!(
+                "as strong by OWASP's list as the default, with more memory, and {:.2} times as fast here",
+                gain(best)
+            ),
         ),
         None => (default, today.pool.lanes, "the default; nothing that is as strong and as large is faster".to_owned()),
     };

@@ -137,7 +137,9 @@ impl Form {
     fn chosen(&self, name: &str) -> Option<usize> {
         let choices = self.fields.iter().enumerate().rev();
         let choices = choices.filter(|(_, field)| field.kind == Kind::Radio && field.name == name);
-        choices.max_by_key(|(_, field)| (consent(&field.value.to_lowercase(), &field.value), field.ticked)).map(|(at, _)| at)
+        choices
+            .max_by_key(|(_, field)| (consent(&field.value.to_lowercase(), &field.value), field.ticked))
+            .map(|(at, _)| at)
     }
 
     /// How much sending it looks like a yes: 2 a yes, 1 unclear, 0 a no.

@@ -298,7 +298,7 @@ impl State {
                 <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>"#
             )),
             _ => page(format!(
-            r#"<title>Sign in</title><form action="/search"><input name="q"></form>
+                r#"<title>Sign in</title><form action="/search"><input name="q"></form>
             <form method="post" action="login?x=1&amp;y=2"><input type="hidden" name="flow" value="{flow}">
             <input name="login" type="email"><input name="password" type="password"><button>Sign in</button></form>"#
             )),

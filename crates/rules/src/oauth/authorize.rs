@@ -7,6 +7,7 @@ use super::redirect::{Mode, Response, Verified};
 use super::scope::Scope;
 use super::userinfo::scope_of;
 use crate::id::ClientId;
+use crate::jose;
 use crate::realm::Realm;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! How a client proves who it is at the token endpoint and its siblings (RFC 6749 §2.3, RFC 7523 §3).
 
-use super::registration::is_client_id;
 use super::client::{AuthMethod, Client};
 use super::error::Error;
 use super::params::Params;
+use super::registration::is_client_id;
 use crate::decision::{Change, Decision};
 use crate::id::ClientId;
 use crate::jose::{self, Alg, Expect, Typ};

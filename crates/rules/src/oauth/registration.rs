@@ -35,10 +35,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
         }
     };
     let id = client.id.as_str();
-    check(
-        is_client_id(id),
-        "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @",
-    );
+    check(is_client_id(id), "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @");
     let name_ok = (1..=200).contains(&client.name.len()) && !client.name.chars().any(char::is_control);
     check(name_ok, "the name must be 1 to 200 bytes of printable text");
     let public = client.auth_methods.contains(&AuthMethod::None);

@@ -361,7 +361,8 @@ fn failures_with_names_that_nobody_has_are_listed_by_address_and_minute() {
         let page = browser.get("/login");
         browser.log_in_on(&page, &unique("nobody"), "wrong wrong wrong").must_be(422);
     }
-    let rows: Vec<Value> = serde_json::from_str(&server.must(&["audit", "strangers", "--since", "1h", "--json"], "")).unwrap();
+    let rows: Vec<Value> =
+        serde_json::from_str(&server.must(&["audit", "strangers", "--since", "1h", "--json"], "")).unwrap();
     let counted: i64 = rows.iter().map(|row| row["count"].as_i64().unwrap()).sum();
     assert_eq!(counted, 3, "{rows:?}");
     assert!(rows.iter().all(|row| row["address"] == "127.0.0.1"), "{rows:?}");

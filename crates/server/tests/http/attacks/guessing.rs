@@ -206,7 +206,8 @@ fn bf_success_clears_the_count() {
 #[test]
 fn bf_04_a_network_that_is_listed_is_counted_for_no_wrong_password_and_its_accounts_are() {
     // red without the question in http/visit.rs, browser.
-    let settings = [("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "127.0.0.9/32"), ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "4")];
+    let settings =
+        [("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "127.0.0.9/32"), ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "4")];
     let server = Server::leaked(&settings);
     let guess = |host: u8, login: &str| {
         let mut browser = Browser::new(server);

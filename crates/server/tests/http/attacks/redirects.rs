@@ -319,7 +319,8 @@ fn or_01_what_is_posted_is_judged_before_anybody_is_sent_on() {
     let server = default_server();
     let app = App::trusted(server);
     let long = "x".repeat(13 * 1024);
-    let wrong = [("redirect_uri", "https://evil.test/cb"), ("client_id", "nobody"), ("redirect_uri", "/cb"), ("state", &long)];
+    let wrong =
+        [("redirect_uri", "https://evil.test/cb"), ("client_id", "nobody"), ("redirect_uri", "/cb"), ("state", &long)];
     for (name, value) in wrong {
         let answer = server.post("/oauth2/authorize", &app.ask().with(name, value).pairs()).must_be(400);
         assert_eq!(answer.location(), None, "{name}");

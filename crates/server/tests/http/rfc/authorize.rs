@@ -374,7 +374,9 @@ fn oidc_core_5_5_1_a_value_of_the_wrong_type_is_no_value_left_out() {
         let landed = browser.get(&app.ask().with("claims", claims).target()).must_be(303).landed();
         assert_eq!(landed.get("error").map(String::as_str), Some("invalid_request"), "{claims}");
     }
-    for claims in [r#"{"id_token":{"sub":null}}"#, r#"{"id_token":{"acr":{"value":1}}}"#, r#"{"userinfo":{"sub":{"value":1}}}"#] {
+    for claims in
+        [r#"{"id_token":{"sub":null}}"#, r#"{"id_token":{"acr":{"value":1}}}"#, r#"{"userinfo":{"sub":{"value":1}}}"#]
+    {
         let landed = browser.get(&app.ask().with("claims", claims).target()).must_be(303).landed();
         assert!(landed.contains_key("code"), "{claims}: {landed:?}");
     }
