@@ -158,6 +158,45 @@ fn an_experiment_that_goes_wrong_leaves_the_others_their_results() {
     assert_eq!(entries(Path::new(&within)), 0, "nothing is left of it");
 }
 
+/// red if --resume made again what is done, or kept what went wrong: lab/report/saved.rs.
+#[test]
+fn a_run_that_was_cut_short_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lab.json");
+    let save = file.to_str().unwrap();
+    assert_eq!(lab(&["run", "audit", "--quick", "--save", save]).code, 0);
+    let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let made = saved["experiments"][0].clone();
+    let named = |name: &str, end: Value| {
+        let mut one = made.clone();
+        (one["name"], one["end"]) = (name.into(), end);
+        one
+    };
+    let outcomes = lab::experiments::ALL.iter().map(|one| match one.name {
+        "audit" => named(one.name, serde_json::json!({ "failed": "no room is left" })),
+        name => named(name, "done".into()),
+    });
+    saved["experiments"] = outcomes.collect();
+    std::fs::write(&file, saved.to_string()).unwrap();
+    let all = ["all", "--quick", "--save", save, "--resume"];
+    let output = lab(&all);
+    assert_eq!((output.code, output.err.as_str()), (0, ""), "{}", output.out);
+    let again: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    for (number, one) in again["experiments"].as_array().unwrap().iter().enumerate() {
+        assert_eq!((&one["end"], &one["name"]), (&"done".into(), &saved["experiments"][number]["name"]));
+        assert_eq!(one["sheet"] == made["sheet"], one["name"] != "audit", "{}", one["name"]);
+    }
+
+    for (name, value) in [("version", "0.0.1".into()), ("quick", false.into()), ("machine", serde_json::json!({}))] {
+        let mut other = saved.clone();
+        other[name] = value;
+        std::fs::write(&file, other.to_string()).unwrap();
+        let refused = lab(&all);
+        assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{name}: {}", refused.err);
+        assert!(refused.err.contains("report"), "{}", refused.err);
+    }
+}
+
 #[test]
 fn what_cannot_be_made_here_is_skipped_with_a_sentence() {
     let one = Cores::all().unwrap().first(1).unwrap();
@@ -187,6 +226,7 @@ fn what_cannot_be_asked_of_the_lab_is_a_line() {
             2,
             "--postgres is not postgres://USER:PASSWORD@HOST/DATABASE",
         ),
+        (&["all", "--resume"], 2, "--save"),
         (&["guard", "/tmp"], 2, "/tmp is not a folder of the lab"),
     ] {
         let output = lab(words);
