@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+mod advice;
 mod capacity;
 mod experiments;

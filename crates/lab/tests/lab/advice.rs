@@ -1,0 +1,69 @@
+//! What is advised on a machine whose probes are known: `probes.json`, two cores.
+
+use lab::capacity::outcome::Capacity;
+use lab::capacity::probe::Probes;
+use lab::capacity::{report, users};
+
+fn probes() -> Probes {
+    serde_json::from_str(include_str!("probes.json")).unwrap()
+}
+
+/// The same, where hashes of 46 MiB and one pass are computed so many times as often as the default's.
+fn where_46_mib_is(times: f64) -> Probes {
+    let mut probes = probes();
+    let rate = |probes: &Probes, memory| {
+        probes.hashing.choices.iter().find(|choice| choice.parameters.memory_kib == memory).unwrap().rate.unwrap()
+    };
+    let own = rate(&probes, 19_456);
+    let choice = probes.hashing.choices.iter_mut().find(|choice| choice.parameters.memory_kib == 47_104).unwrap();
+    choice.rate = Some(own * times);
+    probes
+}
+
+#[test]
+fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too() {
+    // red if only what is faster were listed.
+    let changes = Capacity::of(probes()).changes;
+    let of = |what: &str| changes.iter().find(|change| change.what.contains(what)).unwrap();
+    assert!(!of("m=47104 t=1").helps() && of("m=9216 t=4").helps());
+    assert!(of("m=9216 t=4").limits[0] > 1.1, "sign-ins");
+    assert_eq!(of("m=9216 t=4").limits[1..3], [1.0, 1.0], "what is not hashed is as fast as before");
+    assert!(of("a hash worker").helps() && of("4 cores in place of 2").limits.iter().all(|limit| *limit > 1.5));
+    assert!(!of("a disk ten times as fast").helps());
+    assert!(of("PostgreSQL").limits[2] < 0.5, "a round trip for each introspection");
+    assert!(changes.iter().all(|change| !change.what.contains("m=19456")), "what is there is no change");
+}
+
+#[test]
+fn other_parameters_are_recommended_where_they_are_faster_and_not_smaller() {
+    // red if the fastest were looked for before it is known which are large enough: there is a faster one of 9 MiB.
+    let found = Capacity::of(where_46_mib_is(1.5)).settings;
+    assert_eq!((found.parameters.memory_kib, found.parameters.passes), (47_104, 1), "{}", found.why);
+    assert!(found.why.contains("1.50 times as fast"), "{}", found.why);
+    let least = (found.threads * found.lanes) as u64 * 46;
+    assert_eq!(found.memory_mib, least);
+    let found = Capacity::of(where_46_mib_is(1.05)).settings;
+    assert_eq!(found.parameters.memory_kib, 19_456, "a twentieth is not worth it: {}", found.why);
+}
+
+#[test]
+fn people_a_month_follow_from_the_limit_as_it_is_printed() {
+    let capacity = Capacity::of(probes());
+    let day = capacity.forecasts.iter().find(|one| one.operation.name() == "a day's mix").unwrap().bound;
+    let found = &capacity.users;
+    assert_eq!(found.rate, day * users::USED);
+    assert_eq!(found.mean, found.rate / users::PEAK);
+    assert_eq!(found.daily, found.mean * 86_400.0 / users::OPERATIONS);
+    assert_eq!(found.monthly, found.daily / users::DAILY);
+    let told = report::people(&capacity);
+    assert!(told.starts_with("People a month: ") && told.contains("x 86,400 s"), "{told}");
+}
+
+#[test]
+fn settings_are_toml_with_the_names_of_the_configuration() {
+    let capacity = Capacity::of(probes());
+    let text = report::settings(&capacity);
+    for line in ["[hash]", "[hash.argon2]", "[store]", "threads = 2", "memory_kib = 19456", "passes = 2", "lanes = 1"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
