@@ -100,6 +100,14 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
     for part in ["What would help", "[hash.argon2]", "People a month", "batches a second", "One sample says nothing"] {
         assert!(again.out.contains(part), "{part}: {}", again.out);
     }
+    // What is recommended can be put into a file as it stands.
+    let from = again.out.find("[hash]").unwrap();
+    let end = from + again.out[from..].find("readers = ").unwrap();
+    let end = end + again.out[end..].find('\n').unwrap();
+    let config = file("portiere.toml");
+    std::fs::write(&config, &again.out[from..end]).unwrap();
+    let checked = run(&data, &["config", "check", "--config", &config], "");
+    assert_eq!(checked.code, 0, "{}{}", &again.out[from..end], checked.err);
     let widest = again.out.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 100, "{widest}: {}", again.out);
 }
