@@ -101,6 +101,10 @@ pub struct ClaimsRequest {
 }
 
 impl ClaimsRequest {
+    /// The scopes that cover the single claims.
+    pub fn scopes(&self) -> impl Iterator<Item = &'static str> {
+        self.userinfo.iter().chain(&self.id_token).filter_map(|claim| scope_of(claim))
+    }
     /// Without what a client of `scope` may not have: it does not get one by one what it may not have together.
     fn within(mut self, scope: &Scope) -> Self {
         let fits = |claim: &String| scope_of(claim).is_some_and(|covering| scope.has(covering));
@@ -113,8 +117,7 @@ impl ClaimsRequest {
 impl Request {
     /// What the person has to be asked for: the scope, and the scopes of single claims.
     pub fn asked(&self) -> Scope {
-        let single = self.claims.userinfo.iter().chain(&self.claims.id_token).filter_map(|claim| scope_of(claim));
-        single.fold(self.scope.clone(), |asked, scope| asked.with(scope))
+        self.claims.scopes().fold(self.scope.clone(), |asked, scope| asked.with(scope))
     }
 }
 
