@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 
 /// Longest `state` and `nonce` that are carried along.
 const ECHO_LIMIT: usize = 2048;
+/// The longest request, in bytes of names and values: it is carried through the pages.
+const LONGEST: usize = 12 * 1024;
 
 /// A request whose client, redirect URI and parameters are right.
 #[derive(Clone, Debug)]
@@ -235,7 +237,13 @@ fn is_sha256(text: &str) -> bool {
 
 fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     let long = ["state", "nonce"].into_iter().any(|name| params.get(name).is_some_and(|text| text.len() > ECHO_LIMIT));
-    if long { Err(Error::request("state and nonce are at most 2,048 bytes")) } else { Ok(()) }
+    if long {
+        return Err(Error::request("state and nonce are at most 2,048 bytes"));
+    }
+    match params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() {
+        ..=LONGEST => Ok(()),
+        _ => Err(Error::request("the request is longer than 12 KiB")),
+    }
 }
 
 /// OpenID Connect Core §3.1.2.1: scopes that are not understood are ignored, as are those that the client may not
@@ -412,6 +420,7 @@ mod tests {
             (("code_challenge_method", "-"), "invalid_request"),
             (("code_challenge", "-"), "invalid_request"),
             (("code_challenge", "short"), "invalid_request"),
+            (("unknown", &*"x".repeat(LONGEST)), "invalid_request"),
         ] {
             assert_eq!(code_of(ask(&client, &[change])), code, "{change:?}");
         }
