@@ -7,6 +7,7 @@ mod epochs;
 mod lists;
 mod restored;
 mod scattered;
+mod setup;
 
 use crate::App;
 use crate::browser::Browser;

@@ -62,10 +62,12 @@ impl Door {
     /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
     pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let Posted { params, browser } = self.posted(body).await?;
-        let Some((session, user)) = self.site.app.session(&browser).await? else { return Ok(None) };
-        if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
+        let app = &self.site.app;
+        let Some((session, user)) = app.session(&browser).await? else { return Ok(None) };
+        if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);
         }
+        app.note_use(&session).await;
         Ok(Some(OwnForm { params, browser, session, user }))
     }
 }
