@@ -7,6 +7,7 @@ mod epochs;
 mod lists;
 mod restored;
 mod scattered;
+mod sessions;
 mod setup;
 
 use crate::App;
