@@ -46,7 +46,7 @@ impl Door {
 
     /// The languages that a link asks for, itself or by the login flow that it carries on.
     pub fn locales_of_link(&self) -> Option<String> {
-        let pairs = super::extract::pairs(self.uri.query().unwrap_or("").as_bytes());
+        let pairs = super::extract::pairs(self.uri.query().unwrap_or("").as_bytes()).ok()?;
         let named = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match named("ui_locales") {
             Some(locales) => Some(locales.to_owned()),
