@@ -175,9 +175,7 @@ impl App {
         typed: &PasswordChange,
         browser: &Browser,
     ) -> Result<Result<Changed, NotChanged>, Fault> {
-        let email = user.email.as_deref().unwrap_or("");
-        let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
-        let new = match self.acceptable(&typed.new, &names) {
+        let new = match self.acceptable(&typed.new, &user.names()) {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };

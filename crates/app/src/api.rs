@@ -5,6 +5,7 @@
 use crate::account::{NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
+use crate::introspect::Live;
 use crate::jobs::to_the_end;
 use crate::sign_in::{SignedIn, Typed};
 use crate::sign_up::{NewPerson, NotMade, Problem};
@@ -197,14 +198,11 @@ impl App {
 
     /// The account that an access token opens now, at the client that it was issued to.
     pub async fn open_account(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
-        let Some(live) = self.live(token.reveal()).await? else { return Ok(None) };
-        let client = self.client(&live.claims.client_id.as_str().into(), self.epoch().await?).await?;
-        let Some(client) = client.filter(|client| first_party::opens(&live.claims, client, &self.realm)) else {
-            return Ok(None);
-        };
+        let ours = |live: &Live| first_party::opens(&live.claims, &live.client, &self.realm);
+        let Some(live) = self.live(token.reveal()).await?.filter(ours) else { return Ok(None) };
         let (Some(family), Some(found)) = (family_of(&live.claims.jti), live.family) else { return Ok(None) };
         let (Some(user), Some(session)) = (found.user, found.session) else { return Ok(None) };
-        Ok(Some(Opened { client, user, session, family, groups: found.groups }))
+        Ok(Some(Opened { client: live.client, user, session, family, groups: found.groups }))
     }
 
     /// Changes the password of an opened account. Everything else of theirs ends; this session goes on with new tokens,

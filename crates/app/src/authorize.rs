@@ -25,9 +25,6 @@ use store::tables::consents::{Between, InSession};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 
-/// The longest authorization request, in bytes of names and values: it is carried through the pages.
-const LONGEST_REQUEST: usize = 12 * 1024;
-
 /// What to show or send.
 #[derive(Debug)]
 pub enum Outcome {
@@ -94,53 +91,54 @@ pub(crate) struct Scene {
 /// Who is signed in, and what they let the application do.
 type Known = (Option<(Session, User)>, Option<Consent>);
 
-/// Whose turn it is: a flow, the session of its browser, and the browser.
+/// Whose turn it is: a flow, whether its consent page was just answered with yes, and its browser.
 struct Turn<'a> {
     flow: Flow,
-    session: Option<(Session, User)>,
+    consented: bool,
     browser: &'a Browser,
+}
+
+/// What is left of a flow that carries no request.
+fn lost() -> Outcome {
+    Outcome::Refused(Error::request("the sign-in has to start again from the application"), None)
 }
 
 impl App {
     /// A request as it arrives.
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
-        if params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > LONGEST_REQUEST {
-            return Ok(Outcome::Refused(Error::request("the request is longer than 12 KiB"), None));
-        }
         // Who may be shown nothing is told so, however busy we are.
         if !authorize::is_silent(&params) {
             self.has_time_for(browser, Guest::Comes)?;
         }
         let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
-        let client = match authorize::client_id(&params) {
-            Ok(client) => client,
-            Err(error) => return Ok(Outcome::Refused(error, None)),
-        };
-        let sid = browser.session.as_ref().map(|cookie| &cookie.id);
-        let (epoch, found, consent) = self.ask((Epoch, WithUser(sid), InSession(sid, &client))).await?;
-        let epoch = self.epoch_of(epoch)?;
-        let session = self.prove(browser, found, flow.started);
-        let client = self.client(&client, epoch).await?;
-        match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
+        match self.stage(&params, browser).await? {
             Err(outcome) => Ok(*outcome),
-            Ok(scene) => self.go_on(scene, consent, Turn { flow, session, browser }).await,
+            Ok((scene, known)) => self.go_on(scene, known, Turn { flow, consented: false, browser }).await,
         }
     }
 
-    /// A flow whose person or progress is known better by now: after sign-in, at the consent page, after a choice.
+    /// A flow whose person or progress is known better by now: after sign-in, after a choice.
     pub async fn resume(&self, flow: Flow, browser: &Browser) -> Result<Outcome, Fault> {
-        let lost = || Outcome::Refused(Error::request("the sign-in has to start again from the application"), None);
         let Some(params) = flow.params() else { return Ok(lost()) };
-        let Ok(client) = authorize::client_id(&params) else { return Ok(lost()) };
+        match self.stage(&params, browser).await? {
+            Err(outcome) => Ok(*outcome),
+            Ok((scene, known)) => self.go_on(scene, known, Turn { flow, consented: false, browser }).await,
+        }
+    }
+
+    /// A request, judged, and what is known of the browser that it came from; or what to show instead.
+    async fn stage(&self, params: &Params, browser: &Browser) -> Result<Result<(Scene, Known), Box<Outcome>>, Fault> {
+        let client = match authorize::client_id(params) {
+            Ok(client) => client,
+            Err(error) => return Ok(Err(Box::new(Outcome::Refused(error, None)))),
+        };
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
         let (epoch, found, consent) = self.ask((Epoch, WithUser(sid), InSession(sid, &client))).await?;
         let epoch = self.epoch_of(epoch)?;
         let session = self.prove(browser, found, self.clock.now());
         let client = self.client(&client, epoch).await?;
-        match self.scene(&params, client.as_ref(), epoch, session.is_some()).await? {
-            Err(outcome) => Ok(*outcome),
-            Ok(scene) => self.go_on(scene, consent, Turn { flow, session, browser }).await,
-        }
+        let scene = self.scene(params, client.as_ref(), epoch, session.is_some()).await?;
+        Ok(scene.map(|scene| (scene, (session, consent))))
     }
 
     /// Judges the request. An error whose client and redirect URI are right goes to the client when somebody is signed
@@ -206,24 +204,29 @@ impl App {
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
-    async fn go_on(&self, scene: Scene, consent: Option<Consent>, turn: Turn<'_>) -> Result<Outcome, Fault> {
-        let facts = scene.facts(turn.session.as_ref(), consent.as_ref());
-        match step::next(&scene.request, &facts, turn.flow.progress(false), self.clock.now()) {
-            Ok(Step::Issue) => {
-                let progress = turn.flow.progress(false);
-                self.issue(&scene, progress, turn.browser, Ahead::of((turn.session, consent))).await
-            }
-            Ok(step) => self.show(&scene, step, turn),
+    async fn go_on(&self, scene: Scene, known: Known, turn: Turn<'_>) -> Result<Outcome, Fault> {
+        let (session, consent) = &known;
+        let progress = turn.flow.progress(turn.consented);
+        let facts = scene.facts(session.as_ref(), consent.as_ref());
+        match step::next(&scene.request, &facts, progress, self.clock.now()) {
+            Ok(Step::Issue) => self.issue(&scene, progress, turn.browser, Ahead::of(known)).await,
+            Ok(step) => self.show(&scene, step, known.0, turn),
             Err(error) => {
-                let at_once = turn.session.is_some() || scene.request.prompt.none;
+                let at_once = session.is_some() || scene.request.prompt.none;
                 Ok(self.tell(error, &scene.request.back, Some(&scene.client), at_once))
             }
         }
     }
 
     /// The page that comes next.
-    fn show(&self, scene: &Scene, step: Step, turn: Turn<'_>) -> Result<Outcome, Fault> {
-        let Turn { mut flow, session, browser } = turn;
+    fn show(
+        &self,
+        scene: &Scene,
+        step: Step,
+        session: Option<(Session, User)>,
+        turn: Turn<'_>,
+    ) -> Result<Outcome, Fault> {
+        let Turn { mut flow, browser, .. } = turn;
         let destination = scene.request.back.to.origin().to_owned();
         let client = scene.client.name.clone();
         match (step, session) {
@@ -286,20 +289,14 @@ impl App {
         }))
     }
 
-    /// The answer of somebody whom the consent page asked.
+    /// The answer of somebody whom the consent page asked. A yes that comes when the sign-in has grown too old for the
+    /// request is not the end of it: they prove again who they are.
     pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
-        let lost = || Outcome::Refused(Error::request("the sign-in has to start again from the application"), None);
         let Some(params) = flow.params() else { return Ok(lost()) };
-        let Ok(client) = authorize::client_id(&params) else { return Ok(lost()) };
-        let epoch = self.epoch().await?;
-        let client = self.client(&client, epoch).await?;
-        let scene = match self.scene(&params, client.as_ref(), epoch, true).await? {
-            Ok(scene) => scene,
-            Err(outcome) => return Ok(*outcome),
-        };
-        match allow {
-            true => self.issue(&scene, flow.progress(true), browser, Ahead::nothing()).await,
-            false => {
+        match self.stage(&params, browser).await? {
+            Err(outcome) => Ok(*outcome),
+            Ok((scene, known)) if allow => self.go_on(scene, known, Turn { flow, consented: true, browser }).await,
+            Ok((scene, _)) => {
                 let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
                 Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))
             }
@@ -313,16 +310,9 @@ impl App {
         if go_on {
             return self.resume(flow, browser).await;
         }
-        let Some(params) = flow.params() else {
-            return Ok(Outcome::Refused(Error::request("the sign-in has to start again from the application"), None));
-        };
-        let Ok(client) = authorize::client_id(&params) else {
-            return Ok(Outcome::Refused(Error::request("client_id is missing"), None));
-        };
-        let epoch = self.epoch().await?;
-        let client = self.client(&client, epoch).await?;
-        match self.scene(&params, client.as_ref(), epoch, true).await? {
-            Ok(scene) => self.show(&scene, Step::SignIn, Turn { flow, session: None, browser }),
+        let Some(params) = flow.params() else { return Ok(lost()) };
+        match self.stage(&params, browser).await? {
+            Ok((scene, _)) => self.show(&scene, Step::SignIn, None, Turn { flow, consented: false, browser }),
             Err(outcome) => Ok(*outcome),
         }
     }

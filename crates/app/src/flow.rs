@@ -82,6 +82,11 @@ impl Flow {
             _ => None,
         }
     }
+    /// The languages that its request asks for (OpenID Connect Core §3.1.2.1, RP-Initiated Logout §2), as they were sent.
+    pub fn ui_locales(&self) -> Option<&str> {
+        let (To::Client(pairs) | To::Out(pairs)) = &self.to else { return None };
+        pairs.iter().find(|(name, _)| name == "ui_locales").map(|(_, locales)| locales.as_str())
+    }
 }
 
 /// A flow with the cookie that it is bound to, where the browser has none yet.

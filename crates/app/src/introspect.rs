@@ -22,6 +22,8 @@ const LONGEST: usize = 16 * 1024;
 pub struct Live {
     /// What it says.
     pub claims: Arc<AccessClaims>,
+    /// To whom it was issued.
+    pub client: Arc<Client>,
     /// What it descends from.
     pub family: Option<Found>,
 }
@@ -107,8 +109,9 @@ impl App {
         let found = found.map(|found| Found { groups: names, ..found });
         let client = self.client(&claims.client_id.as_str().into(), epoch).await?;
         let facts = Facts { client: client.as_deref(), family: found.as_ref(), revoked };
-        let live = introspect::is_live(&claims, &facts, &self.realm.settings, self.clock.now());
-        Ok(Looked { epoch, live: live.then_some(Live { claims, family: found }) })
+        let lives = introspect::is_live(&claims, &facts, &self.realm.settings, self.clock.now());
+        let live = client.filter(|_| lives).map(|client| Live { claims, client, family: found });
+        Ok(Looked { epoch, live })
     }
 
     /// RFC 7662: what a token is, told to a client that proves who it is, and only if it concerns them.

@@ -4,7 +4,7 @@
 
 use crate::{App, Fault};
 use rules::id::{ClientId, SessionId, UserId};
-use rules::oauth::authorize;
+use rules::oauth::authorize::{self, LONGEST};
 use rules::oauth::error::Error;
 use rules::oauth::logout::Hint;
 use rules::oauth::params::Params;
@@ -12,8 +12,6 @@ use rules::secret::{base64url, from_base64url, mac, same};
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The longest request that comes again in an address, in bytes of names and values as they were sent.
-const LONGEST: usize = 12 * 1024;
 /// What an ID token never begins with.
 const MARK: &str = "read.";
 /// How long a browser may take to come again.

@@ -1,7 +1,7 @@
 //! The first account: a one-time link, and the owner that it makes.
 
 use crate::browser::Browser;
-use crate::sign_up::{NewPerson, Problem};
+use crate::sign_up::{NewPerson, Problem, taken};
 use crate::{App, Fault, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -100,16 +100,17 @@ impl App {
         let made = self
             .settle(|now, fresh| async move {
                 let sid = browser.session.as_ref().map(|cookie| &cookie.id);
-                let (owner, known, taken, before) =
-                    self.ask((Owner, SetupLinks, person.by_name(), WithUser(sid))).await?;
+                let (owner, known, name, email, before) =
+                    self.ask((Owner, SetupLinks, person.by_name(), person.by_email(), WithUser(sid))).await?;
                 if owner.is_some() {
                     return Ok(Decision::refuse(Refused::Done));
                 }
                 if !is_open(&known, link, now) {
                     return Ok(Decision::refuse(Refused::Link));
                 }
-                if taken.is_some() {
-                    return Ok(Decision::refuse(Refused::Problems(vec![Problem::NameTaken])));
+                let taken = taken(name.as_ref(), email.as_ref());
+                if !taken.is_empty() {
+                    return Ok(Decision::refuse(Refused::Problems(taken)));
                 }
                 let user = person.user(now);
                 let before = self.prove(browser, before, now).map(|(session, _)| session);

@@ -10,9 +10,10 @@ use crate::{App, Fault, entropy};
 use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
-use rules::people::names::{BadName, Email, LoginKey, Username};
+use rules::people::names::{BadName, Email, Username};
 use rules::people::user::Profile;
 use rules::people::{Role, User};
+use rules::realm::PRODUCT;
 use rules::{Span, Time};
 use store::tables::counters;
 use store::tables::users::ByLogin;
@@ -44,6 +45,8 @@ pub enum Problem {
     Password(Weak),
     /// Somebody has that name.
     NameTaken,
+    /// Somebody signs in with that address.
+    EmailTaken,
 }
 
 /// Why no account was made.
@@ -79,11 +82,12 @@ impl Judged {
         let person = names.map(|(username, email)| Judged { id, username, email, verified: false, role, password });
         person.filter(|_| problems.is_empty()).ok_or(problems)
     }
-    pub(crate) fn email(&self) -> Option<&Email> {
-        self.email.as_ref()
-    }
     pub(crate) fn by_name(&self) -> ByLogin<'_> {
         ByLogin(Some(self.username.key()))
+    }
+    /// An address that nobody proved is no login name, and reserves nothing.
+    pub(crate) fn by_email(&self) -> ByLogin<'_> {
+        ByLogin(self.email.as_ref().filter(|_| self.verified).map(Email::key))
     }
     /// An address counts as proved when an operator entered it.
     pub(crate) fn verified(self, verified: bool) -> Self {
@@ -115,9 +119,8 @@ impl App {
     ) -> Result<Result<Judged, Vec<Problem>>, Fault> {
         let mut problems = Vec::new();
         let names = names((&typed.username, &typed.email), &mut problems);
-        let local = typed.email.split('@').next().unwrap_or("");
         let password = self
-            .acceptable(&typed.password, &[&typed.username, &typed.email, local])
+            .acceptable(&typed.password, &[&typed.username, &typed.email])
             .map_err(|why| problems.push(Problem::Password(why)))
             .ok();
         let (Some((username, email)), Some(password), true) = (names, password, problems.is_empty()) else {
@@ -131,10 +134,11 @@ impl App {
         Ok(Ok(Judged { id, username, email, verified: false, role, password }))
     }
 
-    /// Whether a new password will do for somebody of these names.
-    pub(crate) fn acceptable(&self, password: &[u8], names: &[&str]) -> Result<Acceptable, Weak> {
-        let names: Vec<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
-        let policy = Policy { min_length: self.realm.settings.password_min, names: &names };
+    /// Whether a new password will do for somebody of these names: it is made neither of them nor of ours.
+    pub(crate) fn acceptable(&self, password: &[u8], names: &[impl AsRef<str>]) -> Result<Acceptable, Weak> {
+        let settings = &self.realm.settings;
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).chain([PRODUCT, settings.brand.as_str()]).collect();
+        let policy = Policy { min_length: settings.password_min, names: &names };
         judge(Password::read(password)?, &policy)
     }
 
@@ -220,11 +224,12 @@ impl App {
             }
         }
     }
+}
 
-    /// Whether nobody signs in with that name yet.
-    pub(crate) async fn is_free(&self, key: &LoginKey) -> Result<bool, Fault> {
-        Ok(self.ask(ByLogin(Some(key))).await?.is_none())
-    }
+/// What of a new person somebody else signs in with, as [`Judged::by_name`] and [`Judged::by_email`] find it.
+pub(crate) fn taken(by_name: Option<&User>, by_email: Option<&User>) -> Vec<Problem> {
+    let name = by_name.map(|_| Problem::NameTaken);
+    name.into_iter().chain(by_email.map(|_| Problem::EmailTaken)).collect()
 }
 
 /// A username, and an address or nothing; adds what will not do to `problems`.

@@ -11,7 +11,7 @@ impl App {
         let refused = Error::token("the token is not valid");
         let Some(live) = self.live(token).await? else { return Ok(Err(refused)) };
         Ok(match &live.family {
-            Some(found) => userinfo::read(&live.claims, found, &self.realm),
+            Some(found) => userinfo::read(&live.claims, (found, &live.client), &self.realm),
             None => Err(Error::token("the token does not speak of a person")),
         })
     }

@@ -15,6 +15,9 @@ pub struct Realm {
     pub settings: Settings,
 }
 
+/// What this is called wherever it runs.
+pub const PRODUCT: &str = "Portiere";
+
 /// How far a clock may be off.
 pub const SKEW: Span = Span::seconds(60);
 
@@ -45,6 +48,8 @@ pub struct Settings {
     pub pkce_optional: bool,
     /// Whether strangers may make accounts.
     pub signup: bool,
+    /// What the realm calls itself on its pages.
+    pub brand: String,
     /// Fewest characters of a new password.
     pub password_min: usize,
     /// How guessers are slowed.
@@ -84,6 +89,7 @@ impl Default for Settings {
             flow_ttl: Span::hours(1),
             pkce_optional: false,
             signup: false,
+            brand: PRODUCT.to_owned(),
             password_min: 8,
             throttle: throttle::Policy::default(),
             touch_every: Span::minutes(5),

@@ -156,14 +156,24 @@ async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> R
     Ok(known.unwrap_or_else(|| config.public_url(port).as_str().to_owned()))
 }
 
+/// Where a wrong master key came from is said, too: nobody should look for it anywhere else.
 fn explain(fault: Fault, config: &Config) -> BootError {
-    match fault {
-        Fault::Broken(why) if why.contains("master key") => {
-            let file = config.master_key_file();
-            BootError::Other(format!("{why}; put back the key that belongs to this data ({})", file.display()))
-        }
-        other => other.into(),
-    }
+    use crate::config::{Source, variable};
+    let why = match fault {
+        Fault::Broken(why) if why.contains("master key") => why,
+        other => return other.into(),
+    };
+    let (option, key) = match config.master_key() {
+        Some(_) => ("keys.master_key", "keys.master_key".to_owned()),
+        None => ("keys.master", config.master_key_file().display().to_string()),
+    };
+    let from = match config.show().into_iter().find(|shown| shown.name == option).map(|shown| shown.source) {
+        Some(Source::Env) => format!(", from the environment variable {}", variable(option)),
+        Some(Source::File) => format!(", from {option} in the configuration file"),
+        Some(Source::Flag) => ", from the command line".to_owned(),
+        Some(Source::Default) | None => String::new(),
+    };
+    BootError::Other(format!("{why}; put back the key that belongs to this data ({key}{from})"))
 }
 
 /// Whether a server or a command worked in the data folder before.

@@ -3,7 +3,7 @@
 use super::Refused;
 use crate::account::everything_else;
 use crate::browser::Browser;
-use crate::sign_up::{Judged, NewPerson, Problem};
+use crate::sign_up::{Judged, NewPerson, Problem, taken};
 use crate::{App, Fault, entropy};
 use hasher::import::{self, Imported};
 use rules::Decision;
@@ -49,19 +49,15 @@ impl App {
     }
 
     async fn add(&self, person: Judged, role: Role) -> Result<Result<User, Refused>, Fault> {
-        if let Some(email) = person.email()
-            && !self.is_free(email.key()).await?
-        {
-            return Ok(Err(Refused::new("somebody signs in with that e-mail address")));
-        }
         let person = &person;
         self.settle(|now, _| async move {
-            let (owner, taken) = self.ask((Owner, person.by_name())).await?;
+            let (owner, name, email) = self.ask((Owner, person.by_name(), person.by_email())).await?;
             if role == Role::Owner && owner.is_some() {
                 return Ok(Decision::refuse(Refused::new("there is an owner; add an admin instead (--role admin)")));
             }
-            if taken.is_some() {
-                return Ok(Decision::refuse(Refused::new("somebody has that username")));
+            let taken = taken(name.as_ref(), email.as_ref());
+            if !taken.is_empty() {
+                return Ok(Decision::refuse(refused(taken)));
             }
             let user = person.user(now);
             let event = Event::new(Kind::UserAdded, now).user(&user.id);
@@ -139,9 +135,7 @@ impl App {
 
     /// Sets a password, ends all that the account holds, and forgives failed attempts.
     pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<(), Refused>, Fault> {
-        let email = user.email.as_deref().unwrap_or("");
-        let names = [user.username.as_str(), email, email.split('@').next().unwrap_or("")];
-        let password = match self.acceptable(password, &names) {
+        let password = match self.acceptable(password, &user.names()) {
             Ok(password) => password,
             Err(why) => return Ok(Err(Refused(weakness(why)))),
         };
@@ -221,6 +215,7 @@ pub fn sentence(problem: Problem) -> String {
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
         Problem::Email(_) => "the e-mail address is not one".into(),
         Problem::NameTaken => "somebody has that username".into(),
+        Problem::EmailTaken => "somebody signs in with that e-mail address".into(),
         Problem::Password(weak) => weakness(weak),
     }
 }

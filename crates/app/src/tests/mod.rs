@@ -1,15 +1,22 @@
 //! Nodes that share a database file: what one is told, the others know.
 
 mod clocks;
+mod consents;
 mod devices;
 mod epochs;
 mod lists;
 mod restored;
 mod scattered;
+mod sessions;
+mod setup;
 
 use crate::App;
+use crate::browser::Browser;
 use crate::clock::Clock;
+use crate::flow::Flow;
 use crate::keyring::Keyring;
+use crate::sign_in::{Next, Typed};
+use crate::sign_up::NewPerson;
 use hasher::{Hasher, Settings as Hashing};
 use rules::Time;
 use rules::oauth::client::Client;
@@ -39,6 +46,21 @@ async fn node(engine: Arc<dyn Engine>, clock: Clock) -> App {
     let app = App::new(realm, engine, hasher, Keyring::new(&[1; 32]).unwrap(), clock).unwrap();
     app.prepare().await.unwrap();
     app
+}
+
+/// What everybody types here who has a password.
+const PASSWORD: &[u8] = b"gorse violet anvil 41";
+
+/// Somebody of that name and address who signs in with [`PASSWORD`].
+fn newcomer(name: &str, email: &str) -> NewPerson {
+    NewPerson::new(name, email, PASSWORD)
+}
+
+/// Signs `ada` in, and says what comes next.
+async fn sign_in(app: &App, flow: Flow, browser: &mut Browser) -> Next {
+    let signed_in = app.sign_in(flow, Typed::new("ada", PASSWORD), browser).await.unwrap().unwrap();
+    browser.session = Some(signed_in.started.cookie);
+    signed_in.next
 }
 
 /// Somebody without a password.

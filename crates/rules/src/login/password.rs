@@ -79,7 +79,7 @@ pub enum Weak {
 pub struct Policy<'a> {
     /// The least number of characters: 8, or 15 where it is the only factor and the operator follows NIST.
     pub min_length: usize,
-    /// The person's username, e-mail addresses, given and family name, and the names of the realm and the product.
+    /// What the person is called ([`User::names`](crate::people::User::names)), and the names of the realm and the product.
     pub names: &'a [&'a str],
 }
 

@@ -15,6 +15,8 @@ use serde_json::{Map, Value};
 
 /// Longest `state` and `nonce` that are carried along.
 const ECHO_LIMIT: usize = 2048;
+/// The longest request, in bytes of names and values: it is carried through the pages, and comes again in an address.
+pub const LONGEST: usize = 12 * 1024;
 
 /// A request whose client, redirect URI and parameters are right.
 #[derive(Clone, Debug)]
@@ -102,6 +104,10 @@ pub struct ClaimsRequest {
 }
 
 impl ClaimsRequest {
+    /// The scopes that cover the single claims.
+    pub fn scopes(&self) -> impl Iterator<Item = &'static str> {
+        self.userinfo.iter().chain(&self.id_token).filter_map(|claim| scope_of(claim))
+    }
     /// Without what a client of `scope` may not have: it does not get one by one what it may not have together.
     fn within(mut self, scope: &Scope) -> Self {
         let fits = |claim: &String| scope_of(claim).is_some_and(|covering| scope.has(covering));
@@ -114,8 +120,7 @@ impl ClaimsRequest {
 impl Request {
     /// What the person has to be asked for: the scope, and the scopes of single claims.
     pub fn asked(&self) -> Scope {
-        let single = self.claims.userinfo.iter().chain(&self.claims.id_token).filter_map(|claim| scope_of(claim));
-        single.fold(self.scope.clone(), |asked, scope| asked.with(scope))
+        self.claims.scopes().fold(self.scope.clone(), |asked, scope| asked.with(scope))
     }
 }
 
@@ -233,7 +238,13 @@ fn is_sha256(text: &str) -> bool {
 
 fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     let long = ["state", "nonce"].into_iter().any(|name| params.get(name).is_some_and(|text| text.len() > ECHO_LIMIT));
-    if long { Err(Error::request("state and nonce are at most 2,048 bytes")) } else { Ok(()) }
+    if long {
+        return Err(Error::request("state and nonce are at most 2,048 bytes"));
+    }
+    match params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() {
+        ..=LONGEST => Ok(()),
+        _ => Err(Error::request("the request is longer than 12 KiB")),
+    }
 }
 
 /// OpenID Connect Core §3.1.2.1: scopes that are not understood are ignored, as are those that the client may not
@@ -414,6 +425,7 @@ mod tests {
             (("code_challenge_method", "-"), "invalid_request"),
             (("code_challenge", "-"), "invalid_request"),
             (("code_challenge", "short"), "invalid_request"),
+            (("unknown", &*"x".repeat(LONGEST)), "invalid_request"),
         ] {
             assert_eq!(code_of(ask(&client, &[change])), code, "{change:?}");
         }

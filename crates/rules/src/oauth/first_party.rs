@@ -176,7 +176,10 @@ mod tests {
         let claims = claims(&tokens);
         assert_eq!((claims.scope.as_str(), &tokens.id.is_none()), (SCOPE, &true));
         assert!(opens(claims, &world.client, &world.realm));
-        assert!(userinfo::read(claims, &found, &world.realm).is_err(), "userinfo accepts the issuer alone");
+        assert!(
+            userinfo::read(claims, (&found, &world.client), &world.realm).is_err(),
+            "userinfo accepts the issuer alone"
+        );
         assert!(!opens(claims, &Client { first_party: false, ..world.client.clone() }, &world.realm));
         assert!(!opens(claims, &native("other", "https://shop.test/cb"), &world.realm));
         assert!(found.family.session.is_some(), "they die with the session");

@@ -268,14 +268,15 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     if session_lives { Ok(()) } else { Err(Error::grant("the session has ended")) }
 }
 
-/// What a client registered, it may ask for. The account API is not for registering: tokens for it come from a sign-in
-/// on a first-party client's own screens alone.
+/// What a client registered, it may ask for, and what it no longer registers it does not get one by one either (RT-02).
+/// The account API is not for registering: tokens for it come from a sign-in on a first-party client's own screens alone.
 fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> {
     let client = ask.client;
     if !client.may(grant) {
         return Err(Error::new(ErrorCode::UnauthorizedClient, "the client may not use this grant"));
     }
-    if !ask.scope.is_within(&client.scope) {
+    let mut single = ask.person.iter().flat_map(|person| person.granted.claims.scopes());
+    if !ask.scope.is_within(&client.scope) || single.any(|scope| !client.scope.has(scope)) {
         return Err(match ask.person {
             Some(_) => Error::grant("the client may no longer have this scope"),
             None => Error::new(ErrorCode::InvalidScope, "the client may not have this scope"),

@@ -1,5 +1,6 @@
 //! Userinfo (OpenID Connect Core §5.3): the claims that were granted, and no others.
 
+use super::client::Client;
 use super::error::{Code, Error};
 use super::family::Found;
 use super::scope::Scope;
@@ -47,17 +48,23 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
     OF_THE_TOKEN.into_iter().chain(CLAIMS.into_iter().map(|(claim, _)| claim))
 }
 
-/// What a live access token of this realm may read.
-pub fn read(claims: &AccessClaims, found: &Found, realm: &Realm) -> Result<Map<String, Value>, Error> {
+/// What a live access token of this realm may read. What `client`, to which it was issued, no longer registers is told to
+/// nobody, whether it was granted by its scope or by its own name (DI-03).
+pub fn read(
+    claims: &AccessClaims,
+    (found, client): (&Found, &Client),
+    realm: &Realm,
+) -> Result<Map<String, Value>, Error> {
     if !claims.aud.has(&realm.issuer) {
         return Err(Error::token("the token is for another audience"));
     }
     let scope = Scope::from(claims.scope.clone());
-    if !scope.has("openid") {
+    if !scope.has("openid") || !client.scope.has("openid") {
         return Err(Error::new(Code::InsufficientScope, "the token lacks the openid scope"));
     }
     let user = found.user.as_ref().ok_or(Error::token("the account is gone"))?;
     let mut answer = claims_of(user, &found.groups, &scope, &found.family.granted.claims.userinfo);
+    answer.retain(|claim, _| scope_of(claim).is_some_and(|of| client.scope.has(of)));
     answer.insert("sub".into(), json!(user.id));
     Ok(answer)
 }

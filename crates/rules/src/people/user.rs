@@ -87,6 +87,9 @@ pub const SETTABLE: [&str; 14] = [
     "address",
 ];
 
+/// The claims among them that say what somebody is called.
+const NAMES: [&str; 5] = ["name", "given_name", "family_name", "middle_name", "nickname"];
+
 impl Profile {
     /// Nothing known.
     pub fn empty() -> Self {
@@ -136,6 +139,12 @@ impl User {
     /// Whether they may sign in and what was issued for them may be used.
     pub fn is_enabled(&self) -> bool {
         self.disabled_at.is_none()
+    }
+    /// Everything that they are called, which no password of theirs may be made of.
+    pub fn names(&self) -> Vec<String> {
+        let claims = self.profile.claims();
+        let told = NAMES.iter().filter_map(|claim| claims.get(*claim)?.as_str().map(str::to_owned));
+        [self.username.clone()].into_iter().chain(self.email.clone()).chain(told).collect()
     }
     /// What to call them on a page.
     pub fn display_name(&self) -> String {

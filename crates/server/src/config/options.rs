@@ -276,8 +276,8 @@ options! {
         idle: Span = Span::hours(24), Start, between(Span::minutes(1), Span::days(3650));
         /// No session outlives this.
         absolute: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
-        /// How seldom the last use of a session is written down, with what is committed anyway: at most so often, and often
-        /// enough that a session in use never counts as idle.
+        /// How seldom the last use of a session is written down: at most so often, and often enough that a session in use
+        /// never counts as idle.
         touch_every: Span = Span::minutes(5), Start, between(Span::ZERO, Span::hours(24));
     }
 

@@ -3,6 +3,9 @@
 use super::value::{Raw, Value};
 use std::fmt;
 
+/// What this machine is called by itself.
+const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 /// Where people and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and is never
 /// changed; host and origin are derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,26 +65,24 @@ impl PublicUrl {
     }
     /// True for localhost, 127.0.0.1 and `[::1]`.
     pub fn is_localhost(&self) -> bool {
-        matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "[::1]")
+        LOCALHOST.contains(&self.host.as_str())
     }
     /// The port, given or implied by the scheme.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
-    /// The host, an IPv6 address in brackets.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
     /// The path: empty, or `/` and segments without a trailing slash.
     pub fn path(&self) -> &str {
         &self.text[self.path_at..]
     }
-    /// Host and port as a browser writes them into `Host`: without the scheme's own port.
-    pub fn authority(&self) -> String {
-        match (self.https, self.port()) {
-            (true, 443) | (false, 80) => self.host.clone(),
-            (_, port) => format!("{}:{port}", self.host),
-        }
+    /// Every way to write host and port into `Host`: for localhost under all of its names, and where the port is the
+    /// scheme's own without it, as browsers do, and with it, as some proxies do (RFC 9110 §4.2.3: the same origin).
+    pub fn hosts(&self) -> Vec<String> {
+        let port = self.port();
+        let names = if self.is_localhost() { LOCALHOST.to_vec() } else { vec![self.host.as_str()] };
+        let own = matches!((self.https, port), (true, 443) | (false, 80));
+        let bare = names.iter().filter(|_| own).map(|name| (*name).to_owned());
+        bare.chain(names.iter().map(|name| format!("{name}:{port}"))).collect()
     }
 }
 
@@ -161,10 +162,29 @@ mod tests {
     fn the_text_is_kept_and_the_rest_derived() {
         let url = PublicUrl::parse("https://Login.Example.com:443/realms/a").unwrap();
         assert_eq!(url.as_str(), "https://Login.Example.com:443/realms/a");
-        assert_eq!(url.authority(), "login.example.com");
         assert_eq!((url.path(), url.port(), url.is_https()), ("/realms/a", 443, true));
         let local = PublicUrl::parse("http://[::1]:8080").unwrap();
-        assert_eq!((local.authority().as_str(), local.path(), local.is_localhost()), ("[::1]:8080", "", true));
+        assert_eq!((local.path(), local.port(), local.is_localhost()), ("", 8080, true));
+    }
+
+    #[test]
+    fn a_host_is_known_under_all_of_its_names_with_and_without_the_schemes_own_port() {
+        let here = |port: &str| ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{name}{port}"));
+        for name in ["localhost", "127.0.0.1", "[::1]"] {
+            for (scheme, own) in [("http", ":80"), ("https", ":443")] {
+                for url in [format!("{scheme}://{name}"), format!("{scheme}://{name}{own}/realms/a")] {
+                    assert_eq!(PublicUrl::parse(&url).unwrap().hosts(), [here(""), here(own)].concat(), "{url}");
+                }
+                let elsewhere = PublicUrl::parse(&format!("{scheme}://{name}:8080")).unwrap();
+                assert_eq!(elsewhere.hosts(), here(":8080"), "{scheme} {name}");
+            }
+        }
+        for (https, port, own) in [(false, 80, ":80"), (true, 443, ":443")] {
+            assert_eq!(PublicUrl::localhost(https, port).hosts(), [here(""), here(own)].concat());
+        }
+        let public = |url| PublicUrl::parse(url).unwrap().hosts();
+        assert_eq!(public("https://Login.Example.com"), ["login.example.com", "login.example.com:443"]);
+        assert_eq!(public("https://login.example.com:8443"), ["login.example.com:8443"]);
     }
 
     #[test]

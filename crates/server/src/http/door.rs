@@ -19,6 +19,7 @@ use axum::handler::Handler;
 use axum::response::Response;
 use hyper::body::Body as _;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
+use rules::oauth::redirect::Response as Answer;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -60,8 +61,13 @@ impl Door {
         holding(place, work).await
     }
 
+    /// What keeps this door from answering, as a page. `back` tells the application, where it may be told.
+    pub fn refuse(&self, refusal: &Refusal, back: Option<(&str, &Answer)>, locales: Option<&str>) -> Response {
+        refusal.to_page(&self.visit, &self.visit.chrome(&self.site, &self.headers, locales), back)
+    }
+
     fn page(&self, refusal: Refusal) -> Response {
-        refusal.to_page(&self.site, &self.visit, &self.headers, None)
+        self.refuse(&refusal, None, self.locales_of_link().as_deref())
     }
 }
 

@@ -6,7 +6,7 @@ use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::BodyError;
-use crate::pages::{Back, BusyPage, ErrorPage, Reason, ThrottledPage};
+use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, ThrottledPage};
 use app::Fault;
 use app::fault::span;
 use axum::response::Response;
@@ -243,17 +243,16 @@ impl Refusal {
         response
     }
 
-    /// As people read it. `back` tells the application, where it may be told.
-    pub fn to_page(&self, site: &Site, visit: &Visit, headers: &HeaderMap, back: Option<(&str, &Answer)>) -> Response {
+    /// As people read it, in the frame of the page. `back` tells the application, where it may be told.
+    pub fn to_page(&self, visit: &Visit, chrome: &Chrome<'_>, back: Option<(&str, &Answer)>) -> Response {
         self.log(visit);
         let outside = self.outside();
-        let chrome = visit.chrome(site, headers, None);
         let request_id = &*visit.request_id;
         let html = match (outside.status, outside.wait) {
             (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
-                ThrottledPage { seconds: wait.whole_seconds(), request_id }.render(&chrome)
+                ThrottledPage { seconds: wait.whole_seconds(), request_id }.render(chrome)
             }
-            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id }.render(&chrome),
+            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id }.render(chrome),
             _ => {
                 // What went to the browser as a form goes there as a link too: the error is in its query.
                 let url = back.map(|(_, answer)| answer.to.with(link_mode(answer.mode), &answer.fields));
@@ -267,7 +266,7 @@ impl Refusal {
                     request_id,
                     back,
                 }
-                .render(&chrome)
+                .render(chrome)
             }
         };
         let mut response = reply::page(outside.status, visit, html, Forms::Stay);

@@ -81,17 +81,12 @@ impl Site {
         caps: Arc<Caps>,
         tracer: Tracer,
     ) -> Self {
-        // With the scheme's own port, too: the same origin (RFC 9110 §4.2.3), as some proxies write it.
-        let mut hosts = vec![url.authority(), format!("{}:{}", url.host(), url.port())];
-        if url.is_localhost() {
-            hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{}", url.port())));
-        }
         let app = instance.app.clone();
         let discovery = rules::oauth::discovery::document(&app.realm).to_string();
         Site(Arc::new(Inside {
             app,
             database: instance.database.clone(),
-            hosts,
+            hosts: url.hosts(),
             brand: config.brand.name.clone(),
             try_it,
             proxies: Proxies::of(config),

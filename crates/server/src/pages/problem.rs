@@ -13,6 +13,8 @@ pub enum Problem {
     UsernameTaken,
     /// The e-mail address is not one.
     Email,
+    /// Somebody signs in with the e-mail address.
+    EmailTaken,
     /// A name is longer than can be kept.
     Name,
     /// The password has fewer bytes than the minimum.
@@ -79,7 +81,7 @@ impl Problem {
         match self {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameTaken => Some("username"),
-            Problem::Email => Some("email"),
+            Problem::Email | Problem::EmailTaken => Some("email"),
             Problem::Name => Some("name"),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
@@ -96,6 +98,7 @@ impl Problem {
             Problem::Username => "problem.username",
             Problem::UsernameTaken => "problem.username_taken",
             Problem::Email => "problem.email",
+            Problem::EmailTaken => "problem.email_taken",
             Problem::Name => "problem.name",
             Problem::PasswordLong => "problem.password_long",
             Problem::PasswordCommon => "problem.password_common",

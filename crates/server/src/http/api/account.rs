@@ -25,6 +25,7 @@ pub async fn me(State(site): State<Site>, Extension(visit): Extension<Visit>, he
 
 async fn show(door: &Door<'_>, keeping: Keeping) -> Result<Response, Problem> {
     let opened = door.account(keeping, false).await?;
+    door.site.app.note_use(&opened.session).await;
     let mut claims = opened.claims();
     // A page that was loaded again has forgotten it.
     if keeping == Keeping::Cookies {

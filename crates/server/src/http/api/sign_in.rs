@@ -123,6 +123,7 @@ fn field_problem(problem: sign_up::Problem) -> FieldProblem {
     let named = |field, code, detail: &str| FieldProblem { field, code, detail: detail.to_owned() };
     match problem {
         sign_up::Problem::NameTaken => named("username", "taken", "Somebody has that name."),
+        sign_up::Problem::EmailTaken => named("email", "taken", "Somebody signs in with that address."),
         sign_up::Problem::Username(why) => bad_name("username", why),
         sign_up::Problem::Email(why) => bad_name("email", why),
         sign_up::Problem::Password(why) => weak("password", why),

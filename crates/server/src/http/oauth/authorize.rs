@@ -80,7 +80,7 @@ impl Door {
             Outcome::Consent(asked, scope) => self.consent(&asked, &scope, locales),
             Outcome::Refused(error, back) => {
                 let back = back.as_ref().map(|back| (back.client.as_str(), &back.response));
-                Refusal::from(error).to_page(&self.site, &self.visit, &self.headers, back)
+                self.refuse(&Refusal::from(error), back, locales)
             }
         }
     }
@@ -167,7 +167,7 @@ impl Door {
 
     /// The languages that a flow's request asked for.
     pub fn locales(flow: &Flow) -> Option<String> {
-        flow.params().and_then(|params| params.get("ui_locales").map(str::to_owned))
+        flow.ui_locales().map(str::to_owned)
     }
 
     /// Takes the session cookie away.

@@ -21,7 +21,7 @@ const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
 /// `GET /account`.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let notice = extract::query(&door.uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
-    match door.site.app.session(&door.browser()).await? {
+    match door.site.app.session_in_use(&door.browser()).await? {
         Some((session, user)) => door.account((&session, &user), notice, &[]).await,
         None => Ok(door.sign_in_first()),
     }

@@ -21,7 +21,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let code = extract::query(&door.uri).ok().and_then(|params| params.get("user_code").map(str::to_owned));
     let code = code.filter(|code| code.len() <= 32).unwrap_or_default();
     let now = app.clock.now();
-    match app.session(&browser).await? {
+    match app.session_in_use(&browser).await? {
         Some((session, user)) if may_answer(&session, now) => Ok(door.enter(&session, &user, &code, None)),
         known => {
             let mut flow = Flow::new(To::Place(Place::Device(code)), now);

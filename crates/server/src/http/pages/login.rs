@@ -34,24 +34,29 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     let login = params.get("login").unwrap_or("");
     let typed = Typed::new(login, params.get("password").unwrap_or("").as_bytes());
+    let locales = Door::locales(&flow);
     let attempt = door.in_place_for_password(app.sign_in(flow.clone(), typed, &browser));
     let problem = match attempt.await {
-        Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
+        Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(Refused::Wrong)) => LoginProblem::Wrong,
         Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },
         Err(Fault::Busy(wait)) => LoginProblem::Busy { seconds: wait.whole_seconds() },
         Err(fault) => return Err(fault.into()),
     };
     // The page once more, with everything that was typed but the password.
-    let locales = Door::locales(&flow);
     let page = SignIn { login: login.to_owned(), ..app.sign_in_page(flow, &browser).await? };
     Ok(door.sign_in(&page, Some(problem), locales.as_deref()))
 }
 
 /// After signing in: to the application, or on to the next page.
-pub fn signed_in_response(door: &Door, signed_in: SignedIn, browser: &Browser) -> Result<Response, Refusal> {
+pub fn signed_in_response(
+    door: &Door,
+    signed_in: SignedIn,
+    browser: &Browser,
+    locales: Option<&str>,
+) -> Result<Response, Refusal> {
     let mut response = match &signed_in.next {
-        Next::Respond(answer) => door.respond(answer, None),
+        Next::Respond(answer) => door.respond(answer, locales),
         Next::GoOn(flow) => go_on(door, flow, browser)?,
     };
     reply::session_cookie(&mut response, &door.site, &signed_in.started);

@@ -44,6 +44,16 @@ impl Door {
         super::extract::query(&self.uri).ok()?.get("flow").map(str::to_owned)
     }
 
+    /// The languages that a link asks for, itself or by the login flow that it carries on.
+    pub fn locales_of_link(&self) -> Option<String> {
+        let pairs = super::extract::pairs(self.uri.query().unwrap_or("").as_bytes()).ok()?;
+        let named = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        match named("ui_locales") {
+            Some(locales) => Some(locales.to_owned()),
+            None => Door::locales(&self.site.app.open_flow(named("flow")?, &self.browser())?),
+        }
+    }
+
     /// Reads a form that comes from a page of ours: no door can read one without that check.
     pub async fn posted(&self, body: Body) -> Result<Posted, Refusal> {
         super::extract::own_form(&self.site, &self.headers)?;
@@ -62,10 +72,12 @@ impl Door {
     /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
     pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let Posted { params, browser } = self.posted(body).await?;
-        let Some((session, user)) = self.site.app.session(&browser).await? else { return Ok(None) };
-        if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
+        let app = &self.site.app;
+        let Some((session, user)) = app.session(&browser).await? else { return Ok(None) };
+        if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);
         }
+        app.note_use(&session).await;
         Ok(Some(OwnForm { params, browser, session, user }))
     }
 }
@@ -77,6 +89,7 @@ pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
         Problem::Username(_) => crate::pages::Problem::Username,
         Problem::Email(_) => crate::pages::Problem::Email,
         Problem::NameTaken => crate::pages::Problem::UsernameTaken,
+        Problem::EmailTaken => crate::pages::Problem::EmailTaken,
         Problem::Password(weak) => weakness(weak),
     }
 }

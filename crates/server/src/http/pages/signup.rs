@@ -44,15 +44,15 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let text = |name| params.get(name).unwrap_or("");
     let (username, email) = (text("username"), text("email"));
     let typed = NewPerson::new(username, email, text("password").as_bytes());
+    let locales = Door::locales(&flow);
     let attempt = door.in_place_for_password(app.sign_up(flow.clone(), typed, &browser));
     let problems: Vec<Problem> = match attempt.await {
-        Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser),
+        Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(NotMade::Wait(wait))) => vec![Problem::Throttled { seconds: wait.whole_seconds() }],
         Ok(Err(NotMade::Problems(problems))) => problems.into_iter().map(problem).collect(),
         Err(Fault::Busy(wait)) => vec![Problem::Busy { seconds: wait.whole_seconds() }],
         Err(fault) => return Err(fault.into()),
     };
-    let locales = Door::locales(&flow);
     let page = app.sign_in_page(flow, &browser).await?;
     Ok(door.sign_up(&page, &Before { username, email, problems: &problems }, locales.as_deref()))
 }

@@ -178,3 +178,33 @@ fn di_03_what_a_client_no_longer_registers_is_given_to_nobody() {
     set(&["--remove-redirect-uri", &elsewhere]);
     browser.get(&ask.target()).must_be(400);
 }
+
+#[test]
+fn di_03_rt_02_a_scope_that_is_taken_from_a_client_takes_its_single_claims_along() {
+    // red without the single claims in rules/oauth/token.rs, admit_grant, or without the client in userinfo.rs, read.
+    let app = App::trusted(default_server());
+    let person = Person::add(app.server);
+    let mut browser = Browser::new(app.server);
+    let set = |flag: &str| app.server.must(&["client", "set", &app.id, flag, "email"], "");
+    let told = |tokens: &Tokens| {
+        let by_userinfo = app.server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200).json();
+        [by_userinfo, jwt(&tokens.id).claims].map(|claims| claims.get("email").is_some())
+    };
+    for (name, value, tells) in [
+        ("scope", "openid email", [true, false]),
+        ("claims", r#"{"userinfo":{"email":null}}"#, [true, false]),
+        ("claims", r#"{"id_token":{"email":null}}"#, [false, true]),
+    ] {
+        let ask = app.ask().with("scope", "openid").with(name, value);
+        let tokens = app.tokens_for(&mut browser, &person, &ask);
+        assert_eq!(told(&tokens), tells, "{value}");
+        let code = app.code(&mut browser, &person, &ask);
+        set("--remove-scope");
+        assert!(!told(&tokens)[0], "{value}: userinfo knows what is registered now");
+        app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+        app.redeem(&code).must_fail(400, "invalid_grant");
+        assert_eq!(told(&app.tokens_for(&mut browser, &person, &ask)), [false, false], "{value}");
+        set("--add-scope");
+        assert_eq!(told(&Tokens::of(&app.refresh(&tokens.refresh))), tells, "{value}");
+    }
+}

@@ -257,6 +257,34 @@ fn au_01_introspection_shows_nobody_the_tokens_of_others() {
 }
 
 #[test]
+fn au_07_what_one_client_is_told_of_a_token_is_told_to_no_other() {
+    // red if app/introspect.rs, look, remembered the answer instead of what the signature proves.
+    let server = default_server();
+    let person = Person::add(server);
+    let uri = format!("https://{}.test/api", unique("rs"));
+    for format in ["jwt", "opaque"] {
+        let app = App::add(server, Grants::Usual, &["--trusted", "--resource", &uri, "--access-token", format]);
+        let entitled = App::add(server, Grants::Usual, &["--resource", &uri, "--resource-server"]);
+        let elsewhere = App::add(server, Grants::Usual, &["--resource", &format!("{uri}/other"), "--resource-server"]);
+        let stranger = App::trusted(server);
+        let token = app.tokens(&mut Browser::new(server), &person).access;
+        let told = |asker: &App| asker.introspect(&token);
+        for order in [[&stranger, &app, &elsewhere, &entitled], [&app, &stranger, &entitled, &elsewhere]] {
+            for asker in order {
+                match asker.id == app.id || asker.id == entitled.id {
+                    true => assert_eq!(told(asker)["client_id"], app.id.as_str(), "{format}"),
+                    false => assert_eq!(told(asker), json!({ "active": false }), "{format}"),
+                }
+            }
+        }
+        app.revoke(&token).must_be(200);
+        for asker in [&entitled, &app, &elsewhere, &stranger] {
+            assert_eq!(told(asker), json!({ "active": false }), "{format}");
+        }
+    }
+}
+
+#[test]
 fn au_04_userinfo_looks_at_the_scope() {
     // red without the look for openid, or `wants`, in rules/oauth/userinfo.rs.
     let server = default_server();

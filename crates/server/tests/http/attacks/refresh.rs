@@ -1,6 +1,7 @@
 //! RT: refresh tokens.
 
 use crate::support::*;
+use serde_json::Value;
 
 fn setting(server: &'static Server) -> (App, Person, Browser, Tokens) {
     let (app, person) = (App::trusted(server), Person::add(server));
@@ -75,13 +76,9 @@ fn rt_07_a_replay_is_written_down_and_ends_the_family() {
     let second = Tokens::of(&app.refresh(&first.refresh));
     app.refresh(&first.refresh).must_fail(400, "invalid_grant");
     assert!(!app.is_active(&second.refresh));
-    let events = app.server.command(&["events", "list", "--json"], "");
-    if events.code == 0 {
-        let sub = jwt(&first.id).claims["sub"].as_str().unwrap().to_owned();
-        let told =
-            events.out.lines().chain([events.out.as_str()]).any(|line| line.contains("reuse") && line.contains(&sub));
-        assert!(told, "{}: {}", person.name, events.out);
-    }
+    let line = ["audit", "list", "--kind", "refresh.reused", "--client", &app.id, "--user", &person.name, "--json"];
+    let lines: Vec<Value> = serde_json::from_str(&app.server.must(&line, "")).unwrap();
+    assert_eq!((lines.len(), &lines[0]["user"]), (1, &jwt(&first.id).claims["sub"]), "{lines:?}");
 }
 
 #[test]

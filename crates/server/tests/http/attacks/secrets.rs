@@ -215,6 +215,39 @@ fn sr_05_a_lost_or_wrong_master_key_is_a_clear_refusal() {
     put(&file, &good, 0o600);
 }
 
+#[test]
+fn sr_05_a_wrong_master_key_is_looked_for_where_it_came_from() {
+    // red without the look at the sources in server/boot.rs, explain.
+    let server = Server::start(&[]);
+    server.stop();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (key, file) = (elsewhere.path().join("other.key"), elsewhere.path().join("portiere.toml"));
+    put(&key, &[7; 32], 0o600);
+    let (key, text) = (key.to_str().unwrap(), STANDARD.encode([7; 32]));
+    let list = ["user", "list"];
+    for (setting, told) in [
+        (
+            ("PORTIERE_KEYS_MASTER_KEY", &*text),
+            "(keys.master_key, from the environment variable PORTIERE_KEYS_MASTER_KEY)",
+        ),
+        (("PORTIERE_KEYS_MASTER", key), &*format!("({key}, from the environment variable PORTIERE_KEYS_MASTER)")),
+    ] {
+        let said = refusal(&server, &list, &[setting]);
+        assert!(said.contains(told) && !said.contains(&text), "{said}");
+    }
+    for (line, told) in [
+        (
+            format!("master_key = \"{text}\""),
+            "(keys.master_key, from keys.master_key in the configuration file)".to_owned(),
+        ),
+        (format!("master = \"{key}\""), format!("({key}, from keys.master in the configuration file)")),
+    ] {
+        put(&file, format!("[keys]\n{line}\n").as_bytes(), 0o600);
+        let said = refusal(&server, &list, &[("PORTIERE_CONFIG", file.to_str().unwrap())]);
+        assert!(said.contains(&told) && !said.contains(&text), "{said}");
+    }
+}
+
 fn put(file: &Path, bytes: &[u8], mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(file, bytes).unwrap();

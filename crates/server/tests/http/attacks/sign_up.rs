@@ -200,3 +200,61 @@ fn rc_09_a_username_is_given_once_whichever_door_is_used() {
         assert_eq!(status, if at == won[0] { 303 } else { 422 });
     }
 }
+
+#[test]
+fn al_04_nobody_vouches_for_their_own_address() {
+    // red if app/sign_up.rs, new_person, or app/account.rs, save_profile, took `verified` from anybody but an operator.
+    let server = sign_up_server();
+    let (app, screens) = (App::trusted(server), Screens::of(server));
+    let victim = Person::stranger();
+    server.must(&["user", "add", &victim.name, "--email", &victim.email, "--password-stdin"], "teal marble oboe 77");
+    let must_be_unproved = |browser: &mut Browser, person: &Person| {
+        let access = app.tokens(browser, person).access;
+        let told = server.send(&Call::get("/oauth2/userinfo").bearer(&access)).must_be(200).json();
+        assert_eq!((&told["email"], &told["email_verified"]), (&person.email.as_str().into(), &false.into()));
+    };
+    let new = |email: &str| Person { email: email.to_owned(), ..Person::stranger() };
+    for email in [victim.email.as_str(), &format!("{}@example.test", unique("mail"))] {
+        let person = new(email);
+        let mut browser = Browser::new(server);
+        let page = filled(form(&mut browser, "/signup"), &person.name).fill("email", email);
+        browser.submit(&page.fill("email_verified", "true")).must_be(303);
+        must_be_unproved(&mut browser, &person);
+
+        for proved in [serde_json::json!(true), "true".into(), 1.into()] {
+            let person = new(email);
+            let body = serde_json::json!({
+                "client_id": screens.app.id, "username": person.name, "email": email, "email_verified": proved,
+                "password": PASSWORD
+            });
+            server.send(&screens.call("POST", "signup", &body)).must_be(201);
+            must_be_unproved(&mut Browser::new(server), &person);
+            let claims = screens.sign_in(&person, false).send("GET", "me", &serde_json::Value::Null).json();
+            assert_eq!((&claims["email"], &claims["email_verified"]), (&email.into(), &false.into()));
+        }
+
+        let person = Person { email: email.to_owned(), ..Person::add(server) };
+        let mut browser = Browser::of(server, &person);
+        // Once to change it, and once to leave it as it is.
+        for _ in 0..2 {
+            let form = browser.account_form("/account/profile").fill("email", email).fill("email_verified", "true");
+            browser.submit(&form).must_be(303);
+            must_be_unproved(&mut browser, &person);
+        }
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, email, PASSWORD).must_be(422);
+    }
+}
+
+#[test]
+fn an_address_that_signs_somebody_in_is_refused_at_its_field_of_the_set_up_page() {
+    // red without by_email in app/setup.rs, set_up: the unique key of login names would be met at every try.
+    let server = Server::leaked(&[]);
+    let (person, owner) = (Person::add(server), Person::stranger());
+    let mut browser = Browser::new(server);
+    let page = browser.set_up(&Person { email: person.email.to_uppercase(), ..owner.clone() }).must_be(422).text();
+    assert!(page.contains("id=\"email-wrong\"") && !page.contains("id=\"username-wrong\""), "{page}");
+    browser.set_up(&owner).must_be(303);
+    server.kill();
+}

@@ -312,6 +312,26 @@ fn rfc6749_4_1_2_1_a_state_that_is_too_long_comes_back_with_the_error_that_says_
 }
 
 #[test]
+fn oidc_core_3_1_2_6_a_request_that_is_too_long_is_told_to_its_client_like_any_other_error() {
+    // red without the whole length in rules/oauth/authorize.rs, lengths.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let long = app.ask().with("login_hint", &"x".repeat(12 * 1024));
+    let silent = long.clone().with("prompt", "none");
+    let signed_in = Browser::of(server, &person);
+    for (mut browser, ask) in [(Browser::new(server), &silent), (signed_in.clone(), &silent), (signed_in, &long)] {
+        let landed = browser.get(&ask.target()).must_be(303).landed();
+        assert_eq!((landed["error"].as_str(), landed["state"].as_str()), ("invalid_request", "s-te"));
+        assert_eq!(landed["iss"], server.issuer);
+        browser.get(&ask.clone().with("redirect_uri", "https://evil.test/cb").target()).must_stay_here();
+        browser.get(&ask.clone().with("client_id", "nobody").target()).must_stay_here();
+    }
+    // Where nobody is known and something may be shown, they are asked before they are sent back.
+    let page = server.get(&long.target()).must_stay_here().text();
+    assert!(page.contains(&format!("{}?error=invalid_request", app.redirect)), "{page}");
+}
+
+#[test]
 fn initiating_user_registration_1_prompt_create_shows_the_sign_up_page() {
     let server = sign_up_server();
     let app = App::trusted(server);
@@ -337,7 +357,8 @@ fn oidc_core_3_1_2_1_login_hint_and_ui_locales_shape_the_page() {
 
 #[test]
 fn oidc_core_3_1_2_1_ui_locales_hold_on_every_page_of_the_way() {
-    // red with None for the locales in server/http/pages: login.rs, signup.rs.
+    // red with None for the locales in server/http: pages/login.rs, pages/signup.rs, oauth/authorize.rs, oauth/logout.rs,
+    // door.rs.
     let server = sign_up_server();
     let (app, person) = (App::web(server), Person::add(server));
     let ask = app.ask().with("ui_locales", "de");
@@ -355,6 +376,37 @@ fn oidc_core_3_1_2_1_ui_locales_hold_on_every_page_of_the_way() {
     let other = Form::find(&choice.text(), "/login/choose").unwrap().fill("choice", "other");
     let page = browser.submit(&other);
     assert!(page.text().contains("lang=\"de\""), "{}", page.text());
+}
+
+#[test]
+fn oidc_core_3_1_2_1_ui_locales_hold_on_the_pages_at_the_end_of_the_way() {
+    // red where the others are, and without To::Out in app/flow.rs, ui_locales.
+    let server = sign_up_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let ask = app.ask().with("ui_locales", "de");
+    let german = |page: Answer, what: &str| {
+        assert!(page.text().contains("lang=\"de\""), "{what}: {}", page.text());
+        page.text()
+    };
+    for (wrong, value) in [("scope", "bogus"), ("redirect_uri", "https://evil.test/cb"), ("client_id", "nobody")] {
+        german(server.get(&ask.clone().with(wrong, value).target()).must_stay_here(), wrong);
+    }
+    german(server.get(&format!("{}&state=twice", ask.target())).must_stay_here(), "a parameter that comes twice");
+
+    let posted = ask.with("response_mode", "form_post");
+    let mut browser = Browser::new(server);
+    let page = browser.get(&posted.target());
+    german(browser.log_in_on(&page, &person.name, &person.password).must_be(200), "after a password");
+    german(browser.get(&posted.target()).must_be(200), "while signed in");
+    let mut newcomer = Browser::new(server);
+    let page = newcomer.get(&posted.with("prompt", "create").target()).text();
+    let form = Form::find(&page, "/signup").unwrap().fill("username", &unique("new")).fill("email", "");
+    let answer = newcomer.submit(&form.fill("password", &person.password));
+    german(newcomer.follow(answer).must_be(200), "after a sign-up");
+
+    let page = german(browser.get("/oauth2/logout?ui_locales=de").must_be(200), "before signing out");
+    let form = Form::find(&page, "/oauth2/logout/confirm").unwrap().fill("decision", "sign_out");
+    german(browser.submit(&form).must_be(200), "signed out");
 }
 
 #[test]

@@ -61,6 +61,45 @@ fn asvs_6_2_3_changing_the_password_needs_the_current_one_and_ends_other_session
 }
 
 #[test]
+fn asvs_6_2_11_a_password_is_made_of_no_name_of_its_owner_or_of_the_house() {
+    // red without User::names in app/account.rs and app/admin/users.rs, or without what is ours in app/sign_up.rs, acceptable.
+    let server = sign_up_server();
+    let (person, screens) = (Person::add(server), Screens::of(server));
+    let names = ["name=Grace Brewster", "given_name=Graziella", "family_name=Hopperton", "middle_name=Murraywood"];
+    server.must(&[&["user", "set", &person.name, "nickname=Amazing"], names.as_slice()].concat(), "");
+    let mut browser = Browser::of(server, &person);
+    let form = browser.account_form("/account/password").fill("current", &person.password);
+    let mut line = screens.sign_in(&person, false);
+    let local = person.email.split('@').next().unwrap();
+    for own in ["Brewster", "graziella", "Hopperton", "MurrayWood", "Amazing", "Grace.Hopperton", local, "Portiere"] {
+        let own = format!("{own}2026!");
+        let page = browser.submit(&form.clone().fill("new", &own)).must_be(422).text();
+        assert!(page.contains("id=\"password-wrong\""), "{own}: {page}");
+        let told = line.change_password(&person.password, &own).must_be(422).json();
+        assert_eq!(
+            (&told["fields"][0]["field"], &told["fields"][0]["code"]),
+            (&"new".into(), &"personal".into()),
+            "{own}"
+        );
+        let set = server.command(&["user", "set-password", &person.name, "--password-stdin"], &own);
+        assert!(set.code == 1 && set.err.contains("own name"), "{own}: {}", set.err);
+    }
+    for (username, email) in [("Lovelace", ""), ("ada", "lovelace@example.test"), ("Lord", "")] {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/signup").must_be(200).text();
+        let form = Form::find(&page, "/signup").unwrap().fill("username", username).fill("email", email);
+        let own = if username == "Lord" { "portiere.1234" } else { "Lovelace.1815" };
+        let page = browser.submit(&form.fill("password", own)).must_be(422).text();
+        assert!(page.contains("id=\"password-wrong\""), "{own}: {page}");
+    }
+    // A short name is in many words: it is refused alone, and not as a part.
+    server.must(&["user", "set", &person.name, "name=", "given_name=Al"], "");
+    let new = |new: &str| form.clone().fill("new", new);
+    browser.submit(&new("al-1234-5678")).must_be(422);
+    browser.submit(&new("alarm halls also calm")).must_be(303);
+}
+
+#[test]
 fn asvs_7_5_2_a_person_ends_one_session_or_all_others() {
     let server = default_server();
     let person = Person::add(server);
@@ -145,4 +184,46 @@ fn whoever_signs_up_cannot_look_like_somebody_else_by_mixing_scripts() {
         assert!(page.text().contains("id=\"username-wrong\""), "{}", page.text());
         server.must(&["user", "add", &format!("{name}{}", unique("x")), "--password-stdin"], "gorse violet anvil 41");
     }
+}
+
+/// When the newest session of somebody was last used, as another of their browsers is shown it.
+#[track_caller]
+fn last_seen(onlooker: &mut Browser) -> String {
+    let page = onlooker.get("/account").must_be(200).text();
+    let moments: Vec<&str> = page.split("datetime=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    moments[1].to_owned()
+}
+
+#[test]
+fn a_session_counts_as_used_at_every_door_of_its_owner() {
+    // red without note_use in http/pages/account.rs, device.rs and mod.rs (own_form), and in http/api/account.rs, show.
+    let server = Server::leaked(&[("PORTIERE_SESSION_TOUCH_EVERY", "0s")]);
+    let doors = ["account", "profile", "device", "code", "me"];
+    at_once(doors.len(), |at| {
+        let person = Person::add(server);
+        let mut onlooker = Browser::of(server, &person);
+        let (mut browser, mut line) = (Browser::new(server), None);
+        match doors[at] {
+            "me" => line = Some(Screens::of(server).sign_in(&person, false)),
+            _ => drop(browser.sign_in(&person)),
+        }
+        let form = match doors[at] {
+            "profile" => browser.account_form("/account/profile"),
+            "code" => Form::find(&browser.get("/device").text(), "/device").unwrap().fill("user_code", "BCDF-GHJK"),
+            _ => Form::default(),
+        };
+        let before = last_seen(&mut onlooker);
+        // The page tells seconds.
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+        assert_eq!(last_seen(&mut onlooker), before, "{}: nobody uses it", doors[at]);
+        match (doors[at], &mut line) {
+            (_, Some(line)) => assert!(line.is_open()),
+            ("account", _) => assert!(browser.is_signed_in()),
+            ("device", _) => drop(browser.get("/device").must_be(200)),
+            ("profile", _) => drop(browser.submit(&form).must_be(303)),
+            _ => drop(browser.submit(&form).must_be(422)),
+        }
+        assert!(last_seen(&mut onlooker) > before, "{}", doors[at]);
+    });
+    server.kill();
 }

@@ -103,6 +103,18 @@ fn hd_05_rotation_keeps_old_keys_for_those_who_still_hold_their_tokens() {
 }
 
 #[test]
+fn rfc9110_7_2_localhost_is_served_under_all_of_its_names() {
+    // red without the names of PublicUrl::hosts in config/public_url.rs.
+    let server = default_server();
+    for name in ["localhost", "LOCALHOST", "127.0.0.1", "[::1]"] {
+        let host = |port: &str| server.send(&Call::get("/login").header("host", &format!("{name}{port}"))).status;
+        assert_eq!(host(&format!(":{}", server.port)), 200, "{name}");
+        // Without a port it is the scheme's own, which is another server's.
+        assert_eq!([host(""), host(":80")], [421; 2], "{name}");
+    }
+}
+
+#[test]
 fn healthz_and_readyz_answer_any_host() {
     let server = default_server();
     for path in ["/healthz", "/readyz"] {

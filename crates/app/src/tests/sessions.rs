@@ -1,0 +1,67 @@
+//! A session that is used on our own pages alone.
+
+use super::{NOW, database, newcomer, node, sign_in};
+use crate::App;
+use crate::browser::Browser;
+use crate::clock::Clock;
+use crate::flow::{Flow, Place, To};
+use rules::people::Role;
+use rules::{Span, Time};
+use tempfile::TempDir;
+
+/// A house, and a browser in which somebody has just signed in.
+async fn house() -> (TempDir, App, Clock, Browser) {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
+    let app = node(database(folder.path()).await, clock.clone()).await;
+    app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+    let mut browser = Browser::default();
+    sign_in(&app, Flow::new(To::Place(Place::Account), clock.now()), &mut browser).await;
+    (folder, app, clock, browser)
+}
+
+async fn last_seen(app: &App, browser: &Browser) -> Time {
+    app.session(browser).await.unwrap().expect("signed in").0.last_seen
+}
+
+#[tokio::test]
+async fn asvs_7_3_1_a_session_in_use_never_counts_as_idle() {
+    // red without note_use in browser.rs, session_in_use.
+    let (_folder, app, clock, browser) = house().await;
+    let idle = app.realm.settings.session_idle;
+    for _ in 0..8 {
+        clock.advance(Span(idle.0 - 1));
+        assert!(app.session_in_use(&browser).await.unwrap().is_some());
+    }
+    clock.advance(idle);
+    assert!(app.session_in_use(&browser).await.unwrap().is_none(), "and one that is not is over");
+}
+
+#[tokio::test]
+async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
+    // red if browser.rs, note_use, did not ask when it was noted last.
+    let (_folder, app, clock, browser) = house().await;
+    let every = app.realm.settings.touch_every;
+    for _ in 0..3 {
+        let noted = clock.now();
+        for part in [Span(1), Span(every.0 - 2)] {
+            clock.advance(part);
+            app.session_in_use(&browser).await.unwrap().expect("signed in");
+            assert_eq!(last_seen(&app, &browser).await, noted);
+        }
+        clock.advance(Span(1));
+        assert_eq!(last_seen(&app, &browser).await, noted, "looking is not using");
+        app.session_in_use(&browser).await.unwrap().expect("signed in");
+        assert_eq!(last_seen(&app, &browser).await, clock.now());
+    }
+}
+
+#[tokio::test]
+async fn a_note_brings_no_session_back() {
+    // red if browser.rs, note_use, wrote more than the moment.
+    let (_folder, app, clock, browser) = house().await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    clock.advance(app.realm.settings.touch_every);
+    app.leave(&session, &browser).await.unwrap();
+    app.note_use(&session).await;
+    assert!(app.session(&browser).await.unwrap().is_none());
+}
