@@ -23,6 +23,7 @@ MEASURES = {
     "hashes": passwords.hashes,
     "session": measures.session,
     **{name: measures.requests(name) for name in REQUESTS},
+    "generator": measures.generator,
     "writers": measures.writers,
     "timing": timing,
     "growth": growth,

@@ -1,7 +1,9 @@
 """The figures on a small file: starts, memory, sign-ins, requests, writers."""
 
+import json
 import shutil
 import statistics
+import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 from . import machine, programs
 from .figures import Figure, number
 from .place import Place
-from .programs import PORTIERE, Failed, Server, load, pool_rate
+from .programs import PORTIERE, RELEASE, Failed, Server, load, pool_rate
 
 # Requests per second of server CPU: title, workload, application, target, best of five other providers on the reference
 # machine.
@@ -153,6 +155,21 @@ def requests(name: str):
                   reference=f"best of five other providers {best:,}")
 
     return measure
+
+
+def generator(bench: Bench, _: Place) -> None:
+    """Requests a second that one core of the load generator makes of a provider that does nothing but answer."""
+    server = subprocess.Popen([RELEASE / "examples" / "trivial"], stdout=subprocess.PIPE, text=True)
+    try:
+        target = server.stdout.readline().strip()
+        command = [PORTIERE, "load", "jwks", "--json", "--target", target, "--vus", 20, "--duration", f"{bench.seconds}s",
+                   "--warmup", "1s"]
+        reports = [json.loads(programs.run(command))["runs"][0] for _ in range(bench.rounds)]
+    finally:
+        server.kill()
+        server.wait()
+    rates = [report["requests"] / report["seconds"] / report["generator_cores"] for report in reports]
+    bench.add("load generator", rates, "per core", least=20_000, reports=reports, reference="a provider that only answers")
 
 
 def writers(bench: Bench, _: Place) -> None:

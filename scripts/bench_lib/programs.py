@@ -30,7 +30,7 @@ def build() -> None:
     command = ["cargo", "build", "--release", "--locked", "--bin", "portiere"]
     for package in ("server", "load", "hasher", "store"):
         command += ["--package", package]
-    for name in ("load", "delay", "rate", "writers", "grow"):
+    for name in ("load", "delay", "rate", "writers", "grow", "trivial"):
         command += ["--example", name]
     if subprocess.run(command, cwd=ROOT).returncode:
         raise Failed("the workspace does not build")

@@ -245,10 +245,13 @@ impl App {
         Ok(())
     }
 
-    /// Takes an application's access away.
-    pub async fn revoke_consent(&self, user: &User, client: &ClientId) -> Result<(), Fault> {
+    /// Takes an application's access away; whether there is such an application. What nobody is called is not written down.
+    pub async fn revoke_consent(&self, user: &User, client: &ClientId) -> Result<bool, Fault> {
+        if self.client(client, self.epoch().await?).await?.is_none() {
+            return Ok(false);
+        }
         match self.settle(|now, _| async move { Ok(consent::revoke(&user.id, client, now)) }).await? {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
             Err(never) => match never {},
         }
     }

@@ -1,17 +1,61 @@
-//! In which request something is done, so that the audit log can say so.
+//! Where what is done comes from, so that the audit log can say so.
 
+use rules::events::Event;
 use std::future::Future;
 
+/// Who, or what, asked.
+#[derive(Clone, Debug)]
+enum Source {
+    /// A request of that id.
+    Request(String),
+    /// Somebody at the machine, by a command; the number of their user there.
+    Operator(u32),
+    /// Nobody: it was time for it.
+    Upkeep,
+}
+
 tokio::task_local! {
-    static REQUEST: String;
+    static SOURCE: Source;
 }
 
 /// Does `work` as part of the request of that id.
 pub async fn within<F: Future>(request: String, work: F) -> F::Output {
-    REQUEST.scope(request, work).await
+    SOURCE.scope(Source::Request(request), work).await
 }
 
-/// The request of which this is a part; `None` in the background.
-pub(crate) fn request() -> Option<String> {
-    REQUEST.try_with(Clone::clone).ok()
+/// Does `work` for a command of that user of the machine.
+pub async fn by_operator<F: Future>(uid: u32, work: F) -> F::Output {
+    SOURCE.scope(Source::Operator(uid), work).await
+}
+
+/// Does `work` because it is time for it.
+pub(crate) async fn in_upkeep<F: Future>(work: F) -> F::Output {
+    SOURCE.scope(Source::Upkeep, work).await
+}
+
+/// The same work, wherever it is run, as part of what it is part of here.
+pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    let source = SOURCE.try_with(Clone::clone).ok();
+    async move {
+        match source {
+            Some(source) => SOURCE.scope(source, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Notes on an event in which request it happened, or by whom.
+pub(crate) fn sign(event: &mut Event) {
+    let Ok(source) = SOURCE.try_with(Clone::clone) else { return };
+    let mut by = |who: &str| {
+        event.detail.entry("by").or_insert_with(|| who.into());
+    };
+    match source {
+        Source::Request(id) => event.request = Some(id),
+        Source::Operator(uid) => {
+            by("operator");
+            event.detail.insert("uid".to_owned(), uid.into());
+        }
+        Source::Upkeep => by("upkeep"),
+    }
 }

@@ -53,11 +53,7 @@ where
         drop(held);
         done
     });
-    let spawned = match asked::request() {
-        Some(request) => tokio::spawn(asked::within(request, work)),
-        None => tokio::spawn(work),
-    };
-    match spawned.await {
+    match tokio::spawn(asked::carried(work)).await {
         Ok((done, part)) => {
             heard(&part);
             done
@@ -127,7 +123,7 @@ impl App {
         let mut complaint = Complaint::default();
         loop {
             match self.leads(UPKEEP).await {
-                Ok(Some(_)) => self.keep_up_once(&upkeep, &mut complaint).await,
+                Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, &mut complaint)).await,
                 Ok(None) => complaint.over(),
                 Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
             }

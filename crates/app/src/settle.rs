@@ -94,7 +94,7 @@ impl App {
         }
         for change in &mut changes {
             if let Change::Record(event) = change {
-                event.request = asked::request();
+                asked::sign(event);
             }
         }
         let kinds: Vec<Kind> = changes.iter().filter_map(recorded).collect();

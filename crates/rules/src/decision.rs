@@ -148,8 +148,10 @@ pub enum Change {
 
     /// A device asks.
     AskDevice(Box<Device>),
-    /// A device polled.
-    PollDevice { device: Handle, at: Time, interval_s: i64 },
+    /// A device polled in time; fails when it has polled since it was `seen` to.
+    PollDevice { device: Handle, at: Time, seen: Option<Time> },
+    /// A device polled too early, and has to wait longer.
+    SlowDevice { device: Handle, at: Time, interval_s: i64 },
     /// A device's request is answered; fails when it was before. `None` denies.
     AnswerDevice { device: Handle, approval: Option<Box<crate::oauth::device::Approval>>, at: Time },
     /// A device's approval is used up; fails when it was before.

@@ -146,6 +146,7 @@ impl Ending {
             | Change::GrantConsent { .. }
             | Change::AskDevice(_)
             | Change::PollDevice { .. }
+            | Change::SlowDevice { .. }
             | Change::CountAttempt(_)
             | Change::ForgetAttempts { .. }
             | Change::GiveBack(_)

@@ -132,7 +132,7 @@ async fn answer(mut stream: UnixStream, (app, site): (App, Option<Site>), data: 
             tracing::warn!(%why, "a caller of the control socket was turned away");
             Err(Failure::Failed(why))
         }
-        Ok(()) => match timeout(PATIENCE, wire::receive::<Asked<Value>>(&mut stream, LONGEST_REQUEST)).await {
+        Ok(caller) => match timeout(PATIENCE, wire::receive::<Asked<Value>>(&mut stream, LONGEST_REQUEST)).await {
             Err(_) => return,
             Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
             Ok(Ok(asked)) => match (read(asked), site) {
@@ -140,7 +140,10 @@ async fn answer(mut stream: UnixStream, (app, site): (App, Option<Site>), data: 
                     reply = Box::pin(command.execute(&site)) => reply,
                     () = left(&mut stream) => return,
                 },
-                (Ok(request), _) => Box::pin(request.execute(&app, Place { data: &data, serves: true })).await,
+                (Ok(request), _) => {
+                    let done = Box::pin(request.execute(&app, Place { data: &data, serves: true }));
+                    app::asked::by_operator(caller, done).await
+                }
                 (Err(why), _) => Err(why),
             },
         },
@@ -156,9 +159,10 @@ async fn left(stream: &mut UnixStream) {
     while matches!(stream.read(&mut nothing).await, Ok(1..)) {}
 }
 
-fn listened_to(stream: &UnixStream, owner: u32) -> Result<(), String> {
-    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?;
-    may_command(caller.uid(), owner)
+/// Which user of the machine commands.
+fn listened_to(stream: &UnixStream, owner: u32) -> Result<u32, String> {
+    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?.uid();
+    may_command(caller, owner).map(|()| caller)
 }
 
 fn may_command(caller: u32, owner: u32) -> Result<(), String> {

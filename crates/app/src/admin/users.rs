@@ -64,7 +64,7 @@ impl App {
                 return Ok(Decision::refuse(Refused::new("somebody has that username")));
             }
             let user = person.user(now);
-            let event = Event::new(Kind::UserAdded, now).user(&user.id).detail("by", "operator");
+            let event = Event::new(Kind::UserAdded, now).user(&user.id);
             let claim = (role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
             Ok(Decision::accept(user.clone())
                 .with(claim)
@@ -156,7 +156,7 @@ impl App {
                 password: hashed.clone(),
                 at: user.next_change(now),
             };
-            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("by", "operator");
+            let event = Event::new(Kind::PasswordChanged, now).user(&user.id);
             let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
             let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
             Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
@@ -195,7 +195,7 @@ impl App {
                         Err(why) => return Ok(Decision::refuse(Refused(format!("{claim}: {why}")))),
                     };
                 }
-                let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("by", "operator");
+                let event = Event::new(Kind::UserChanged, now).user(&user.id);
                 Ok(decision
                     .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                     .and(Change::Record(event)))

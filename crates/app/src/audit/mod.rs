@@ -19,7 +19,7 @@ pub mod wire;
 pub use deliver::Stream;
 pub use lag::{Lag, Lagging};
 pub use mark::{Accepted, Kept, Shelf};
-pub use read::{Filter, Page};
+pub use read::{Failures, Filter, Page};
 pub use seal::Sealed;
 pub use verify::Verified;
 

@@ -9,6 +9,7 @@ use rules::fresh::first_id;
 use rules::id::RealmId;
 use serde::{Deserialize, Serialize};
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
+use store::tables::counters::Strangers;
 use store::tables::events::Window;
 
 /// Lines that one step looks at. A rare thing is looked for in steps of this, so that no request is a long scan.
@@ -37,6 +38,17 @@ pub struct Filter {
     pub outcome: Option<String>,
 }
 
+/// Failures to sign in with names that nobody has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// The minute in which they were.
+    pub minute: Time,
+    /// From where.
+    pub address: String,
+    /// How many.
+    pub count: i64,
+}
+
 /// A piece of a longer list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
@@ -63,6 +75,12 @@ impl Filter {
 }
 
 impl App {
+    /// Failures to sign in with names that nobody has, since then; the newest minutes first.
+    pub async fn strangers(&self, since: Time, limit: i64) -> Result<Vec<Failures>, Fault> {
+        let found = self.ask(Strangers { since, limit }).await?;
+        Ok(found.into_iter().map(|(minute, address, count)| Failures { minute, address, count }).collect())
+    }
+
     /// Lines that `filter` wants, at most `limit`, sealed or not: the newest first before the id `from`, or the oldest first
     /// after it. Looks at a bounded number, so that a page may be empty and not be the last.
     pub async fn audit_lines(

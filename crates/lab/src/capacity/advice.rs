@@ -50,13 +50,9 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
         Change { what, limits, sign_in_p95: p95(&changed) / rested, note: note.to_owned() }
     };
     let mut all: Vec<_> = alternatives(&today).into_iter().collect();
-    all.extend(cheaper(probes).map(|choice| {
+    all.extend(others(probes).map(|choice| {
         let what = format!("hash parameters {}", choice.parameters);
-        (
-            what,
-            with_hash(&today, choice),
-            "as strong by OWASP's list, with less memory; hashes are replaced as people sign in",
-        )
+        (what, with_hash(&today, choice), "as strong by OWASP's list; hashes are replaced as people sign in")
     }));
     all.into_iter().map(change).collect()
 }
@@ -116,13 +112,11 @@ fn postgres(today: &Stations) -> Stations {
     changed
 }
 
-/// Others' choices that are as strong as the default and faster here.
-fn cheaper(probes: &Probes) -> impl Iterator<Item = &Choice> {
+/// Others' choices that are as strong as the default, as far as they were measured.
+fn others(probes: &Probes) -> impl Iterator<Item = &Choice> {
     let today = probes.hashing.parameters;
-    let rate = probes.hashing.choices.iter().find(|choice| choice.parameters == today).and_then(|choice| choice.rate);
-    let equal =
-        probes.hashing.choices.iter().filter(move |choice| choice.source == "OWASP" && choice.parameters != today);
-    equal.filter(move |choice| rate.zip(choice.rate).is_some_and(|(today, rate)| rate > today * WORTH_IT))
+    let measured = probes.hashing.choices.iter().filter(|choice| choice.rate.is_some());
+    measured.filter(move |choice| choice.source == "OWASP" && choice.parameters != today)
 }
 
 /// With what such a hash costs.
@@ -166,16 +160,19 @@ pub struct Settings {
 pub fn settings(probes: &Probes) -> Settings {
     let today = stations(probes, Generator::Elsewhere);
     let default = probes.hashing.parameters;
-    let best = cheaper(probes).max_by(|one, other| one.rate.unwrap_or(0.0).total_cmp(&other.rate.unwrap_or(0.0)));
-    // A tenth is not worth a smaller memory, which is what an attacker has to buy.
     let own = probes.hashing.choices.iter().find(|choice| choice.parameters == default).and_then(|choice| choice.rate);
-    let gain = best.and_then(|best| Some(best.rate? / own?)).unwrap_or(1.0);
-    let better = best.filter(|best| gain > 1.1 && best.parameters.memory_kib >= default.memory_kib);
+    let gain = |choice: &Choice| choice.rate.zip(own).map_or(1.0, |(rate, own)| rate / own);
+    // A smaller memory is not worth it, which is what an attacker has to buy.
+    let large = others(probes).filter(|choice| choice.parameters.memory_kib >= default.memory_kib);
+    let better = large.filter(|choice| gain(choice) > 1.1).max_by(|one, other| gain(one).total_cmp(&gain(other)));
     let (parameters, lanes, why) = match better {
         Some(best) => (
             best.parameters,
             best.together.unwrap_or(1),
-            format!("as strong by OWASP's list as the default, with more memory, and {gain:.2} times as fast here"),
+            format!(
+                "as strong by OWASP's list as the default, with more memory, and {:.2} times as fast here",
+                gain(best)
+            ),
         ),
         None => (default, today.pool.lanes, "the default; nothing that is as strong and as large is faster".to_owned()),
     };

@@ -47,8 +47,8 @@ fn height(group: &Group) -> usize {
 
 /// What a picture shows, as text for a page.
 pub fn title(group: &Group, figure: usize) -> String {
-    let name = group.figures[figure].name;
-    escaped(&if group.title.is_empty() { name.to_owned() } else { format!("{}: {name}", group.title) })
+    let name = &group.figures[figure].name;
+    escaped(&if group.title.is_empty() { name.to_string() } else { format!("{}: {name}", group.title) })
 }
 
 fn body(group: &Group, figure: usize) -> String {

@@ -54,7 +54,7 @@ fn section(out: &mut String, outcome: &Outcome, folder: &str, pictures: &mut Vec
         }
         for figure in 0..group.judged().max(1) {
             let file = format!("{}-{}-{}.svg", experiment.name, number + 1, figure + 1);
-            let of = [group.title.as_str(), group.figures[figure].name].join(" ");
+            let of = [group.title.as_str(), &group.figures[figure].name].join(" ");
             let _ = writeln!(out, "\n![{}]({folder}/{file})", escaped(of.trim()));
             pictures.push((file, bars::file(group, figure)));
         }

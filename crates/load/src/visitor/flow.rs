@@ -1,6 +1,6 @@
 //! From the authorization endpoint to the code, through whatever pages the provider shows (RFC 6749 §4.1, RFC 7636).
 
-use super::form::{self, Filled};
+use super::form::{self, Filled, Form};
 use super::{Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Request, Url};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -60,13 +60,17 @@ impl Visitor {
             return Err(Step::Authorize.wrong("a code without any sign-in page"));
         };
         let forms = form::forms(&page);
-        let Some(form) = forms.iter().find(|form| form.asks_password()) else {
+        if !forms.iter().any(|form| form.asks_password() || form.asks_name()) {
             return Err(Step::Authorize.wrong(format!("no form asks a password ({})", titled(&page))));
-        };
+        }
         self.finish(Step::Authorize, begun);
         let begun = Instant::now();
         let scene = Arc::clone(&self.scene);
         let user = scene.user(&mut self.rng);
+        let (place, form) = match form::forms(&page).into_iter().find(Form::asks_password) {
+            Some(form) => (place, form),
+            None => self.introduce(&place, &forms, &user.login, &errand).await?,
+        };
         let mut landing = self.submit(&place, form.sign_in(&user.login, &user.password), &errand).await?;
         for _ in 0..MAX_PAGES {
             let (place, page) = match landing {
@@ -79,6 +83,28 @@ impl Visitor {
             landing = self.submit(&place, consent(&page)?, &errand).await?;
         }
         Err(Step::Login.wrong("too many pages after the password"))
+    }
+
+    /// Says who comes, where that is asked on a page of its own; then there is a form for the password.
+    async fn introduce(
+        &mut self,
+        place: &Url,
+        forms: &[Form],
+        login: &str,
+        errand: &Errand,
+    ) -> Result<(Url, Form), Setback> {
+        let Some(form) = forms.iter().find(|form| form.asks_name()) else {
+            return Err(Step::Authorize.wrong("no form asks who comes"));
+        };
+        match self.submit(place, form.sign_in(login, ""), errand).await? {
+            Landing::Code(_) => Err(Step::Login.wrong("a code without a password")),
+            Landing::Page(place, page) => {
+                let form = form::forms(&page).into_iter().find(Form::asks_password);
+                form.map(|form| (place, form)).ok_or_else(|| {
+                    Step::Login.wrong(format!("no form asks a password after the name ({})", titled(&page)))
+                })
+            }
+        }
     }
 
     /// Gets a code with the session that is there already. Counts as step `authorize`.

@@ -1,6 +1,6 @@
 //! The forms of a page, read and filled in as a person would, without knowing whose page it is.
 //!
-//! What is not understood: `select`, `textarea`, and fields outside of their form (`form="id"`).
+//! What is not understood: scripts, `select`, `textarea`, and fields outside of their form (`form="id"`).
 
 use super::html::{Attributes, Piece, Pieces, decode};
 
@@ -13,6 +13,8 @@ enum Kind {
     Password,
     /// Sent only when ticked.
     Tick,
+    /// One of those of its name is sent.
+    Radio,
     Other,
 }
 
@@ -106,7 +108,7 @@ impl Form {
             let value = match at {
                 _ if Some(at) == name_at => login,
                 _ if Some(at) == password_at => password,
-                _ if field.kind == Kind::Tick && !field.ticked => continue,
+                _ if matches!(field.kind, Kind::Tick | Kind::Radio) && !field.ticked => continue,
                 _ => &field.value,
             };
             body.append_pair(&field.name, value);
@@ -114,13 +116,30 @@ impl Form {
         self.send(body, self.buttons.first())
     }
 
-    /// Says yes: ticks every box and presses the button that approves.
+    /// True for a form that asks who comes, and nothing else yet: the password is asked on another page.
+    pub fn asks_name(&self) -> bool {
+        !self.get && !self.asks_password() && self.fields.iter().any(|field| field.kind == Kind::Text)
+    }
+
+    /// Says yes: ticks every box, chooses what approves, and presses the button that does.
     pub fn approve(&self) -> Filled {
         let mut body = form_urlencoded::Serializer::new(String::new());
-        for field in &self.fields {
-            body.append_pair(&field.name, &field.value);
+        for (at, field) in self.fields.iter().enumerate() {
+            if field.kind != Kind::Radio || self.chosen(&field.name) == Some(at) {
+                body.append_pair(&field.name, &field.value);
+            }
         }
         self.send(body, self.approving())
+    }
+
+    /// Of the choices of that name the one that looks most like a yes; of several alike the one that is made already, or the
+    /// first.
+    fn chosen(&self, name: &str) -> Option<usize> {
+        let choices = self.fields.iter().enumerate().rev();
+        let choices = choices.filter(|(_, field)| field.kind == Kind::Radio && field.name == name);
+        choices
+            .max_by_key(|(_, field)| (consent(&field.value.to_lowercase(), &field.value), field.ticked))
+            .map(|(at, _)| at)
     }
 
     /// How much sending it looks like a yes: 2 a yes, 1 unclear, 0 a no.
@@ -152,7 +171,8 @@ impl Form {
             "button" | "reset" | "file" => return,
             "hidden" => Kind::Hidden,
             "password" => Kind::Password,
-            "checkbox" | "radio" => Kind::Tick,
+            "checkbox" => Kind::Tick,
+            "radio" => Kind::Radio,
             "number" | "date" | "color" | "range" => Kind::Other,
             _ => Kind::Text,
         };
@@ -160,7 +180,7 @@ impl Form {
         if name.is_empty() || tag.has("disabled") {
             return;
         }
-        let default = if kind == Kind::Tick { "on" } else { "" };
+        let default = if matches!(kind, Kind::Tick | Kind::Radio) { "on" } else { "" };
         let value = tag.value("value").unwrap_or(default).to_owned();
         self.fields.push(Field { kind, name: name.to_owned(), value, ticked: tag.has("checked") });
     }
@@ -191,16 +211,19 @@ impl Form {
 impl Button {
     /// How much pressing it looks like a yes: 2 a yes, 1 unclear, 0 a no.
     fn consent(&self) -> u8 {
-        const NO: [&str; 9] =
-            ["deny", "cancel", "reject", "decline", "refuse", "disallow", "don't", "not ", "sign out"];
-        const YES: [&str; 8] = ["allow", "accept", "approve", "agree", "grant", "authori", "continue", "yes"];
         let said = format!("{} {} {}", self.label, self.value.to_lowercase(), self.name.to_lowercase());
-        let exactly_no = [self.label.trim(), self.value.as_str()].contains(&"no");
-        if exactly_no || NO.iter().any(|word| said.contains(word)) {
-            return 0;
-        }
-        if YES.iter().any(|word| said.contains(word)) { 2 } else { 1 }
+        if self.label.trim() == "no" { 0 } else { consent(&said, &self.value) }
     }
+}
+
+/// How much what is said, in lower case, and sent looks like a yes: 2 a yes, 1 unclear, 0 a no.
+fn consent(said: &str, sent: &str) -> u8 {
+    const NO: [&str; 9] = ["deny", "cancel", "reject", "decline", "refuse", "disallow", "don't", "not ", "sign out"];
+    const YES: [&str; 8] = ["allow", "accept", "approve", "agree", "grant", "authori", "continue", "yes"];
+    if sent == "no" || NO.iter().any(|word| said.contains(word)) {
+        return 0;
+    }
+    if YES.iter().any(|word| said.contains(word)) { 2 } else { 1 }
 }
 
 #[cfg(test)]
@@ -280,5 +303,23 @@ mod tests {
                     value=openid><input type=checkbox name=scope value=email><button formaction=/yes>Accept</button></form>";
         let filled = forms(page)[0].approve();
         assert_eq!((filled.action.as_str(), filled.body.as_str()), ("/yes", "h=1&scope=openid&scope=email"));
+    }
+
+    #[test]
+    fn of_choices_with_one_name_the_one_that_approves_is_sent() {
+        let page = "<form method=post><input type=radio name=d value=deny checked><input type=radio name=d value=allow>\
+                    <input type=radio name=days value=30><input type=radio name=days value=1 checked><button>Go</button></form>";
+        assert_eq!(forms(page)[0].approve().body, "d=allow&days=1");
+        assert_eq!(forms(page)[0].sign_in("", "").body, "d=deny&days=1");
+    }
+
+    #[test]
+    fn a_form_that_asks_who_comes_is_posted_and_asks_no_password() {
+        let asks = |page: &str| forms(page)[0].asks_name();
+        assert!(asks("<form method=post><input name=login><button>Next</button></form>"));
+        assert!(!asks("<form action=/search><input name=q></form>"));
+        assert!(!asks(LOGIN) && !login_form().asks_name());
+        let next = "<form method=post><input type=hidden name=s value=1><input name=login><button>Next</button></form>";
+        assert_eq!(forms(next)[0].sign_in("ann", "secret").body, "s=1&login=ann");
     }
 }

@@ -72,6 +72,13 @@ fn a_whole_flow_goes_through_whatever_the_framing() {
 }
 
 #[test]
+fn a_password_on_a_page_of_its_own_is_typed_there() {
+    let (report, provider) = measured(Manner::Apart, Workload::Flow);
+    is_clean(&report, 4);
+    assert!(provider.seen("/name") > 0 && provider.logins().len() > 1, "and the name came along");
+}
+
+#[test]
 fn a_consent_page_is_agreed_to() {
     let (report, provider) = measured(Manner::Consent, Workload::Flow);
     is_clean(&report, 4);

@@ -20,6 +20,8 @@ pub enum Manner {
     Closing,
     /// Asks for consent after the password, on a page of its own.
     Consent,
+    /// Asks for the name on a page and for the password on the next.
+    Apart,
     /// Answers every third sign-in with 503 and Retry-After.
     Busy,
     /// Answers every third refresh with 400, from the second on.
@@ -216,6 +218,13 @@ impl State {
             "/.well-known/openid-configuration" => json(self.metadata()),
             "/authorize" => self.authorize(asked),
             "/login" => self.login(asked),
+            "/name" => page(format!(
+                r#"<title>Password</title><form method="post" action="login?x=1&amp;y=2">
+                <input type="hidden" name="flow" value="{}"><input type="hidden" name="login" value="{}">
+                <input name="password" type="password"><button>Sign in</button></form>"#,
+                asked.values["flow"].replace('&', "&amp;"),
+                asked.values["login"]
+            )),
             "/consent" => self.consent(asked),
             "/token" => self.token(asked),
             "/introspect" if !client_is_right(asked) => error(401, "invalid_client"),
@@ -283,11 +292,17 @@ impl State {
         }
         let flow = form_urlencoded::Serializer::new(String::new()).extend_pairs(&asked.values).finish();
         let flow = flow.replace('&', "&amp;");
-        let mut told = page(format!(
-            r#"<title>Sign in</title><form action="/search"><input name="q"></form>
+        let mut told = match self.manner {
+            Manner::Apart => page(format!(
+                r#"<title>Who comes?</title><form action="/search"><input name="q"></form><form method="post" action="name">
+                <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>"#
+            )),
+            _ => page(format!(
+                r#"<title>Sign in</title><form action="/search"><input name="q"></form>
             <form method="post" action="login?x=1&amp;y=2"><input type="hidden" name="flow" value="{flow}">
             <input name="login" type="email"><input name="password" type="password"><button>Sign in</button></form>"#
-        ));
+            )),
+        };
         told.headers.push("Set-Cookie: flow=7; Path=/; HttpOnly".to_owned());
         told
     }

@@ -7,6 +7,7 @@ use super::redirect::{Mode, Response, Verified};
 use super::scope::Scope;
 use super::userinfo::scope_of;
 use crate::id::ClientId;
+use crate::jose;
 use crate::realm::Realm;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
@@ -307,7 +308,7 @@ fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     if text.len() > 8 * 1024 {
         return Err(Error::request("claims is too long"));
     }
-    let object: Map<String, Value> = serde_json::from_str(text).map_err(|_| bad)?;
+    let object = jose::object(text.as_bytes()).ok_or(bad)?;
     let part = |name: &str| match object.get(name) {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(part)) if part.len() <= 64 => Ok(part.clone()),
@@ -316,24 +317,28 @@ fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     let id_token = part("id_token")?;
     wanted.userinfo = part("userinfo")?.keys().cloned().collect();
     wanted.id_token = id_token.keys().cloned().collect();
-    wanted.subjects = id_token.get("sub").map(values).unwrap_or_default();
-    wanted.essential_acr = essential_acr(&id_token);
+    wanted.subjects = values(id_token.get("sub"))?;
+    // OpenID Connect Core §5.5.1.1: the classes of which one is essential.
+    let acr = id_token.get("acr").filter(|acr| acr.get("essential") == Some(&Value::Bool(true)));
+    wanted.essential_acr = values(acr)?;
     Ok(wanted)
 }
 
-/// OpenID Connect Core §5.5.1.1: the classes of which one is essential.
-fn essential_acr(id_token: &Map<String, Value>) -> Vec<String> {
-    let Some(acr) = id_token.get("acr").filter(|acr| acr.get("essential") == Some(&Value::Bool(true))) else {
-        return Vec::new();
+/// OpenID Connect Core §5.5.1: the values of a claim of which one will do. One of the wrong type is no value left out: it
+/// would let everybody pass.
+fn values(claim: Option<&Value>) -> Result<Vec<String>, Error> {
+    let bad = Error::request("the value of a claim that must match is not text");
+    let (one, many) = match claim {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(claim)) => (claim.get("value"), claim.get("values")),
+        Some(_) => return Err(bad),
     };
-    values(acr)
-}
-
-/// OpenID Connect Core §5.5.1: the values of a claim of which one will do.
-fn values(claim: &Value) -> Vec<String> {
-    let one = claim.get("value").and_then(Value::as_str).map(str::to_owned);
-    let many = claim.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
-    one.into_iter().chain(many.iter().filter_map(Value::as_str).map(str::to_owned)).collect()
+    let many = match many {
+        None => &[][..],
+        Some(Value::Array(many)) => many,
+        Some(_) => return Err(bad),
+    };
+    one.into_iter().chain(many).map(|value| value.as_str().map(str::to_owned).ok_or(bad)).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::client::{AuthMethod, Client};
 use super::error::Error;
 use super::params::Params;
+use super::registration::is_client_id;
 use crate::decision::{Change, Decision};
 use crate::id::ClientId;
 use crate::jose::{self, Alg, Expect, Typ};
@@ -88,7 +89,9 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
         };
     }
     if let Some(assertion) = assertion {
-        let id = jose::claimed_subject(assertion).ok_or(Error::client("the client assertion is not valid"))?;
+        // Not verified yet: it is text from a stranger, which is about to be looked up.
+        let id = jose::claimed_subject(assertion).filter(|id| is_client_id(id));
+        let id = id.ok_or(Error::client("the client assertion is not valid"))?;
         return match agrees(&id) {
             true => Ok(Proof { client: id.as_str().into(), means: Means::Assertion(Secret::new(assertion)) }),
             false => Err(Error::request("client_id is not the one that authenticates")),

@@ -278,13 +278,14 @@ pub fn poll(
 
 /// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on.
 fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
-    let early = device.polled.is_some_and(|polled| now.since(polled) < Span::seconds(device.interval_s));
-    let interval_s = if early { device.interval_s + 5 } else { device.interval_s };
-    let error = match early {
-        true => Error::new(ErrorCode::SlowDown, "poll less often"),
-        false => Error::new(ErrorCode::AuthorizationPending, "nobody has answered yet"),
-    };
-    Decision::refuse(error).and(Change::PollDevice { device: device.handle, at: now, interval_s })
+    let (at, of) = (now, device.handle);
+    if device.polled.is_some_and(|polled| now.since(polled) < Span::seconds(device.interval_s)) {
+        let slower = Change::SlowDevice { device: of, at, interval_s: device.interval_s + 5 };
+        return Decision::refuse(Error::new(ErrorCode::SlowDown, "poll less often")).and(slower);
+    }
+    // Of any number of parallel polls one is in time: the others find that it was there.
+    let error = Error::new(ErrorCode::AuthorizationPending, "nobody has answered yet");
+    Decision::refuse(error).and(Change::PollDevice { device: of, at, seen: device.polled })
 }
 
 fn redeem(

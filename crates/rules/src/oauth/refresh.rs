@@ -71,6 +71,10 @@ pub(super) fn carry_on(
     if found.family.idle_until.has_come(now) {
         return refused();
     }
+    // A line that outlives its session does so by this scope: without it, it ends whatever is asked for (RT-02).
+    if matches!(way, Way::Grant(_)) && found.family.session.is_none() && !ask.client.scope.has("offline_access") {
+        return refused();
+    }
     match narrowed(ask, found) {
         Err(error) => Decision::refuse(error),
         Ok((scope, resources)) => {

@@ -21,6 +21,11 @@ const RESERVED_QUERY: [&str; 12] = [
     "session_state",
 ];
 
+/// Whether a client may be called that.
+pub fn is_client_id(id: &str) -> bool {
+    (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b))
+}
+
 /// All that is wrong with a registration, one sentence each; empty when nothing is.
 pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     let mut found = Vec::new();
@@ -30,10 +35,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
         }
     };
     let id = client.id.as_str();
-    check(
-        (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b)),
-        "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @",
-    );
+    check(is_client_id(id), "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @");
     let name_ok = (1..=200).contains(&client.name.len()) && !client.name.chars().any(char::is_control);
     check(name_ok, "the name must be 1 to 200 bytes of printable text");
     let public = client.auth_methods.contains(&AuthMethod::None);

@@ -248,7 +248,14 @@ impl Tables {
                 let taken = self.devices.values().any(|row| row.user_code == device.user_code);
                 must(!taken && self.devices.insert(device.handle.0, (**device).clone()).is_none())
             }
-            Change::PollDevice { device, at, interval_s } => {
+            Change::PollDevice { device, at, seen } => match self.devices.get_mut(&device.0) {
+                Some(row) if row.polled == *seen => {
+                    row.polled = Some(*at);
+                    Ok(())
+                }
+                _ => Err(Conflict),
+            },
+            Change::SlowDevice { device, at, interval_s } => {
                 let row = self.devices.get_mut(&device.0);
                 row.into_iter().for_each(|row| (row.polled, row.interval_s) = (Some(*at), *interval_s));
                 Ok(())

@@ -100,8 +100,13 @@ impl Admission {
         client.key().is_none() || self.is_exempt(client)
     }
 
+    /// Whether a request comes from a network that the operator lists: nothing is counted for its address.
+    pub fn lists(&self, client: &Client) -> bool {
+        self.exempt.iter().any(|network| network.contains(client.address))
+    }
+
     fn is_exempt(&self, client: &Client) -> bool {
-        client.address.is_loopback() || self.exempt.iter().any(|network| network.contains(client.address))
+        client.address.is_loopback() || self.lists(client)
     }
 
     fn lane(&self, pace: Pace) -> Option<&Arc<Lane>> {

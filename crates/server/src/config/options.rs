@@ -331,7 +331,8 @@ options! {
         body_size: Size = Size(64 << 10), Start, between(Size(16 << 10), Size(16 << 20));
         /// Connections from one address (a /64 for IPv6) at a time. Loopback and listed proxies are exempt.
         connections_per_address: usize = 1024, Start, at_least(1);
-        /// Further networks of trusted machines, whose connections and failures are not counted per address.
+        /// Further networks of trusted machines, whose connections, failures and wrong passwords are not counted per address
+        /// (those of an account are).
         exempt_addresses: Vec<Cidr> = Vec::new(), Start;
         /// Connections in all.
         connections: usize = 20_000, Start, at_least(1);

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use percent_encoding::percent_decode;
 use rules::oauth::Error;
 use rules::oauth::client_auth::Basic;
 use rules::oauth::params::Params;
@@ -16,20 +17,28 @@ use rules::secret::Secret;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The decoded pairs of a query or a form.
-pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
+///
+/// # Errors
+/// RFC 6749 appendix B: it is UTF-8. Whatever is not would become the same character, and two passwords one.
+pub fn pairs(text: &[u8]) -> Result<Vec<(String, String)>, Error> {
+    if percent_decode(text).decode_utf8().is_err() {
+        return Err(Error::request("a parameter is not UTF-8"));
+    }
     // One more than Params accepts, so that it can complain; not all of a flood.
-    form_urlencoded::parse(text).take(300).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+    let pairs = form_urlencoded::parse(text).take(300);
+    Ok(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
 }
 
 /// The parameters of a query.
 pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
-    Params::parse(pairs(uri.query().unwrap_or("").as_bytes()))
+    Params::parse(pairs(uri.query().unwrap_or("").as_bytes())?)
 }
 
-/// Whether the body is said to be a form.
+/// Whether the body is said to be a form, once (RFC 9110 §5.3).
 pub fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
+    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (lines.next(), lines.next()) else { return false };
+    kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
 }
 
 /// The parameters of a form.
@@ -38,7 +47,7 @@ pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params
         return Err(Refusal::MediaType);
     }
     let bytes = read_body(body, site.body_size, site.body_timeout).await?;
-    Ok(Params::parse(pairs(&bytes))?)
+    Ok(Params::parse(pairs(&bytes)?)?)
 }
 
 /// RFC 6749 §2.3.1: the credentials of a client in the Authorization header, both halves form-decoded.
@@ -58,10 +67,11 @@ pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
     let (id, secret) = text.split_once(':').ok_or(bad)?;
     let decode = |half: &str| {
         let joined = format!("x={}", half.replace('&', "%26").replace('=', "%3D"));
-        form_urlencoded::parse(joined.as_bytes()).next().map(|(_, value)| value.into_owned())
+        pairs(joined.as_bytes()).ok()?.pop().map(|(_, value)| value)
     };
     let id = decode(id).ok_or(bad)?;
-    let decoded = decode(secret).ok_or(bad)?;
+    // One that is no form encoding at all may be what was registered, as it stands.
+    let decoded = decode(secret).unwrap_or_else(|| secret.to_owned());
     if id.is_empty() || id.contains('\0') || decoded.contains('\0') {
         return Err(bad);
     }

@@ -13,13 +13,15 @@ use axum::extract::{MatchedPath, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Version};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 
 /// Paths that answer under any host: probes and scrapers do not know our name.
 const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
+
+const NO_HOST: &str = "the request has to name one host";
 
 /// The front of every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {
@@ -34,15 +36,17 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     if visit.client.untrusted_forwarding {
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
-    let known = ANY_HOST.contains(&request.uri().path()) || host(&request).is_some_and(|host| site.serves(host));
+    let named = host(&request).map(|host| site.serves(host));
+    let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     let (mut response, sheet) = match known {
-        true => {
+        Some(true) => {
             request.extensions_mut().insert(visit.clone());
             let asked = app::asked::within(visit.request_id.to_string(), next.run(request));
             stopwatch::timing(began, asked).await
         }
-        false => (misdirected(&site, &visit, &request), Sheet::since(began)),
+        Some(false) => (misdirected(&site, &visit, &request), Sheet::since(began)),
+        None => (reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST), Sheet::since(began)),
     };
     finish(&site, &visit, &mut response);
     let (took, status) = (began.elapsed(), response.status().as_u16());
@@ -94,15 +98,17 @@ fn tell_slow(
     );
 }
 
-/// HTTP/2 names the host in the URI, HTTP/1.1 in a header that comes once.
+/// HTTP/2 names the host in the URI, HTTP/1.1 in a header. `None` where nobody is named, or two are (RFC 9112 §3.2, RFC 9113
+/// §8.3.1).
 fn host(request: &Request<Body>) -> Option<&str> {
-    if let Some(authority) = request.uri().authority() {
-        return Some(authority.as_str());
-    }
     let mut lines = request.headers().get_all(header::HOST).iter();
-    match (lines.next(), lines.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        _ => None,
+    let (line, further) = (lines.next(), lines.next());
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    match (authority, line) {
+        _ if further.is_some() => None,
+        (Some(authority), Some(line)) if request.version() == Version::HTTP_2 && line != authority => None,
+        (Some(authority), _) => Some(authority),
+        (None, line) => line?.to_str().ok(),
     }
 }
 

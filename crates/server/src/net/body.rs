@@ -1,8 +1,8 @@
 //! A request's body, whole, within its size and its time.
 
 use axum::body::Body;
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use std::fmt;
 use std::time::Duration;
@@ -24,12 +24,22 @@ pub async fn read_body(body: Body, limit: usize, timeout: Duration) -> Result<By
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge);
     }
-    match tokio::time::timeout(timeout, Limited::new(body, limit).collect()).await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge),
-        Ok(Err(_)) => Err(BodyError::Broken),
-        Err(_) => Err(BodyError::TooSlow),
+    tokio::time::timeout(timeout, whole(body, limit)).await.unwrap_or(Err(BodyError::TooSlow))
+}
+
+/// Into one buffer: kept frame by frame, a body in chunks of one byte would hold fifty times its size.
+async fn whole(mut body: Body, limit: usize) -> Result<Bytes, BodyError> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
+    let mut read = BytesMut::with_capacity(announced.min(limit));
+    while let Some(frame) = body.frame().await {
+        // Trailers say nothing to us.
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if data.len() > limit - read.len() {
+            return Err(BodyError::TooLarge);
+        }
+        read.extend_from_slice(&data);
     }
+    Ok(read.freeze())
 }
 
 impl fmt::Display for BodyError {

@@ -349,3 +349,42 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     wait_until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");
 }
+
+#[test]
+fn failures_with_names_that_nobody_has_are_listed_by_address_and_minute() {
+    // red without portiere audit strangers: what was written could be read by nobody.
+    let server = Server::leaked(&[]);
+    let told = server.must(&["audit", "strangers"], "");
+    assert!(told.contains("no failures for unknown names since 1d"), "{told}");
+    let mut browser = Browser::new(server);
+    for _ in 0..3 {
+        let page = browser.get("/login");
+        browser.log_in_on(&page, &unique("nobody"), "wrong wrong wrong").must_be(422);
+    }
+    let rows: Vec<Value> =
+        serde_json::from_str(&server.must(&["audit", "strangers", "--since", "1h", "--json"], "")).unwrap();
+    let counted: i64 = rows.iter().map(|row| row["count"].as_i64().unwrap()).sum();
+    assert_eq!(counted, 3, "{rows:?}");
+    assert!(rows.iter().all(|row| row["address"] == "127.0.0.1"), "{rows:?}");
+    assert!(server.must(&["audit", "strangers"], "").contains("127.0.0.1"));
+    let wrong = server.command(&["audit", "strangers", "--since", "yesterday"], "");
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+}
+
+#[test]
+fn what_a_command_changed_names_its_operator() {
+    // red without by_operator in control.rs.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    person.change(server, "disable");
+    app.change("disable");
+    for about in [["--user", &person.name], ["--client", &app.id]] {
+        let list = server.must(&["audit", "list", about[0], about[1], "--json"], "");
+        let lines: Vec<Value> = serde_json::from_str(&list).unwrap();
+        assert!(!lines.is_empty());
+        for line in lines {
+            assert_eq!(line["detail"]["by"], "operator", "{line}");
+            assert!(line["detail"]["uid"].is_u64(), "{line}");
+        }
+    }
+}

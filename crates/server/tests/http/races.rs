@@ -230,3 +230,17 @@ fn rc_11_honest_sign_ins_at_once_are_all_let_in() {
     });
     assert!(answers.iter().all(|status| *status == 303), "{answers:?}");
 }
+
+#[test]
+fn rc_11_of_parallel_polls_one_is_in_time() {
+    // red without the guard in store/tables/devices.rs, polled: RFC 8628 §3.5 would hold for no device that asks in parallel.
+    let app = App::add(default_server(), Grants::All, &[]);
+    let asked = app.post("/oauth2/device", &[("scope", "openid")]).must_be(200).json();
+    let code = asked["device_code"].as_str().unwrap();
+    let grant = "urn:ietf:params:oauth:grant-type:device_code";
+    let errors =
+        at_once(RACERS, |_| app.post("/oauth2/token", &[("grant_type", grant), ("device_code", code)]).error());
+    let pending = errors.iter().filter(|error| *error == "authorization_pending").count();
+    assert_eq!(pending, 1, "{errors:?}");
+    assert!(errors.iter().all(|error| ["authorization_pending", "slow_down"].contains(&error.as_str())), "{errors:?}");
+}

@@ -1,31 +1,42 @@
-//! How much of each class of test runs. `make test` runs about a hundredth of the release figures; `make test-full`
-//! multiplies them through `PORTIERE_TEST_SCALE`.
+//! How much of each class of test runs: what `make test` does every day, and what `make test-full` does before a release. A
+//! factor between (`PORTIERE_TEST_SCALE`, from 1 to 100) does a part of the way.
 
 use std::sync::LazyLock;
 
-static FACTOR: LazyLock<usize> =
-    LazyLock::new(|| std::env::var("PORTIERE_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1));
+/// The factor of a release.
+const RELEASE: usize = 100;
 
-/// `everyday` times the factor of this run.
-pub fn scaled(everyday: usize) -> usize {
-    everyday * *FACTOR
+static FACTOR: LazyLock<usize> = LazyLock::new(|| {
+    std::env::var("PORTIERE_TEST_SCALE").ok().and_then(|text| text.parse().ok()).unwrap_or(1).clamp(1, RELEASE)
+});
+
+/// How many of something.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    everyday: usize,
+    release: usize,
+}
+
+/// How many in this run.
+pub fn scaled(Scale { everyday, release }: Scale) -> usize {
+    everyday + (release - everyday) * (*FACTOR - 1) / (RELEASE - 1)
 }
 
 /// Requests that race for one thing. It is part of the requirement, and never scaled.
 pub const RACERS: usize = 100;
-/// Rounds of each race (release: 1,000).
-pub const RACE_ROUNDS: usize = 3;
-/// Kills under load in one run (release: 10,000).
-pub const KILLS: usize = 20;
-/// Values of each kind of credential whose alterations are tried (release: 100).
-pub const ALTERED_CREDENTIALS: usize = 1;
-/// Codes and tokens whose bits are counted (release: 1,000,000).
-pub const SAMPLED_SECRETS: usize = 500;
-/// Distinct keys of a state flood (release: 1,000,000).
-pub const FLOOD: usize = 300;
-/// Idle or half-open connections (release: 5,000).
-pub const IDLE_CONNECTIONS: usize = 200;
-/// Wrong passwords that somebody throws at one account (release: 10,000).
-pub const GUESSES: usize = 40;
-/// Colliding form keys (release: 100,000).
-pub const FORM_KEYS: usize = 1_000;
+/// Rounds of each race.
+pub const RACE_ROUNDS: Scale = Scale { everyday: 3, release: 1_000 };
+/// Kills under load in one run.
+pub const KILLS: Scale = Scale { everyday: 20, release: 10_000 };
+/// Values of each kind of credential whose alterations are tried.
+pub const ALTERED_CREDENTIALS: Scale = Scale { everyday: 1, release: 100 };
+/// Codes and tokens whose bits are counted.
+pub const SAMPLED_SECRETS: Scale = Scale { everyday: 500, release: 1_000_000 };
+/// Distinct keys of a state flood.
+pub const FLOOD: Scale = Scale { everyday: 300, release: 1_000_000 };
+/// Idle or half-open connections.
+pub const IDLE_CONNECTIONS: Scale = Scale { everyday: 200, release: 5_000 };
+/// Wrong passwords that somebody throws at one account.
+pub const GUESSES: Scale = Scale { everyday: 40, release: 10_000 };
+/// Colliding form keys, as many as fit into a body and a query.
+pub const FORM_KEYS: Scale = Scale { everyday: 1_000, release: 4_000 };

@@ -75,7 +75,8 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::RevokeConsent { user, client, at: _ } => vec![consents::revoke(r, user, client)],
 
         Change::AskDevice(device) => vec![devices::ask(r, device)],
-        Change::PollDevice { device, at, interval_s } => vec![devices::polled(r, *device, *at, *interval_s)],
+        Change::PollDevice { device, at, seen } => vec![devices::polled(r, *device, *at, *seen)],
+        Change::SlowDevice { device, at, interval_s } => vec![devices::slowed(r, *device, *at, *interval_s)],
         Change::AnswerDevice { device, approval, at } => vec![devices::answer(r, *device, approval.as_deref(), *at)],
         Change::RedeemDevice { device, at } => vec![devices::redeem(r, *device, *at)],
 

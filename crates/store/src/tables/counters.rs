@@ -1,6 +1,6 @@
 //! Counters of failures.
 
-use super::row::one;
+use super::row::{every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
@@ -19,6 +19,33 @@ impl Question for Of {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         one(rows, |row| Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? }))
     }
+}
+
+/// Failures with names that nobody has, the newest first: the minute, the address, how many.
+pub struct Strangers {
+    /// Not before the minute of this moment.
+    pub since: Time,
+    /// How many rows.
+    pub limit: i64,
+}
+
+impl Question for Strangers {
+    type Fact = Vec<(Time, String, i64)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT minute, address, count FROM strangers WHERE realm = ? AND minute >= ? \
+                   ORDER BY minute DESC, address LIMIT ?";
+        read(sql, values![realm, minute(self.since), self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, |row| Some((Time(row.int()? * MINUTE), row.text()?, row.int()?)))
+    }
+}
+
+/// In milliseconds.
+const MINUTE: i64 = 60_000;
+
+fn minute(at: Time) -> i64 {
+    at.0.div_euclid(MINUTE)
 }
 
 const INSERT: &str = "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, ?, ?, ?)";
@@ -61,7 +88,7 @@ pub(super) fn failure(realm: &RealmId, key: Handle, at: Time, leak: Span) -> Vec
 
 /// One more failure of an unknown name from this address in this minute.
 pub(super) fn stranger(realm: &RealmId, address: &str, at: Time) -> Vec<Write> {
-    let minute = at.0.div_euclid(60_000);
+    let minute = minute(at);
     let absent = "INSERT INTO strangers (realm, minute, address, count) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING";
     let sql = "UPDATE strangers SET count = count + 1 WHERE realm = ? AND minute = ? AND address = ?";
     vec![

@@ -130,7 +130,15 @@ pub(super) fn answer(realm: &RealmId, device: Handle, approval: Option<&Approval
     }
 }
 
-pub(super) fn polled(realm: &RealmId, device: Handle, at: Time, interval_s: i64) -> Write {
+/// Of any number of parallel polls, one touches the row.
+pub(super) fn polled(realm: &RealmId, device: Handle, at: Time, seen: Option<Time>) -> Write {
+    /// Before any poll.
+    const NEVER: Time = Time(-1);
+    let sql = "UPDATE devices SET polled = ? WHERE realm = ? AND handle = ? AND COALESCE(polled, -1) = ?";
+    write(sql, values![at, realm, device, seen.unwrap_or(NEVER)], Must::Touch(1))
+}
+
+pub(super) fn slowed(realm: &RealmId, device: Handle, at: Time, interval_s: i64) -> Write {
     let sql = "UPDATE devices SET polled = ?, interval_s = ? WHERE realm = ? AND handle = ?";
     write(sql, values![at, interval_s, realm, device], Must::Any)
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod guide;
 mod list;
+mod strangers;
 mod tail;
 mod verify;
 mod wanted;
@@ -48,6 +49,15 @@ Examples:
   portiere audit tail -n 50
   portiere audit tail -f --kind signin.failed --json")]
     Tail(tail::Tail),
+    /// List failures to sign in with names that nobody has, newest first
+    ///
+    /// They have no lines in the log, so that nobody can fill the disk with them: they are counted by address and minute, and
+    /// kept as long as lines are.
+    #[command(after_long_help = "\
+Examples:
+  portiere audit strangers
+  portiere audit strangers --since 7d --limit 500 --json")]
+    Strangers(strangers::Strangers),
     /// Prove that the log is what was sealed
     ///
     /// Names every line that was edited, removed, put in or given to another block, and every block that was edited or is
@@ -150,6 +160,7 @@ impl Command {
             Command::List(list) => list.wanted.complete(),
             Command::Export(export) => export.wanted.complete(),
             Command::Tail(tail) => tail.wanted.complete(),
+            Command::Strangers(strangers) => strangers.complete(),
             Command::Verify(verify) => verify.complete(),
             Command::Rekey(Meant { yes: false }) => {
                 meant(input, "What was sealed before can then only be proved with the key from before.", "rekey")
@@ -215,6 +226,7 @@ impl Command {
             Command::List(list) => list.execute(app).await,
             Command::Export(export) => export.execute(app).await,
             Command::Tail(tail) => tail.execute(app).await,
+            Command::Strangers(strangers) => strangers.execute(app).await,
             Command::Verify(verify) => verify.execute(app).await,
             Command::Head => head(app).await,
             Command::Status => status(app).await,

@@ -54,14 +54,7 @@ impl Wanted {
             return Err(Failure::Use(format!("--kind: there is no {unknown:?}; there are {}", known.join(", "))));
         }
         let now = Clock::system().now();
-        let read = |flag: &str, text: &Option<String>| match text.as_deref().map(|text| (text, moment(text, now))) {
-            None => Ok(None),
-            Some((_, Some(at))) => Ok(Some(at)),
-            Some((text, None)) => Err(Failure::Use(format!(
-                "{flag}: {text:?} is neither a time ago such as 30m, 2h or 7d nor a moment such as 2030-01-31 or \
-                 2030-01-31T12:00"
-            ))),
-        };
+        let read = |flag: &str, text: &Option<String>| text.as_deref().map(|text| instant(flag, text, now)).transpose();
         self.filter = Filter {
             kinds: self.kind.clone(),
             user: self.user.clone(),
@@ -106,6 +99,16 @@ impl Wanted {
 fn address(text: &str) -> Result<String, Failure> {
     let wrong = |_| Failure::Use(format!("--address: {text:?} is no IP address such as 192.0.2.1 or 2001:db8::1"));
     text.parse::<IpAddr>().map(|address| address.to_canonical().to_string()).map_err(wrong)
+}
+
+/// A moment as people say it.
+pub fn instant(flag: &str, text: &str, now: Time) -> Result<Time, Failure> {
+    moment(text, now).ok_or_else(|| {
+        Failure::Use(format!(
+            "{flag}: {text:?} is neither a time ago such as 30m, 2h or 7d nor a moment such as 2030-01-31 or \
+             2030-01-31T12:00"
+        ))
+    })
 }
 
 /// So long before `now`, or a moment.

@@ -258,8 +258,9 @@ async fn events(operator: &mut Operator<'_>) {
     let all = operator.does("events list").await;
     let kinds: Vec<_> = all.json.as_array().unwrap().iter().map(|event| event["event"].clone()).collect();
     assert_eq!(&kinds[..2], ["group.changed", "user.added"]);
-    assert_eq!(all.json[0]["detail"], json!({ "group": "staff", "what": "added" }));
-    assert!(all.text.contains("group=staff what=added"), "{}", all.text);
+    let uid = rustix::process::geteuid().as_raw();
+    assert_eq!(all.json[0]["detail"], json!({ "by": "operator", "group": "staff", "uid": uid, "what": "added" }));
+    assert!(all.text.contains(&format!("by=operator group=staff uid={uid} what=added")), "{}", all.text);
     assert!(
         all.text.starts_with("AT (UTC) ") && all.text.contains("Z  user.added     done     ada   -"),
         "{}",

@@ -115,7 +115,7 @@ impl Door<'_> {
             Keeping::Bearer => extract::bearer(self.headers).map_err(Problem::protocol)?,
             Keeping::Cookies => self.site.cookie(self.headers, Name::Access),
         };
-        let token = token.ok_or(Problem::of(Kind::TokenRefused))?;
+        let token = token.ok_or(Problem::of(Kind::TokenRefused).without_credentials())?;
         let opened = self.site.app.open_account(&token).await?.ok_or(Problem::of(Kind::TokenRefused))?;
         let origin = self.origin()?;
         if origin.is_some_and(|origin| !rules::oauth::first_party::lives_at(&opened.client, &origin)) {

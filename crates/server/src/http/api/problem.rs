@@ -101,16 +101,22 @@ pub struct Problem {
     wait: Option<Span>,
     fields: Vec<FieldProblem>,
     fault: Option<Fault>,
+    /// Nothing was presented that could be wrong.
+    bare: bool,
 }
 
 impl Problem {
     /// A problem with nothing more to say.
     pub fn of(kind: Kind) -> Self {
-        Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None }
+        Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None, bare: false }
     }
     /// A problem of this occurrence.
     pub fn new(kind: Kind, detail: &'static str) -> Self {
         Problem { detail: Some(detail), ..Problem::of(kind) }
+    }
+    /// RFC 6750 §3.1: who brings no token is not told what is wrong with it.
+    pub fn without_credentials(self) -> Self {
+        Problem { bare: true, ..self }
     }
     /// Members that will not do.
     pub fn fields(fields: Vec<FieldProblem>) -> Self {
@@ -165,6 +171,7 @@ impl Problem {
         }
         let challenge = match kind {
             Kind::ClientRefused => Some("Basic realm=\"account API\", charset=\"UTF-8\""),
+            Kind::TokenRefused if self.bare => Some("Bearer"),
             Kind::TokenRefused => Some("Bearer error=\"invalid_token\""),
             _ => None,
         };

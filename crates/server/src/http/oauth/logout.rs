@@ -22,8 +22,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 
 /// `POST /oauth2/logout`: from any site, so the same request as GET, one 303 later.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
-    let params = extract::form(&door.site, &door.headers, body).await?;
-    Ok(reply::see_other(&with_query(&door.site, "/oauth2/logout", params.pairs())))
+    let params = door.all_in_the_body(body).await?;
+    let pairs = door.site.app.posted_logout(&params).await??;
+    Ok(reply::see_other(&with_query(&door.site, "/oauth2/logout", &pairs)))
 }
 
 /// `POST /oauth2/logout/confirm`: `flow`, `csrf`, `decision` of `sign_out` or `stay`.

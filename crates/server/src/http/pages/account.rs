@@ -178,8 +178,10 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
 
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
-    door.site.app.revoke_consent(&form.user, &client).await?;
-    Ok(door.done(Notice::AccessRemoved))
+    match door.site.app.revoke_consent(&form.user, &client).await? {
+        true => Ok(door.done(Notice::AccessRemoved)),
+        false => Err(Refusal::NotFound),
+    }
 }
 
 async fn leave(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {

@@ -29,7 +29,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let Posted { params, browser } = door.posted(body).await?;
     let text = |name| params.get(name).unwrap_or("");
     let typed = NewPerson::new(text("username"), text("email"), text("password").as_bytes());
-    let making = Box::pin(door.site.app.set_up(text("token").trim(), &typed, &browser));
+    let making = Box::pin(door.site.app.set_up(text("token"), &typed, &browser));
     let attempt = door.in_place_for_password(making);
     let made = match attempt.await {
         Ok(made) => made,

@@ -237,3 +237,12 @@ fn di_02_account_tokens_are_for_the_account_api_and_others_are_not() {
     assert!(line.is_open());
     line.renew().must_be(200);
 }
+
+#[test]
+fn rfc6750_3_1_whoever_brings_no_token_is_not_told_what_is_wrong_with_it() {
+    // red without without_credentials in http/api/caller.rs.
+    let server = default_server();
+    let challenge = |call: Call| server.send(&call).must_be(401).header("www-authenticate").unwrap().to_owned();
+    assert_eq!(challenge(Call::get("/api/v1/me")), "Bearer");
+    assert!(challenge(Call::get("/api/v1/me").bearer("x")).contains("invalid_token"));
+}

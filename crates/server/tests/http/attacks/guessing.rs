@@ -202,3 +202,22 @@ fn bf_success_clears_the_count() {
         browser.log_in_on(&page, &person.name, &person.password).must_be(303);
     }
 }
+
+#[test]
+fn bf_04_a_network_that_is_listed_is_counted_for_no_wrong_password_and_its_accounts_are() {
+    // red without the question in http/visit.rs, browser.
+    let settings =
+        [("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "127.0.0.9/32"), ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "4")];
+    let server = Server::leaked(&settings);
+    let guess = |host: u8, login: &str| {
+        let mut browser = Browser::new(server);
+        let page = browser.send(Call::get("/login").from(host)).text();
+        let form = Form::find(&page, "/login").unwrap().fill("login", login).fill("password", "wrong wrong wrong");
+        browser.send(form.call().from(host)).status
+    };
+    let of = |host: u8| (0..8).map(|_| guess(host, &unique("nobody"))).collect::<Vec<_>>();
+    assert!(of(9).iter().all(|status| *status == 422));
+    assert!(of(8).contains(&429));
+    let person = Person::add(server);
+    assert!((0..8).map(|_| guess(9, &person.name)).any(|status| status == 429));
+}

@@ -101,3 +101,47 @@ fn in_04_a_log_line_is_one_line_whatever_was_typed() {
     }
     server.kill();
 }
+
+#[test]
+fn in_01_a_client_id_that_no_client_can_have_is_looked_up_nowhere() {
+    // red without is_client_id in rules/oauth/client_auth.rs, proof: on PostgreSQL a NUL would be a fault of ours.
+    let server = default_server();
+    for sub in ["a\0b", "\0", "", "a b", "ä", &"x".repeat(129)] {
+        let claims = serde_json::json!({ "sub": sub, "iss": sub }).to_string();
+        let assertion = format!("{}.{}.AA", encode(r#"{"alg":"ES256"}"#), encode(claims));
+        let fields = [
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", assertion.as_str()),
+            ("grant_type", "client_credentials"),
+            ("token", "x"),
+        ];
+        for door in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke", "/oauth2/device"] {
+            server.post(door, &fields).must_fail(401, "invalid_client");
+        }
+    }
+}
+
+#[test]
+fn rfc6749_b_what_is_not_utf8_is_refused_and_never_another_text() {
+    // red without the question in http/extract.rs, pairs: every wrong byte would be the same character.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for bytes in ["%FF", "a%C3%28", "%E2%82", "%ED%A0%80"] {
+        let target = format!("{}&nonce2={bytes}", app.ask().target());
+        assert_eq!(browser.get(&target).must_be(400).location(), None, "{bytes}");
+    }
+    let page = browser.get("/account").text();
+    let change = Form::find(&page, "/account/password").unwrap();
+    let body = format!(
+        "csrf={}&current={}&new=gorse+violet+%FF+anvil+41",
+        change.value("csrf"),
+        person.password.replace(' ', "+")
+    );
+    let form = Call::new("POST", "/account/password").body("application/x-www-form-urlencoded", body);
+    let sent = browser.send(form.header("origin", &server.issuer));
+    sent.must_be(400);
+    Browser::of(server, &person);
+    let token = Call::new("POST", "/oauth2/token").body("application/x-www-form-urlencoded", "grant_type=%FF");
+    server.send(&token.header("authorization", &app.basic())).must_fail(400, "invalid_request");
+}

@@ -312,3 +312,45 @@ fn co_11_no_token_is_ever_in_a_location() {
         assert_eq!(names, ["code", "iss", "state"]);
     }
 }
+
+#[test]
+fn or_01_what_is_posted_is_judged_before_anybody_is_sent_on() {
+    // red without the question in app/posted.rs: the address would first come back in a Location of ours (RFC 9700 §4.11.2).
+    let server = default_server();
+    let app = App::trusted(server);
+    let long = "x".repeat(13 * 1024);
+    let wrong =
+        [("redirect_uri", "https://evil.test/cb"), ("client_id", "nobody"), ("redirect_uri", "/cb"), ("state", &long)];
+    for (name, value) in wrong {
+        let answer = server.post("/oauth2/authorize", &app.ask().with(name, value).pairs()).must_be(400);
+        assert_eq!(answer.location(), None, "{name}");
+    }
+    let split = Call::post("/oauth2/logout?client_id=a", &[("client_id", "b")]);
+    assert_eq!(server.send(&split).must_be(400).location(), None, "RU-08");
+}
+
+#[test]
+fn co_11_an_id_token_that_is_posted_is_in_no_address_and_does_what_it_did() {
+    // red without without_token in app/posted.rs; or if what stands in its place were not signed.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let hint = app.tokens(&mut browser, &person).id;
+    let foreign = format!("{}x", hint);
+    for (text, works) in [(&hint, true), (&foreign, false)] {
+        let ask = app.ask().with("id_token_hint", text).with("prompt", "none");
+        let to = browser.send(Call::post("/oauth2/authorize", &ask.pairs())).must_be(303);
+        let location = to.location().unwrap().to_owned();
+        assert!(!location.contains(&hint[..40]), "{location}");
+        assert_eq!(browser.follow(to).landed().contains_key("code"), works);
+        // Only what was made of it by us.
+        let forged = location.replace("id_token_hint=read.", "id_token_hint=read.A");
+        let landed = browser.get(&forged).landed();
+        assert_eq!(landed.get("error").map(String::as_str), Some("invalid_request"));
+    }
+    let bye = [("id_token_hint", hint.as_str())];
+    let to = browser.send(Call::post("/oauth2/logout", &bye)).must_be(303);
+    assert!(!to.location().unwrap().contains(&hint[..40]));
+    browser.follow(to).must_be(200);
+    assert!(!browser.is_signed_in(), "the hint vouches for whoever asks");
+}

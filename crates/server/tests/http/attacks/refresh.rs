@@ -97,3 +97,19 @@ fn rt_08_revoked_is_dead_at_every_sink() {
     app.revoke(&own.access).must_be(200);
     assert!(!app.is_active(&own.access), "CVE-2023-0091");
 }
+
+#[test]
+fn rt_02_without_offline_access_nothing_outlives_its_session_however_little_is_asked_for() {
+    // red without the question in rules/oauth/refresh.rs, carry_on: a narrower scope would go round admit_grant.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
+    let renewed = Tokens::of(&app.refresh(&tokens.refresh));
+    server.must(&["client", "set", &app.id, "--remove-scope", "offline_access"], "");
+    for scope in [None, Some("openid")] {
+        let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", renewed.refresh.as_str())];
+        fields.extend(scope.map(|scope| ("scope", scope)));
+        app.post("/oauth2/token", &fields).must_fail(400, "invalid_grant");
+    }
+}

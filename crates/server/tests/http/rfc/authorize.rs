@@ -356,3 +356,28 @@ fn oidc_core_3_1_2_1_ui_locales_hold_on_every_page_of_the_way() {
     let page = browser.submit(&other);
     assert!(page.text().contains("lang=\"de\""), "{}", page.text());
 }
+
+#[test]
+fn oidc_core_5_5_1_a_value_of_the_wrong_type_is_no_value_left_out() {
+    // red without values in rules/oauth/authorize.rs: somebody else than was asked for would be let in.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    for claims in [
+        r#"{"id_token":{"sub":{"value":5}}}"#,
+        r#"{"id_token":{"sub":"ada"}}"#,
+        r#"{"id_token":{"sub":{"values":"ada"}}}"#,
+        r#"{"id_token":{"sub":{"values":["ada",1]}}}"#,
+        r#"{"id_token":{"acr":{"essential":true,"value":1}}}"#,
+        r#"{"id_token":{"sub":{"value":"ada"}},"id_token":{}}"#,
+    ] {
+        let landed = browser.get(&app.ask().with("claims", claims).target()).must_be(303).landed();
+        assert_eq!(landed.get("error").map(String::as_str), Some("invalid_request"), "{claims}");
+    }
+    for claims in
+        [r#"{"id_token":{"sub":null}}"#, r#"{"id_token":{"acr":{"value":1}}}"#, r#"{"userinfo":{"sub":{"value":1}}}"#]
+    {
+        let landed = browser.get(&app.ask().with("claims", claims).target()).must_be(303).landed();
+        assert!(landed.contains_key("code"), "{claims}: {landed:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What an application posts to us by way of somebody's browser. Any site may send it, so cookies stay behind
+//! (SameSite=Lax), and the browser is asked to come again with the same request as GET. What is wrong for everybody is told at
+//! once, and an ID token is not put into an address (CO-11): what was read from it is, signed by us.
+
+use crate::{App, Fault};
+use rules::id::{ClientId, SessionId, UserId};
+use rules::oauth::authorize;
+use rules::oauth::error::Error;
+use rules::oauth::logout::Hint;
+use rules::oauth::params::Params;
+use rules::secret::{base64url, from_base64url, mac, same};
+use rules::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// The longest request that comes again in an address, in bytes of names and values as they were sent.
+const LONGEST: usize = 12 * 1024;
+/// What an ID token never begins with.
+const MARK: &str = "read.";
+/// How long a browser may take to come again.
+const FOLLOWED_WITHIN: Span = Span::minutes(5);
+
+/// What was read from an ID token.
+#[derive(Serialize, Deserialize)]
+struct Carried {
+    client: ClientId,
+    user: UserId,
+    session: Option<SessionId>,
+    until: Time,
+}
+
+impl App {
+    /// The parameters with which an authorization request that was posted comes again.
+    ///
+    /// # Errors
+    /// RFC 9700 §4.11.2: where its client or redirect URI is wrong it leads nowhere.
+    pub async fn posted_authorize(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
+        if length(params) > LONGEST {
+            return Ok(Err(Error::request("the request is longer than 12 KiB")));
+        }
+        let epoch = self.epoch().await?;
+        let client = match authorize::client_id(params) {
+            Ok(client) => self.client(&client, epoch).await?,
+            Err(error) => return Ok(Err(error)),
+        };
+        match authorize::read(params, client.as_deref(), &self.realm) {
+            Err(authorize::Fault::Local(error)) => Ok(Err(error)),
+            Ok(_) | Err(authorize::Fault::Client { .. }) => Ok(Ok(self.without_token(params, epoch).await?)),
+        }
+    }
+
+    /// The parameters with which a sign-out request that was posted comes again.
+    ///
+    /// # Errors
+    /// One that is too long.
+    pub async fn posted_logout(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
+        if length(params) > LONGEST {
+            return Ok(Err(Error::request("the request is longer than 12 KiB")));
+        }
+        let epoch = self.epoch().await?;
+        Ok(Ok(self.without_token(params, epoch).await?))
+    }
+
+    /// With what was read from the ID token in its place. One that says nothing here may say much elsewhere: nothing of it is
+    /// kept.
+    async fn without_token(&self, params: &Params, epoch: i64) -> Result<Vec<(String, String)>, Fault> {
+        let hint = match params.get("id_token_hint") {
+            Some(token) => self.hint(token, epoch).await?,
+            None => None,
+        };
+        let carried = hint.map_or_else(|| Ok(MARK.to_owned()), |hint| self.carry(hint))?;
+        let replace = |(name, value): &(String, String)| match name.as_str() {
+            "id_token_hint" if !value.is_empty() => (name.clone(), carried.clone()),
+            _ => (name.clone(), value.clone()),
+        };
+        Ok(params.pairs().iter().map(replace).collect())
+    }
+
+    fn carry(&self, Hint { client, user, session }: Hint) -> Result<String, Fault> {
+        // It is looked at once more when the pages of the flow have been gone through.
+        let until = self.clock.now() + self.realm.settings.flow_ttl + FOLLOWED_WITHIN;
+        let body = serde_json::to_vec(&Carried { client, user, session, until })
+            .map_err(|error| Fault::Broken(error.to_string()))?;
+        Ok(format!("{MARK}{}.{}", base64url(&body), base64url(&self.hint_tag(&body))))
+    }
+
+    /// What was read from an ID token that was posted before; `None` where the text is none of ours.
+    pub(crate) fn carried(&self, text: &str) -> Option<Hint> {
+        let (body, tag) = text.strip_prefix(MARK)?.split_once('.')?;
+        let (body, tag) = (from_base64url(body)?, from_base64url(tag)?);
+        if !same(&self.hint_tag(&body), &tag) {
+            return None;
+        }
+        let Carried { client, user, session, until } = serde_json::from_slice(&body).ok()?;
+        (!until.has_come(self.clock.now())).then_some(Hint { client, user, session })
+    }
+
+    fn hint_tag(&self, body: &[u8]) -> [u8; 32] {
+        mac(&*self.keyring.flow, &[b"hint", self.realm.id.as_str().as_bytes(), body])
+    }
+}
+
+fn length(params: &Params) -> usize {
+    params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum()
+}

@@ -1,0 +1,48 @@
+//! Failures for names that nobody has.
+
+use super::super::outcome::{Failure, Outcome, Reply};
+use super::super::text::Table;
+use super::wanted::instant;
+use crate::utc::{iso, when};
+use app::App;
+use app::clock::Clock;
+use clap::Args;
+use rules::{Span, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Which of them.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Strangers {
+    /// Only from this moment on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
+    #[arg(long, value_name = "WHEN", default_value = "1d")]
+    pub since: String,
+    /// The most lines
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    pub limit: i64,
+    /// The moment that it comes to.
+    #[arg(skip)]
+    pub from: Option<Time>,
+}
+
+impl Strangers {
+    /// Reads the moment.
+    pub fn complete(&mut self) -> Result<(), Failure> {
+        self.from = Some(instant("--since", &self.since, Clock::system().now())?);
+        Ok(())
+    }
+
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        let found = app.strangers(self.from.unwrap_or(app.clock.now() - Span::days(1)), self.limit).await?;
+        if found.is_empty() {
+            return Ok(Outcome::new(format!("no failures for unknown names since {}", self.since), json!([])));
+        }
+        let mut table = Table::new(["MINUTE", "ADDRESS", "FAILURES"], true);
+        for one in &found {
+            table.row([when(one.minute), one.address.clone(), one.count.to_string()]);
+        }
+        let item = |one: &app::audit::Failures| json!({ "minute": iso(one.minute), "address": one.address, "count": one.count });
+        Ok(Outcome::new(table.render(), found.iter().map(item).collect()))
+    }
+}
