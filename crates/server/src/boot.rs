@@ -266,7 +266,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let instance = Instance::open(&config, Some(&url)).await?;
     instance.app.note_issuer().await?;
     let try_it = offers_try_it(&config, &url, &instance.app).await?;
-    let announced = announce(&config, &url, &instance.app).await?;
+    let announced = announce(&config, &url, &instance).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
     let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
     let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
@@ -355,12 +355,14 @@ pub async fn told_to_stop() {
 
 /// Tells where the server is and, while nobody owns it, how to make the first account. Gives the file that holds the
 /// link, where it was left in one.
-async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<LinkFile>, BootError> {
+async fn announce(config: &Config, url: &PublicUrl, instance: &Instance) -> Result<Option<LinkFile>, BootError> {
+    let (app, worth) = (&instance.app, worth(instance).await);
     let folder = config.server.data.canonicalize().unwrap_or_else(|_| config.server.data.clone());
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!("Portiere runs at {}", url.as_str()));
     say(format!("  data in {}", folder.display()));
+    say(format!("  {worth}"));
     let file = LinkFile::of(&folder);
     let Some(link) = app.offer_setup(false).await? else {
         file.remove();
@@ -380,6 +382,16 @@ async fn announce(config: &Config, url: &PublicUrl, app: &App) -> Result<Option<
         say(format!("  from your own machine first: ssh -L {port}:localhost:{port} THIS-HOST"));
     }
     Ok(None)
+}
+
+/// What an acknowledged write is worth, in the words of `/readyz`: whoever set the database up is told at once.
+async fn worth(instance: &Instance) -> &'static str {
+    let worth = match instance.app.engine.health().await {
+        Ok(health) => instance.database.promise(health.durability),
+        Err(_) => "what an acknowledged write is worth is not known: the database does not answer",
+    };
+    tracing::info!(worth, "what an acknowledged write is worth");
+    worth
 }
 
 #[cfg(test)]

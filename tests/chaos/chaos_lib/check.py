@@ -20,6 +20,8 @@ NEAR = 60
 FAR = 20
 # Passwords cost what they are meant to cost.
 PASSWORDS = 15
+# Codes that are presented at once: what they gave is not asked for afterwards.
+REPLAYED = 6
 TRIES = 20
 
 
@@ -77,6 +79,22 @@ class Check:
         self._all(question, self._some(before, lambda one: one.made, PASSWORDS))
         for one in believed:
             ledger.note("undone", f"a token from before ({self._when(one.made)}) is believed while a node is missing")
+
+    def replayed(self, ledger: Ledger) -> None:
+        """While the cluster is what the event left of it, nobody is given anything for a code that was redeemed."""
+        with ledger.lock:
+            untouched = [one for one in ledger.families if one.alone and one.lives]
+        chosen = self._some(untouched, lambda one: one.made, REPLAYED)
+        for one in chosen:
+            # A code that comes twice ends what the first time gave: from now on nobody knows what it is worth.
+            one.known = False
+
+        def question(portals: list[Portal], one: Family) -> None:
+            for portal in portals:
+                if self._ask(lambda: portal.redeem(one.code)).status == 200:
+                    ledger.note("undone", f"a code that was redeemed ({self._when(one.made)}) is redeemed again at once")
+
+        self._all(question, chosen)
 
     def _account(self, portals: list[Portal], one: Account) -> None:
         for portal in portals:

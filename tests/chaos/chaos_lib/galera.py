@@ -10,6 +10,7 @@ from pathlib import Path
 
 from databases_lib import mariadb
 
+from .nodes import ROOT
 from .place import Place, Process, Strike, Trouble, as_user, free_port, give, password, run, send, tool, tree, wait_until
 
 USER = "mysql"
@@ -17,17 +18,16 @@ ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 STARTED_WITHIN_S = 90
 
-SETTINGS = mariadb.SETTINGS | {
+# What takes memory, and makes more of what could go wrong happen; the rest is said by deploy/galera.cnf.
+SETTINGS = {
     "innodb-buffer-pool-size": "64M",
     "innodb-log-file-size": "64M",
     "max-connections": "200",
-    "binlog-format": "ROW",
-    "innodb-autoinc-lock-mode": "2",
-    "wsrep-on": "ON",
-    "wsrep-cluster-name": "chaos",
-    "wsrep-sst-method": "rsync",
+    "performance-schema": "OFF",
     "wsrep-slave-threads": "2",
 }
+# What deploy/galera.cnf says of places, in place of which ours are set.
+PLACES = {"bind-address", "wsrep-provider", "wsrep-cluster-address"}
 
 
 class Member:
@@ -51,7 +51,7 @@ class Member:
         give(self.folder / "tmp", USER)
         options = {"gmcast.listen_addr": f"tcp://{self.address}:{self.group}", "ist.recv_addr": f"{self.address}:{self.ist}",
                    "gcache.size": "64M"}
-        settings = SETTINGS | {
+        settings = example() | SETTINGS | {
             "bind-address": self.address,
             "port": str(self.port),
             "datadir": self.folder / "data",
@@ -149,6 +149,15 @@ class Galera:
                    f"DROP USER IF EXISTS ''@localhost, ''@'{os.uname().nodename}'; "
                    f"ALTER USER root@localhost IDENTIFIED BY '{admin}'")
         self.admin = admin
+
+
+def example() -> dict[str, str]:
+    """The settings of deploy/galera.cnf, but for its places, each of which has to be there."""
+    lines = (ROOT / "deploy" / "galera.cnf").read_text().splitlines()
+    found = dict(line.split(" = ", 1) for line in lines if " = " in line and not line.startswith("#"))
+    if missing := PLACES - found.keys():
+        raise Trouble(f"deploy/galera.cnf does not say {', '.join(sorted(missing))}")
+    return {name: value for name, value in found.items() if name not in PLACES}
 
 
 def library() -> str:

@@ -26,6 +26,8 @@ SETTINGS = {
     "PORTIERE_THROTTLE_FREE_FAILURES": "1000",
     "PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES": "1000000",
     "PORTIERE_REFRESH_GRACE": "1s",
+    # A code that comes again is refused by what is known of it, and not because it ran out.
+    "PORTIERE_CODE_TTL": "10m",
     "PORTIERE_LOG_LEVEL": "info",
 }
 GRACE_S = 1

@@ -104,9 +104,10 @@ def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledg
         strike.what += f", and {node.name}"
     wait_until(f"{strike.what}: somebody takes over", GIVEN_UP_AFTER_S, strike.felt)
     felt = time.monotonic() - strike.at
+    left = stage.nodes[: len(stage.nodes) - len(gone)]
+    Check(left, stage.issuer, stage.client, None, strike.at, number).replayed(ledger)
     back = [until_back(probes[: len(probes) - len(gone)], strike.at)]
     if gone:
-        left = stage.nodes[: -len(gone)]
         Check(left, stage.issuer, stage.client, None, strike.at, number).held(ledger)
         if stage.scenario.gives_up:
             operator.give_up(left, len(gone))

@@ -9,6 +9,8 @@ from . import galera, patroni, single
 class Promise:
     """What holds for everything that was acknowledged."""
 
+    # What a node says of it, on `/readyz` and when it starts.
+    said: str
     # It is there: accounts, sessions, refresh tokens.
     kept: bool
     # What ended stays ended: codes that were redeemed, tokens that were rotated or revoked, sign-outs, disabled accounts.
@@ -17,12 +19,11 @@ class Promise:
 
 # The classes of `/readyz`, after docs/guide/scaling.md, "What a write is worth".
 PROMISES = {
-    # Nothing acknowledged is lost over failover.
-    "A": Promise(kept=True, ended=True),
-    # Nothing acknowledged is lost while the disk survives, as it does when a process dies.
-    "B": Promise(kept=True, ended=True),
-    # The last writes may be lost. The journal and the fence keep what ended.
-    "C": Promise(kept=False, ended=True),
+    "A": Promise("nothing acknowledged is lost over failover", kept=True, ended=True),
+    # As it does when a process dies.
+    "B": Promise("nothing acknowledged is lost while the disk survives", kept=True, ended=True),
+    # The journal and the fence keep what ended.
+    "C": Promise("a failure of the database server may undo the last writes", kept=False, ended=True),
 }
 
 

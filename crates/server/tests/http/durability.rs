@@ -4,6 +4,7 @@
 use crate::support::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// What the system calls of a server say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -185,6 +186,23 @@ fn d1_the_judge_reads_interleaved_calls() {
     assert_eq!(early(&[&write, &begun, &answer, ended]), 1);
     assert_eq!(early(&[&write, &begun, ended, &answer]), 0);
     assert_eq!(early(&[&write, &begun, &write, ended, &answer]), 1);
+}
+
+#[test]
+fn what_an_acknowledged_write_is_worth_is_said_at_the_start_and_by_readyz() {
+    // red without `worth` in server/boot.rs, announce.
+    for synchronous in ["full", "normal"] {
+        let server = Server::start(&[("PORTIERE_STORE_SYNCHRONOUS", synchronous)]);
+        let ready = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
+        let worth = ready["durability"].as_str().unwrap();
+        assert!(worth.contains("lost") || worth.contains("undo"), "{worth}");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !server.said().lines().any(|line| line.trim() == worth) {
+            assert!(Instant::now() < deadline, "{}", server.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(server.log().lines().any(|line| line.contains(worth) && line.contains("INFO")), "{}", server.log());
+    }
 }
 
 #[test]

@@ -171,8 +171,15 @@ impl Node {
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
         let status =
             if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
-        fitness::judge(&variables, &Answers::of(status), &self.accepted)
-            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))
+        let mut fitness = fitness::judge(&variables, &Answers::of(status), &self.accepted)
+            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))?;
+        if fitness.forgets() {
+            let started: Option<i64> = conn.query_first(fitness::started(fitness.flavor)).await.map_err(lost)?;
+            if let Some(started) = started {
+                fitness.since(started);
+            }
+        }
+        Ok(fitness)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dialect::mysql::Flavor;
+use crate::engine::Durability;
 use crate::remote::Loss;
 
 /// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
@@ -14,6 +15,21 @@ pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
      'wsrep_ready')";
+
+/// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
+/// the same however late it is asked, and wherever the clock was set meanwhile.
+pub(super) fn started(flavor: Flavor) -> &'static str {
+    match flavor {
+        Flavor::MariaDb => {
+            "SELECT UNIX_TIMESTAMP() - CAST(variable_value AS SIGNED) FROM information_schema.global_status \
+             WHERE variable_name = 'Uptime'"
+        }
+        Flavor::MySql => {
+            "SELECT UNIX_TIMESTAMP() - CAST(variable_value AS SIGNED) FROM performance_schema.global_status \
+             WHERE variable_name = 'Uptime'"
+        }
+    }
+}
 
 /// The oldest that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
 const OLDEST_MARIADB: Version = (10, 6, 0);
@@ -51,6 +67,27 @@ pub(super) struct Fitness {
     pub(super) losses: Vec<Loss>,
     /// What tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
+}
+
+impl Fitness {
+    /// Whether it may have forgotten commits that it acknowledged when it comes back: it was set to, or its cluster went
+    /// on without it.
+    pub(super) fn forgets(&self) -> bool {
+        self.galera.is_some() || !self.losses.is_empty()
+    }
+
+    /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
+    pub(super) fn durability(&self, alone: bool) -> Durability {
+        match alone && !self.forgets() {
+            true => Durability::DurableNode,
+            false => Durability::Bounded,
+        }
+    }
+
+    /// Tells it from itself before it was started again.
+    pub(super) fn since(&mut self, started: i64) {
+        self.identity.push_str(&format!(" since {started}"));
+    }
 }
 
 /// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
@@ -276,6 +313,30 @@ mod tests {
             assert!(why.contains(value), "{why}");
         }
         assert!(judge(&variables, &answers(&[]), &[]).is_err());
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_told_from_itself_before_its_start() {
+        // red without the conditions of forgets and of durability.
+        let sound = but(MARIADB, "sync_binlog", "0", &[]).unwrap();
+        let seldom = but(MARIADB, "innodb_flush_log_at_trx_commit", "0", &[Loss::Commits]).unwrap();
+        let clustered = Fitness { galera: Some("7".to_owned()), ..sound.clone() };
+        assert_eq!([&sound, &seldom, &clustered].map(Fitness::forgets), [false, true, true]);
+        let worth = [&sound, &seldom, &clustered].map(|fitness| fitness.durability(true));
+        assert_eq!(worth, [Durability::DurableNode, Durability::Bounded, Durability::Bounded]);
+        assert_eq!(
+            sound.durability(false),
+            Durability::Bounded,
+            "another one may take over, and did not get the last of it"
+        );
+        let of = |started| {
+            let mut seldom = seldom.clone();
+            seldom.since(started);
+            seldom.identity
+        };
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        assert_ne!(started(Flavor::MariaDb), started(Flavor::MySql));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
-use crate::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Settings, Usage};
 use crate::schema::Migration;
 use crate::tally::{Histogram, Spread, TIMES};
@@ -33,7 +33,6 @@ use crate::turn;
 use address::Address;
 use batch::Batch;
 use connect::Node;
-use fitness::Fitness;
 use pool::{Active, Pool};
 use say::Phrasebook;
 
@@ -202,8 +201,7 @@ impl Engine for Mysql {
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
-            let durability = durability(&self.shared.pool.active().fitness);
-            Ok(Health { durability, writable, commit_ms: self.shared.commit_ms() })
+            Ok(Health { durability: self.shared.pool.durability(), writable, commit_ms: self.shared.commit_ms() })
         })
     }
 
@@ -211,7 +209,7 @@ impl Engine for Mysql {
         // In this order: a server that comes between the two is looked at again.
         let generation = self.shared.pool.generation();
         let Active { host, fitness, .. } = self.shared.pool.active();
-        let durability = durability(&fitness);
+        let durability = self.shared.pool.durability();
         Some(Answering { generation, identity: format!("{host} {}", fitness.identity), durability })
     }
 
@@ -230,13 +228,5 @@ impl Engine for Mysql {
 
     fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
         Box::pin(async move { self.run_alterations(statements).await.map_err(Unavailable) })
-    }
-}
-
-/// What an acknowledgement of a server is worth.
-fn durability(fitness: &Fitness) -> Durability {
-    match fitness.galera.is_some() || !fitness.losses.is_empty() {
-        true => Durability::Bounded,
-        false => Durability::DurableNode,
     }
 }

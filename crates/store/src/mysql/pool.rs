@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
+use crate::engine::Durability;
 use crate::remote::Usage;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
@@ -41,15 +42,37 @@ pub(super) struct Pool {
 
 struct State {
     active: usize,
-    /// Counts what ended all connections before: an outage, a change of server.
-    era: u64,
-    idle: Vec<Link>,
+    idle: Idle<Link>,
     fitness: Fitness,
     /// How often the server was changed.
     moves: u64,
     /// Grows when another server answers than before, or another state of its cluster.
     generation: u64,
     refused: Option<(Instant, String)>,
+}
+
+/// Connections that wait, all of one era.
+struct Idle<L> {
+    /// Counts what ended all connections before: an outage, a change of server.
+    era: u64,
+    links: Vec<L>,
+}
+
+impl<L> Idle<L> {
+    /// Takes one that was made in this era, or gives it back: one of an earlier era does not lead where the others do.
+    fn keep(&mut self, era: u64, link: L) -> Option<L> {
+        if era != self.era {
+            return Some(link);
+        }
+        self.links.push(link);
+        None
+    }
+
+    /// The next era, and the connections of this one.
+    fn end(&mut self) -> Vec<L> {
+        self.era += 1;
+        std::mem::take(&mut self.links)
+    }
 }
 
 /// A connection for one purpose. Closed when dropped, which rolls back what was not committed; [`Lease::keep`] gives it
@@ -64,10 +87,11 @@ impl Lease<'_> {
     /// Gives the connection back. Only one that has no transaction open and no answer outstanding.
     pub(super) fn keep(mut self) {
         self.link.used = true;
-        let Lease { link, pool, _place } = self;
-        // Its era is the pool's: nobody changes the server while a place is taken.
+        // Closed, where it is not kept, before its place is given up.
+        let Lease { _place, pool, link } = self;
         if !pool.places.is_closed() {
-            pool.state().idle.push(link);
+            let ended = pool.state().idle.keep(link.era, link);
+            drop(ended);
         }
     }
 
@@ -111,8 +135,8 @@ impl Pool {
         for (active, node) in nodes.iter().enumerate() {
             match node.connect(0).await {
                 Ok((link, fitness)) => {
-                    let state =
-                        State { active, era: 0, idle: vec![link], fitness, moves: 0, generation: 0, refused: None };
+                    let idle = Idle { era: 0, links: vec![link] };
+                    let state = State { active, idle, fitness, moves: 0, generation: 0, refused: None };
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
                     let waiting = AtomicUsize::new(0);
@@ -129,6 +153,11 @@ impl Pool {
         let state = self.state();
         let host = self.nodes[state.active].host.to_string();
         Active { host, moves: state.moves, fitness: state.fitness.clone() }
+    }
+
+    /// What an acknowledgement of it is worth.
+    pub(super) fn durability(&self) -> Durability {
+        self.state().fitness.durability(self.nodes.len() == 1)
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -149,7 +178,7 @@ impl Pool {
         let places = self.size as usize;
         let taken = places.saturating_sub(self.places.available_permits());
         let waiting = self.waiting.load(Relaxed);
-        let idle = self.state().idle.len();
+        let idle = self.state().idle.links.len();
         Usage { connected: (taken + idle).min(places), places, waiting: taken + waiting, most_waiting: places * MANY }
     }
 
@@ -168,8 +197,10 @@ impl Pool {
             self.lately_refused()?;
             let connecting = self.nodes[node].connect(era);
             match timeout_at(deadline, connecting).await {
-                Ok(Ok((link, fitness))) => {
-                    self.note(era, fitness);
+                Ok(Ok((mut link, fitness))) => {
+                    // Where the server failed meanwhile, nobody knows to which one this leads.
+                    let Some(era) = self.note(era, fitness) else { continue };
+                    link.era = era;
                     return Ok(Lease { link, pool: self, _place: place });
                 }
                 Ok(Err(Refused::Crowded(why))) => return Err(why),
@@ -184,13 +215,14 @@ impl Pool {
         }
     }
 
-    /// Takes it that the server may have failed: the next to ask connects anew, which tells.
+    /// Takes it that the server may have failed, or is not fit any more: the next to ask connects anew, which tells, and
+    /// connections that are in use are not used again.
     pub(super) fn suspect(&self, era: u64) {
-        let idle = {
+        let ended = {
             let mut state = self.state();
-            if state.era == era { std::mem::take(&mut state.idle) } else { Vec::new() }
+            if state.idle.era == era { state.idle.end() } else { Vec::new() }
         };
-        drop(idle);
+        drop(ended);
     }
 
     /// Asks the active server whether it is fit, and notes what it says.
@@ -200,7 +232,9 @@ impl Pool {
         let examined = timeout_at(deadline, self.nodes[node].examine(&mut lease.link.conn)).await;
         match examined {
             Ok(Ok(fitness)) => {
-                self.note(era, fitness);
+                if let Some(era) = self.note(era, fitness) {
+                    lease.link.era = era;
+                }
                 lease.keep();
                 Ok(())
             }
@@ -218,8 +252,8 @@ impl Pool {
         let inside = timeout_at(deadline, self.places.acquire_many(self.size)).await;
         self.places.close();
         drop(inside);
-        let idle = std::mem::take(&mut self.state().idle);
-        for link in idle {
+        let ended = self.state().idle.end();
+        for link in ended {
             // It is going either way.
             drop(timeout_at(deadline, link.conn.disconnect()).await);
         }
@@ -228,22 +262,24 @@ impl Pool {
     /// A connection that waits, or else where to connect.
     fn next(&self) -> (Option<Link>, usize, u64) {
         let mut state = self.state();
-        (state.idle.pop(), state.active, state.era)
+        (state.idle.links.pop(), state.active, state.idle.era)
     }
 
-    fn note(&self, era: u64, fitness: Fitness) {
+    /// Notes what a server said over a connection of this era, unless another one has begun; the era of the connection
+    /// from now on.
+    fn note(&self, era: u64, fitness: Fitness) -> Option<u64> {
         let mut state = self.state();
-        if state.era != era {
-            return;
+        if state.idle.era != era {
+            return None;
         }
         if state.fitness.identity != fitness.identity {
             tracing::warn!(was = state.fitness.identity, now = fitness.identity, "another database server answers");
             // Whatever was connected before does not lead there.
             state.generation += 1;
-            state.era += 1;
-            state.idle.clear();
+            state.idle.end();
         }
         (state.fitness, state.refused) = (fitness, None);
+        Some(state.idle.era)
     }
 
     /// What everybody is told for a moment after no server was fit.
@@ -262,7 +298,7 @@ impl Pool {
         }
         let late = |_| "another database server was not found in time".to_owned();
         let _turn = timeout_at(deadline, self.moving.lock()).await.map_err(late)?;
-        if self.state().era != era {
+        if self.state().idle.era != era {
             return Ok(());
         }
         self.lately_refused()?;
@@ -270,9 +306,11 @@ impl Pool {
         let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await.map_err(late)?;
         let _everything = everything.map_err(|_| CLOSED.to_owned())?;
         self.suspect(era);
+        // Whoever came to an end there may have begun another.
+        let era = self.state().idle.era;
         let mut refusals = Vec::new();
         for at in self.in_turn(&refused) {
-            match self.nodes[at].connect(era + 1).await {
+            match self.nodes[at].connect(era).await {
                 Ok((link, fitness)) => {
                     self.enter(at, link, fitness);
                     return Ok(());
@@ -306,8 +344,8 @@ impl Pool {
             let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);
             tracing::warn!(%from, %to, "another database server is used from now on");
         }
-        (state.active, state.era, state.fitness, state.refused) = (at, link.era, fitness, None);
-        state.idle.push(link);
+        (state.active, state.fitness, state.refused) = (at, fitness, None);
+        state.idle = Idle { era: link.era, links: vec![link] };
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -320,4 +358,60 @@ fn together(refusals: Vec<Refused>) -> Refused {
     let unfit = refusals.iter().any(|refused| matches!(refused, Refused::Unfit(_)));
     let why = refusals.into_iter().map(Refused::why).collect::<Vec<_>>().join("; ");
     if unfit { Refused::Unfit(why) } else { Refused::Unreachable(why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::mysql::Flavor;
+
+    fn server(identity: &str) -> Fitness {
+        Fitness { flavor: Flavor::MariaDb, galera: None, losses: vec![], identity: identity.to_owned() }
+    }
+
+    fn pool() -> Pool {
+        let idle = Idle { era: 0, links: vec![] };
+        let state = State { active: 0, idle, fitness: server("a"), moves: 0, generation: 0, refused: None };
+        let (places, state) = (Arc::new(Semaphore::new(1)), Mutex::new(state));
+        Pool {
+            nodes: vec![],
+            size: 1,
+            places,
+            waiting: AtomicUsize::new(0),
+            state,
+            moving: tokio::sync::Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn a_connection_to_the_server_of_before_is_not_used_again() {
+        // red without the comparison in Idle::keep.
+        let mut idle = Idle { era: 7, links: vec!["waits"] };
+        assert_eq!(idle.keep(7, "was in use"), None);
+        assert_eq!(idle.end(), ["waits", "was in use"]);
+        assert_eq!(idle.keep(7, "was in use all the time"), Some("was in use all the time"));
+        assert_eq!(idle.keep(8, "made since"), None);
+        assert_eq!(idle.links, ["made since"]);
+    }
+
+    #[test]
+    fn a_connection_that_tells_of_another_server_is_of_its_era() {
+        // red without the new era as the answer of note.
+        let pool = pool();
+        assert_eq!((pool.note(0, server("a")), pool.generation()), (Some(0), 0));
+        assert_eq!((pool.note(0, server("b")), pool.generation()), (Some(1), 1), "it leads there");
+        assert_eq!((pool.note(0, server("a")), pool.generation()), (None, 1), "one that was asked before does not");
+        assert_eq!(pool.state().fitness.identity, "b");
+    }
+
+    #[test]
+    fn connections_in_use_are_not_used_again_once_their_server_is_not_fit() {
+        // red without the next era in suspect.
+        let pool = pool();
+        pool.suspect(0);
+        assert!(pool.state().idle.era > 0);
+        let era = pool.state().idle.era;
+        pool.suspect(0);
+        assert_eq!(pool.state().idle.era, era, "said once for all that were made then");
+    }
 }

@@ -66,6 +66,11 @@ impl Door {
         Ok(Door { config, places, tls, last: AtomicUsize::new(0), patience })
     }
 
+    /// Whether the URL names one server, whose place no other takes.
+    pub(super) fn is_alone(&self) -> bool {
+        self.places.len() == 1
+    }
+
     /// The places in the order in which they are tried, by number.
     pub(super) fn order(&self) -> impl Iterator<Item = usize> {
         let (first, count) = (self.last.load(Relaxed), self.places.len());
@@ -320,9 +325,10 @@ mod tests {
         assert_eq!(found.places, [place("a", 1), place("b", 2)]);
         assert_eq!(found.patience, Duration::from_secs(1));
         found.liked(1);
-        assert_eq!(found.order().collect::<Vec<_>>(), [1, 0]);
+        assert_eq!((found.order().collect::<Vec<_>>(), found.is_alone()), (vec![1, 0], false));
         let found = door("postgresql://u@%2Fvar%2Frun/db").unwrap();
         assert_eq!(found.places, [Place { host: At::Folder("/var/run".into()), port: 5432 }]);
+        assert!(found.is_alone());
     }
 
     #[test]

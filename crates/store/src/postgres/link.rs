@@ -101,13 +101,13 @@ impl Link {
         let rows = self.read(pool, server::facts()).await.map_err(failed)?;
         let mut facts = Facts::of(&rows).ok_or_else(nonsense)?;
         facts.fit(&pool.accepted)?;
+        let level = facts.commit.ours(&pool.accepted);
+        facts.commit = level;
         // Not every role may ask, and not every service lets one.
-        if let Ok(rows) = self.read(pool, server::identity()).await {
+        if let Ok(rows) = self.read(pool, server::identity(facts.forgets())).await {
             let identity = Identity::of(&rows).ok_or_else(nonsense)?;
             self.generation = Some(pool.recognize(identity)?);
         }
-        let level = facts.commit.ours(&pool.accepted);
-        facts.commit = level;
         let prelude = match pool.mode {
             Statements::Unnamed => Some(prelude(level, pool.timeout)),
             Statements::Kept => {

@@ -101,8 +101,8 @@ impl Postgres {
     }
 
     /// Asks which server it is: behind a pooler it may be another one without a connection having ended.
-    async fn recognize(&self) -> Result<(), String> {
-        let cargo = Cargo::reads(&self.pool.book, &[server::identity()])?;
+    async fn recognize(&self, forgets: bool) -> Result<(), String> {
+        let cargo = Cargo::reads(&self.pool.book, &[server::identity(forgets)])?;
         match self.pool.send(Arc::new(cargo)).await {
             Ok(done) => match done.rows.first().and_then(|rows| Identity::of(rows)) {
                 Some(identity) => self.pool.recognize(identity).map(drop).map_err(|error| error.to_string()),
@@ -160,8 +160,12 @@ impl Engine for Postgres {
                 Ok(facts) => {
                     self.pool.learn(&facts, None);
                     match facts.fit(&self.pool.accepted) {
-                        Ok(()) => self.recognize().await,
-                        Err(error) => Err(error.to_string()),
+                        Ok(()) => self.recognize(facts.forgets()).await,
+                        Err(error) => {
+                            // Nothing more is written there, though connections to it stand.
+                            self.pool.look_again();
+                            Err(error.to_string())
+                        }
                     }
                 }
                 Err(fault) => Err(fault.sentence()),
@@ -174,10 +178,10 @@ impl Engine for Postgres {
     fn answering(&self) -> Option<Answering> {
         // In this order: a server that comes between the two is looked at again.
         let generation = self.pool.generation();
-        let identity = self.pool.identity().map_or_else(
-            || "a PostgreSQL server that does not say which".to_owned(),
-            |known| format!("PostgreSQL {} timeline {}", known.system, known.timeline),
-        );
+        let identity = match self.pool.identity() {
+            Some(known) => known.to_string(),
+            None => "a PostgreSQL server that does not say which".to_owned(),
+        };
         Some(Answering { generation, identity, durability: self.pool.durability() })
     }
 

@@ -16,7 +16,7 @@ use super::flight::{Fault, Reply};
 use super::gauge::{Gauge, Tally, Ticket};
 use super::lane::Job;
 use super::link::{Link, Purpose};
-use super::server::{Facts, Identity};
+use super::server::{self, Facts, Identity};
 use crate::engine::{Durability, Read};
 use crate::remote::{Loss, OpenError, REPLACED, Settings, Statements, Usage};
 
@@ -48,6 +48,8 @@ struct Seen {
     durability: Option<Durability>,
     /// What a batch says first when no session can be counted on.
     prelude: Option<Arc<Read>>,
+    /// What was said in the log about the server, once.
+    advised: Vec<&'static str>,
     /// Why the last attempt to connect failed, unless one succeeded since.
     trouble: Option<String>,
     /// When that was last said in the log.
@@ -149,8 +151,14 @@ impl Pool {
 
     /// Remembers what a server said of itself.
     pub(super) fn learn(&self, facts: &Facts, prelude: Option<Read>) {
-        let durability = facts.durability(facts.commit);
+        let durability = facts.durability(self.door.is_alone());
         let mut seen = self.seen();
+        for advice in facts.advice() {
+            if !seen.advised.contains(&advice) {
+                tracing::warn!("{advice}");
+                seen.advised.push(advice);
+            }
+        }
         if let Some(prelude) = prelude {
             seen.prelude = Some(Arc::new(prelude));
         }
@@ -287,7 +295,7 @@ impl Pool {
                     (pause, failed) = (PAUSES.start, false);
                     if let Some(why) = self.serve(slot, link).await {
                         tracing::warn!(why, "a connection to the database was lost");
-                        self.alarm.notify_waiters();
+                        self.look_again();
                     }
                 }
                 // What ended the connection before may have ended this one too.
@@ -330,9 +338,15 @@ impl Pool {
         (!self.closing.load(Relaxed)).then_some(why)
     }
 
-    /// Looks at a connection now and then, and when another was lost, and answers what is wrong with it.
+    /// Lets every connection find out at once whether its server is what we need.
+    pub(super) fn look_again(&self) {
+        self.alarm.notify_waiters();
+    }
+
+    /// Looks at a connection now and then, and when another was lost, and answers what is wrong with it: its server may
+    /// have become a standby, or be set to something else since it was greeted.
     async fn look_after(&self, slot: &Slot) -> String {
-        let read = [super::server::recovers()];
+        let read = [server::facts()];
         loop {
             drop(timeout(LOOK, self.alarm.notified()).await);
             let Ok(cargo) = Cargo::reads(&self.book, &read) else { continue };
@@ -340,11 +354,11 @@ impl Pool {
             if slot.hand(&Arc::new(cargo), reply).is_some() {
                 continue;
             }
-            match answer.await {
-                Ok(Ok(done)) if done.rows == [[[crate::engine::Value::Int(0)]]] => {}
-                Ok(Ok(_)) => return "the server has become a standby".to_owned(),
-                // If it is lost, the connection says so itself.
-                Ok(Err(_)) | Err(_) => {}
+            // If it is lost, the connection says so itself.
+            let Ok(Ok(done)) = answer.await else { continue };
+            let now = done.rows.first().and_then(|rows| Facts::of(rows));
+            if let Some(Err(why)) = now.map(|now| now.fit(&self.accepted)) {
+                return why.to_string();
             }
         }
     }
@@ -402,10 +416,21 @@ mod tests {
     fn another_server_or_a_later_timeline_is_another_generation() {
         // red without the comparison in recognize.
         let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
-        let system = |system: &str, timeline| pool.recognize(Identity { system: system.to_owned(), timeline });
+        let system =
+            |system: &str, timeline| pool.recognize(Identity { system: system.to_owned(), timeline, life: None });
         assert_eq!((system("7", 1), system("7", 1)), (Ok(0), Ok(0)), "each connection says so");
         assert_eq!(system("7", 3), Ok(1));
         assert!(system("7", 2).is_err(), "who was promoted since has replaced it");
         assert_eq!((system("8", 1), system("7", 3), pool.generation()), (Ok(2), Ok(3), 3));
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_another_one_after_each_start() {
+        // red without `life` in server.rs, Identity.
+        let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
+        let life =
+            |life: &str| pool.recognize(Identity { system: "7".to_owned(), timeline: 1, life: Some(life.to_owned()) });
+        assert_eq!((life("5 6"), life("5 6")), (Ok(0), Ok(0)));
+        assert_eq!((life("5 7"), life("8 9")), (Ok(1), Ok(2)));
     }
 }

@@ -1,5 +1,7 @@
 //! What a server is, and what its acknowledgement is worth.
 
+use std::fmt;
+
 use crate::engine::{Durability, Read, Row, Sql, Value};
 use crate::remote::{Loss, OpenError};
 
@@ -10,6 +12,15 @@ pub struct Identity {
     pub system: String,
     /// How often a standby of it was promoted, from 1.
     pub timeline: u32,
+    /// When it was started and when it last recovered from a crash, where it may forget commits whenever it dies.
+    pub life: Option<String>,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "PostgreSQL {} timeline {}", self.system, self.timeline)?;
+        self.life.iter().try_for_each(|life| write!(out, " since {life}"))
+    }
 }
 
 /// What a server says of itself.
@@ -22,8 +33,9 @@ pub(super) struct Facts {
     checksums: bool,
     read_only: bool,
     /// Whether it waits for standbys at all.
-    standbys: bool,
-    /// Standbys that confirm commits at present, and those of which we may not know.
+    waits: bool,
+    /// Standbys that follow it, those among them that confirm commits at present, and those of which we may not know.
+    followers: i64,
     in_sync: i64,
     hidden: i64,
     /// What commits wait for, in this session.
@@ -75,33 +87,36 @@ pub(super) fn facts() -> Read {
          current_setting('full_page_writes'), current_setting('data_checksums'), \
          current_setting('transaction_read_only'), current_setting('synchronous_standby_names'), \
          current_setting('synchronous_commit'), pg_is_in_recovery(), \
+         (SELECT count(*) FROM pg_stat_replication WHERE state <> 'backup'), \
          (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming'), \
          (SELECT count(*) FROM pg_stat_replication WHERE sync_state IS NULL)",
     );
     Read { sql, args: vec![] }
 }
 
-/// Asks whether the server has become a standby.
-pub(super) fn recovers() -> Read {
-    Read { sql: Sql::fixed("SELECT pg_is_in_recovery()"), args: vec![] }
-}
+/// When it was started, and since when it counts what it does: a recovery begins that anew, and goes without a start
+/// where only a process of the server died. Microseconds since 1970.
+const LIFE: &str = ", concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
+     (SELECT CAST(extract(epoch FROM stats_reset) * 1000000 AS bigint) FROM pg_stat_bgwriter))";
 
-/// Asks for its [`Identity`]. Not everybody may.
-pub(super) fn identity() -> Read {
-    let sql = Sql::fixed(
-        "SELECT CAST(system_identifier AS text), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system()",
-    );
+/// Asks for its [`Identity`], which has its life in it where it `forgets`. Not everybody may.
+pub(super) fn identity(forgets: bool) -> Read {
+    let sql = Sql::joined(&[
+        "SELECT CAST(system_identifier AS text), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
+        if forgets { LIFE } else { "" },
+        " FROM pg_control_system()",
+    ]);
     Read { sql, args: vec![] }
 }
 
 impl Identity {
     pub(super) fn of(rows: &[Row]) -> Option<Self> {
-        match rows.first()?.as_slice() {
-            [Value::Text(system), Value::Text(timeline)] => {
-                Some(Identity { system: system.clone(), timeline: u32::from_str_radix(timeline, 16).ok()? })
-            }
-            _ => None,
-        }
+        let (system, timeline, life) = match rows.first()?.as_slice() {
+            [Value::Text(system), Value::Text(timeline)] => (system, timeline, None),
+            [Value::Text(system), Value::Text(timeline), Value::Text(life)] => (system, timeline, Some(life.clone())),
+            _ => return None,
+        };
+        Some(Identity { system: system.clone(), timeline: u32::from_str_radix(timeline, 16).ok()?, life })
     }
 }
 
@@ -124,10 +139,11 @@ impl Facts {
             full_page_writes: on(3)?,
             checksums: on(4)?,
             read_only: on(5)? || int(8)? != 0,
-            standbys: !text(6)?.trim().is_empty(),
+            waits: !text(6)?.trim().is_empty(),
             commit: Level::parse(text(7)?)?,
-            in_sync: int(9)?,
-            hidden: int(10)?,
+            followers: int(9)?,
+            in_sync: int(10)?,
+            hidden: int(11)?,
         })
     }
 
@@ -150,25 +166,38 @@ impl Facts {
                 return refused(format!("{setting} is off on the server: power loss may cost the whole database"));
             }
         }
-        if !self.checksums {
-            tracing::warn!("data checksums are off on the server: it does not notice what a disk garbles");
-        }
         Ok(())
     }
 
-    /// What an acknowledgement is worth when commits wait for `level`.
-    pub(super) fn durability(&self, level: Level) -> Durability {
-        if !self.fsync || !self.full_page_writes || level == Level::Off {
+    /// Whether it may forget commits that it acknowledged when it dies, or its machine does, and comes back.
+    pub(super) fn forgets(&self) -> bool {
+        !self.fsync || !self.full_page_writes || self.commit == Level::Off
+    }
+
+    /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
+    pub(super) fn durability(&self, alone: bool) -> Durability {
+        if self.forgets() {
             return Durability::Bounded;
         }
-        if self.standbys && self.in_sync == 0 && self.hidden > 0 {
-            tracing::warn!("whether a standby is in sync is hidden from this role: grant it pg_monitor");
+        if self.waits && self.in_sync > 0 && self.commit >= Level::On {
+            return Durability::ZeroLoss;
         }
-        if self.standbys && self.in_sync > 0 && level >= Level::On {
-            Durability::ZeroLoss
-        } else {
-            Durability::DurableNode
+        // Whoever takes over may not have got the last of it.
+        match alone && self.followers + self.hidden == 0 {
+            true => Durability::DurableNode,
+            false => Durability::Bounded,
         }
+    }
+
+    /// What an operator should know of it, and may want so.
+    pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
+        let hidden = self.waits && self.in_sync == 0 && self.hidden > 0;
+        [
+            (!self.checksums, "data checksums are off on the server: it does not notice what a disk garbles"),
+            (hidden, "whether a standby is in sync is hidden from this role: grant it pg_monitor"),
+        ]
+        .into_iter()
+        .filter_map(|(so, advice)| so.then_some(advice))
     }
 }
 
@@ -184,7 +213,8 @@ mod tests {
             full_page_writes: true,
             checksums: true,
             read_only: false,
-            standbys: false,
+            waits: false,
+            followers: 0,
             in_sync: 0,
             hidden: 0,
             commit: Level::On,
@@ -210,10 +240,10 @@ mod tests {
     fn losses_are_accepted_by_name() {
         let unsafe_one = Facts { fsync: false, full_page_writes: false, ..sound() };
         assert_eq!(unsafe_one.fit(&[Loss::Database]), Ok(()));
-        assert_eq!(unsafe_one.durability(Level::On), Durability::Bounded);
+        assert_eq!(unsafe_one.durability(true), Durability::Bounded);
         assert_eq!(Level::Off.ours(&[Loss::Commits]), Level::Off);
         assert_eq!(Level::Off.ours(&[Loss::Database]), Level::On);
-        assert_eq!(sound().durability(Level::Off), Durability::Bounded);
+        assert_eq!(Facts { commit: Level::Off, ..sound() }.durability(true), Durability::Bounded);
     }
 
     #[test]
@@ -227,11 +257,54 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_only_with_a_standby_that_is_in_sync_now() {
-        let strict = Facts { standbys: true, in_sync: 1, ..sound() };
-        assert_eq!(strict.durability(Level::On), Durability::ZeroLoss);
-        assert_eq!(strict.durability(Level::RemoteWrite), Durability::DurableNode);
-        assert_eq!(Facts { in_sync: 0, ..strict.clone() }.durability(Level::On), Durability::DurableNode);
-        assert_eq!(Facts { standbys: false, ..strict.clone() }.durability(Level::On), Durability::DurableNode);
-        assert_eq!(Facts { in_sync: 0, hidden: 1, ..strict }.durability(Level::On), Durability::DurableNode);
+        let strict = Facts { waits: true, followers: 2, in_sync: 1, ..sound() };
+        assert_eq!(strict.durability(false), Durability::ZeroLoss);
+        assert_eq!(Facts { commit: Level::RemoteApply, ..strict.clone() }.durability(true), Durability::ZeroLoss);
+        for weaker in [
+            Facts { commit: Level::RemoteWrite, ..strict.clone() },
+            Facts { in_sync: 0, ..strict.clone() },
+            Facts { waits: false, ..strict.clone() },
+            Facts { followers: 0, in_sync: 0, hidden: 1, ..strict },
+        ] {
+            assert_eq!(weaker.durability(true), Durability::Bounded, "{weaker:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_whose_place_another_may_take_loses_what_that_one_did_not_get() {
+        // red without `followers`, `hidden` or `alone` in durability.
+        assert_eq!(sound().durability(true), Durability::DurableNode);
+        assert_eq!(sound().durability(false), Durability::Bounded);
+        assert_eq!(Facts { followers: 1, ..sound() }.durability(true), Durability::Bounded);
+        assert_eq!(Facts { hidden: 1, ..sound() }.durability(true), Durability::Bounded);
+        // It waits for one that is not there.
+        assert_eq!(Facts { waits: true, ..sound() }.durability(true), Durability::DurableNode);
+    }
+
+    #[test]
+    fn a_server_has_a_life_where_it_forgets_at_its_end() {
+        for (facts, forgets) in [
+            (sound(), false),
+            (Facts { followers: 1, ..sound() }, false),
+            (Facts { commit: Level::Off, ..sound() }, true),
+            (Facts { fsync: false, ..sound() }, true),
+            (Facts { full_page_writes: false, ..sound() }, true),
+        ] {
+            assert_eq!(facts.forgets(), forgets, "{facts:?}");
+        }
+        assert_ne!(identity(true).sql, identity(false).sql);
+        let row = |values: &[&str]| vec![values.iter().map(|&value| Value::Text(value.to_owned())).collect()];
+        let of = |values: &[&str]| Identity::of(&row(values)).map(|identity| identity.to_string());
+        assert_eq!(of(&["7", "0000000A"]).as_deref(), Some("PostgreSQL 7 timeline 10"));
+        assert_eq!(of(&["7", "00000001", "5 6"]).as_deref(), Some("PostgreSQL 7 timeline 1 since 5 6"));
+    }
+
+    #[test]
+    fn advice_is_given_where_there_is_something_to_say() {
+        let of = |facts: Facts| facts.advice().count();
+        assert_eq!(of(sound()), 0);
+        assert_eq!(of(Facts { checksums: false, ..sound() }), 1);
+        assert_eq!(of(Facts { checksums: false, waits: true, hidden: 1, ..sound() }), 2);
+        assert_eq!(of(Facts { waits: true, in_sync: 1, hidden: 1, ..sound() }), 0, "nothing hangs on it");
     }
 }

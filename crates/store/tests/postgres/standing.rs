@@ -1,5 +1,6 @@
 //! What an engine says of its server, and which servers it refuses.
 
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 use store::conformance::{MIGRATIONS, three_reads, three_rows};
@@ -7,7 +8,13 @@ use store::engine::{CommitError, Durability, Engine};
 use store::postgres::Postgres;
 use store::remote::{Loss, OpenError, Settings, Statements};
 
-use crate::server::{Database, database, text};
+use tokio::sync::Mutex;
+use tokio_postgres::Client;
+
+use crate::server::{Database, database, text, wait_until};
+
+/// Held by whoever has an engine that would take a server that recovered for another one, or lets it look so.
+static RECOVERY: Mutex<()> = Mutex::const_new(());
 
 async fn refused(settings: Settings) -> OpenError {
     match Postgres::open(settings, MIGRATIONS).await {
@@ -34,6 +41,7 @@ async fn a_single_server_keeps_what_it_acknowledged_while_its_disk_survives() {
 #[tokio::test]
 async fn a_weaker_commit_of_the_server_is_not_ours() {
     let Some(database) = database().await else { return };
+    let _alone = RECOVERY.lock().await;
     database.set("synchronous_commit = off").await;
     for statements in [Statements::Kept, Statements::Unnamed] {
         let engine = database.ready(|settings| settings.statements = statements).await;
@@ -51,6 +59,35 @@ async fn a_weaker_commit_of_the_server_is_not_ours() {
     database.set("synchronous_commit = remote_apply").await;
     let engine = database.ready(|_| ()).await;
     assert_eq!(level_at_commit(&database, &engine, 21).await, "remote_apply");
+}
+
+/// What was acknowledged last is gone when such a server has died, and it is the same one all the same.
+#[tokio::test]
+async fn a_server_that_forgets_when_it_dies_is_another_one_after_each_recovery() {
+    // red without LIFE in postgres/server.rs, or without the statistics in it.
+    let Some(database) = database().await else { return };
+    let _alone = RECOVERY.lock().await;
+    database.set("synchronous_commit = off").await;
+    let durable = database.ready(|_| ()).await;
+    for statements in [Statements::Kept, Statements::Unnamed] {
+        let forgetful = database
+            .ready(|settings| {
+                settings.statements = statements;
+                settings.accepted = vec![Loss::Commits];
+            })
+            .await;
+        let [was, sound] = [&forgetful, &durable].map(|engine| engine.answering().unwrap());
+        assert!(forgetful.health().await.unwrap().writable.is_ok());
+        assert_eq!(forgetful.answering().unwrap(), was, "it lives on");
+        // A recovery does this, and leaves the start of the server as it was where only a process of it died.
+        database.admin().await.batch_execute("SELECT pg_stat_reset_shared('bgwriter')").await.unwrap();
+        for engine in [&forgetful, &durable] {
+            assert_eq!(engine.health().await.unwrap().writable, Ok(()));
+        }
+        let now = forgetful.answering().unwrap();
+        assert!(now.generation > was.generation && now.identity != was.identity, "{was:?} {now:?}");
+        assert_eq!(durable.answering().unwrap(), sound, "nothing of its own is lost");
+    }
 }
 
 /// What a batch's own transaction waits for.
@@ -93,7 +130,39 @@ async fn a_server_that_turns_read_only_is_left() {
         ))
         .await
         .unwrap();
-    crate::server::wait_until("a server that writes", || async { engine.commit(three_rows(2)).await.is_ok() }).await;
+    wait_until("a server that writes", || async { engine.commit(three_rows(2)).await.is_ok() }).await;
+}
+
+/// Lets the server say that it syncs or not, to whoever asks in this database.
+async fn syncs(admin: &Client, fsync: &str) {
+    let says = format!(
+        "CREATE OR REPLACE FUNCTION public.current_setting(name text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
+         RETURN CASE name WHEN 'fsync' THEN '{fsync}' ELSE pg_catalog.current_setting(name) END; END $$"
+    );
+    admin.batch_execute(&says).await.unwrap();
+}
+
+/// Connections that were made before are no way to go on.
+#[tokio::test]
+async fn a_server_that_stops_syncing_is_left() {
+    // red without `fit` in postgres/pool.rs, look_after.
+    let Some(database) = database().await else { return };
+    let admin = database.admin().await;
+    syncs(&admin, "on").await;
+    database.set("search_path = public, pg_catalog").await;
+    let engine = database.ready(|_| ()).await;
+    engine.commit(three_rows(0)).await.unwrap();
+    syncs(&admin, "off").await;
+    assert!(engine.health().await.unwrap().writable.is_err_and(|why| why.contains("fsync is off")));
+    let numbers = AtomicI64::new(1);
+    let next = || engine.commit(three_rows(numbers.fetch_add(1, Relaxed)));
+    let refused = |answer: Result<Vec<u64>, CommitError>| matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("fsync is off"));
+    wait_until("nothing is written there", || async { refused(next().await) }).await;
+    for _ in 0..10 {
+        assert!(refused(next().await), "on no connection");
+    }
+    syncs(&admin, "on").await;
+    wait_until("a server that syncs", || async { next().await.is_ok() }).await;
 }
 
 #[tokio::test]
@@ -124,6 +193,8 @@ async fn of_several_hosts_one_that_answers_is_taken() {
     let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
     engine.migrate().await.unwrap();
     engine.commit(three_rows(1)).await.unwrap();
+    // The others may take over, and did not wait for it.
+    assert_eq!(engine.health().await.unwrap().durability, Durability::Bounded);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::facts::Settings;
 use super::server::BINARY;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -34,6 +34,11 @@ impl Node {
     /// What it wrote to standard error so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// What it wrote to standard output since it was started, but for the first line.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.join("out")).unwrap_or_default()
     }
 
     pub fn pid(&self) -> u32 {
@@ -78,7 +83,8 @@ fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> 
         return Err(std::fs::read_to_string(folder.join("log")).unwrap_or_default());
     };
     // Whatever else it says is read, so that the pipe never fills.
-    std::thread::spawn(move || std::io::copy(&mut out.take(u64::MAX), &mut std::io::sink()));
+    let mut said = std::fs::File::create(folder.join("out")).unwrap();
+    std::thread::spawn(move || std::io::copy(&mut out, &mut said));
     Ok((child, issuer.to_owned()))
 }
 

@@ -111,6 +111,11 @@ impl Server {
         self.logs().concat()
     }
 
+    /// What the first node wrote to standard output since it was started, but for the first line.
+    pub fn said(&self) -> String {
+        self.node.said()
+    }
+
     /// What each node wrote to standard error so far.
     pub fn logs(&self) -> Vec<String> {
         self.all().map(Node::log).collect()
