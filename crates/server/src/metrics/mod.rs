@@ -5,6 +5,7 @@
 //! is looked at when somebody asks. Labels are few and known beforehand: nothing of a request becomes one.
 
 mod declare;
+mod glance;
 #[cfg(test)]
 mod guide;
 mod moment;
@@ -24,11 +25,12 @@ pub use serve::{Desk, secret, serve};
 
 use crate::http::Site;
 use declare::Samples;
+use glance::Seen;
 use moment::Moment;
 
 /// The whole page (text format 0.0.4).
-async fn page(site: &Site) -> String {
-    let moment = Moment::of(site).await;
+async fn page(site: &Site, seen: Option<Seen>) -> String {
+    let moment = Moment::of(site, seen).await;
     let mut page = String::with_capacity(64 << 10);
     for group in table::GROUPS {
         // Not of the format: a line for people.
