@@ -17,7 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use moment::Store;
+pub use moment::{Store, Together};
 pub use process::Process;
 pub use refused::Refused;
 pub use requests::{Requests, Spent};

@@ -57,6 +57,14 @@ pub enum Store {
     Mysql(mysql::Stats, Usage, mysql::Server),
 }
 
+/// How many batches go through a database in the time of one.
+pub enum Together<'a> {
+    /// Those that share a commit.
+    Grouped(&'a Spread),
+    /// One on each of so many connections.
+    Beside(usize),
+}
+
 impl Store {
     /// Of this database, now.
     pub fn of(database: &Database) -> Self {
@@ -91,6 +99,14 @@ impl Store {
         match self {
             Store::File { stats, most_waiting, .. } => (stats.waiting, *most_waiting),
             Store::Postgres(_, usage) | Store::Mysql(_, usage, _) => (usage.waiting, usage.most_waiting),
+        }
+    }
+
+    /// What goes to the database in the time of one commit.
+    pub fn together(&self) -> Together<'_> {
+        match self {
+            Store::File { stats, .. } => Together::Grouped(&stats.group_sizes),
+            Store::Postgres(_, usage) | Store::Mysql(_, usage, _) => Together::Beside(usage.places),
         }
     }
 
