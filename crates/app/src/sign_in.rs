@@ -104,7 +104,8 @@ impl App {
     }
 
     /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
-    /// it: every door that takes a password asks. Whoever is signed in has none to type.
+    /// it: every door that takes a password asks. Whoever is signed in has none to type. Who has typed one and is told no is
+    /// counted here, since nothing is begun that would count it.
     ///
     /// # Errors
     /// [`Fault::Busy`].
@@ -114,10 +115,11 @@ impl App {
             Guest::Comes => NEWCOMERS,
             Guest::Typed => 1.0,
         };
-        match self.hasher.crowded(&self.fair_key(browser), share) {
-            None => Ok(()),
-            Some(wait) => Err(Fault::Busy(span(wait))),
+        let Some(wait) = self.hasher.crowded(&self.fair_key(browser), share) else { return Ok(()) };
+        if guest == Guest::Typed {
+            self.tally.sign_ins.one(Entry::Busy);
         }
+        Err(Fault::Busy(span(wait)))
     }
 
     pub(crate) async fn try_in(

@@ -3,13 +3,15 @@
 //! Attempts are counted as failed before they are hashed and given back on success. Without a turnstile two hundred
 //! honest sign-ins to one account at once would look like two hundred guesses.
 
-use rules::{Handle, Span};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
 use crate::Fault;
+use crate::fault::span;
+use rules::Handle;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::tally::nanos;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Attempts on one account that are worked on at the same time; fewer than the failures that cost nothing.
 const AT_ONCE: usize = 4;
@@ -18,16 +20,27 @@ const AT_ONCE: usize = 4;
 /// knocks at one account alone shall not have many.
 const WAITING: usize = 32;
 
-type Gates = Arc<Mutex<HashMap<Handle, Arc<Semaphore>>>>;
+/// An attempt that is done moves the mean by this share of the difference.
+const WEIGHT: u64 = 16;
+
+/// The least that anybody is asked to stay away.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// Lets a few at a time through for each key.
-pub(crate) struct Turnstile(Gates);
+pub(crate) struct Turnstile(Arc<Gates>);
+
+#[derive(Default)]
+struct Gates {
+    of: Mutex<HashMap<Handle, Arc<Semaphore>>>,
+    /// How long a place is taken, whatever the key, in nanoseconds: a moving mean.
+    taken: AtomicU64,
+}
 
 /// A place behind the turnstile; dropping it lets the next one through.
 pub(crate) struct Pass {
-    gates: Gates,
+    gates: Arc<Gates>,
     key: Handle,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<(OwnedSemaphorePermit, Instant)>,
 }
 
 impl Turnstile {
@@ -35,32 +48,64 @@ impl Turnstile {
         Turnstile(Arc::default())
     }
 
-    /// Waits for a place, at most `patience`.
+    /// Waits for a place, at most `patience`; not at all where that would not do.
     pub(crate) async fn pass(&self, key: Handle, patience: Duration) -> Result<Pass, Fault> {
         let gate = {
-            let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gates = self.0.open();
             let gate = gates.entry(key).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE)));
-            // The map has one; everybody who is behind the gate or waits before it has another.
-            if Arc::strong_count(gate) > AT_ONCE + WAITING {
-                return Err(Fault::Busy(Span::seconds(1)));
+            let (before, wait) = self.0.expected(gate);
+            if before >= AT_ONCE + WAITING {
+                return Err(busy(wait));
+            }
+            if wait > patience {
+                return Err(busy(wait - patience));
             }
             Arc::clone(gate)
         };
-        let mut pass = Pass { gates: Arc::clone(&self.0), key, permit: None };
+        let mut pass = Pass { gates: Arc::clone(&self.0), key, place: None };
         match tokio::time::timeout(patience, gate.acquire_owned()).await {
             Ok(Ok(permit)) => {
-                pass.permit = Some(permit);
+                pass.place = Some((permit, Instant::now()));
                 Ok(pass)
             }
-            _ => Err(Fault::Busy(Span::seconds(1))),
+            // Slower than it was: what the mean says now is the best guess.
+            _ => Err(busy(self.0.open().get(&key).map_or(Duration::ZERO, |gate| self.0.expected(gate).1))),
         }
+    }
+}
+
+fn busy(wait: Duration) -> Fault {
+    Fault::Busy(span(wait.max(LEAST)))
+}
+
+impl Gates {
+    fn open(&self) -> MutexGuard<'_, HashMap<Handle, Arc<Semaphore>>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are behind a gate or wait before it, and how long another one would wait.
+    fn expected(&self, gate: &Arc<Semaphore>) -> (usize, Duration) {
+        // The map has one; each of them has another.
+        let before = Arc::strong_count(gate) - 1;
+        let turns = (before + 1).saturating_sub(AT_ONCE) as u64;
+        (before, Duration::from_nanos(self.taken.load(Relaxed).saturating_mul(turns) / AT_ONCE as u64))
+    }
+
+    /// A place was taken for so long.
+    fn took(&self, took: Duration) {
+        let (took, mean) = (nanos(took), self.taken.load(Relaxed));
+        // Two at once may lose one of their steps, which a mean bears.
+        self.taken.store(if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT }, Relaxed);
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        drop(self.permit.take());
-        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((permit, since)) = self.place.take() {
+            drop(permit);
+            self.gates.took(since.elapsed());
+        }
+        let mut gates = self.gates.open();
         // The map alone holds it: nobody is behind it or waits before it.
         if gates.get(&self.key).is_some_and(|gate| Arc::strong_count(gate) == 1) {
             gates.remove(&self.key);
@@ -97,6 +142,23 @@ mod tests {
         assert_eq!(at_once.iter().filter(|passed| passed.is_ok()).count(), AT_ONCE);
         assert_eq!(at_once.iter().filter(|passed| passed.is_err()).count(), 1, "one too many, and told so at once");
         drop((crowd, at_once));
-        assert!(turnstile.0.lock().expect("not poisoned").is_empty());
+        assert!(turnstile.0.of.lock().expect("not poisoned").is_empty());
+    }
+    #[tokio::test]
+    async fn who_would_wait_too_long_is_told_so_at_once_and_when_to_come() {
+        // red without `expected`: nobody would be told before his patience is over, and then a second.
+        let (turnstile, key) = (Turnstile::new(), Handle([1; 32]));
+        let mut passes = Vec::new();
+        for _ in 0..AT_ONCE {
+            passes.push(turnstile.pass(key, LEAST).await.expect("a place"));
+        }
+        // An attempt takes 30 s: the next of four places is free in 7.5.
+        turnstile.0.taken.store(30_000_000_000, Relaxed);
+        let refused = turnstile.pass(key, Duration::from_secs(2)).await;
+        assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == rules::Span(5_500)));
+        assert!(turnstile.pass(Handle([2; 32]), Duration::ZERO).await.is_ok(), "another account waits for nobody");
+        turnstile.0.taken.store(1, Relaxed);
+        let refused = turnstile.pass(key, Duration::from_millis(10)).await;
+        assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == span(LEAST)), "slower than was thought");
     }
 }

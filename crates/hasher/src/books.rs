@@ -68,6 +68,8 @@ pub(crate) struct Books {
     /// Threads that lack memory for the next job.
     pub(crate) starved: Vec<usize>,
     pub(crate) refused: u64,
+    /// Those who had no password yet and were told that too much waits.
+    pub(crate) turned_away: u64,
     pub(crate) done: u64,
     pub(crate) batches: u64,
     /// Jobs done by workers.
@@ -97,6 +99,7 @@ impl Books {
             asleep: Vec::new(),
             starved: Vec::new(),
             refused: 0,
+            turned_away: 0,
             done: 0,
             batches: 0,
             remote: 0,

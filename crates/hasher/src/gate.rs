@@ -142,12 +142,19 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
 
-    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget`; nothing is taken in.
+    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget`; nothing is taken in. Who is told
+    /// so is counted: as refused, or where the budget is a smaller one, as turned away.
     pub(crate) fn crowded(&self, key: &FairKey, (kind, reach): (Kind, Reach), budget: Duration) -> Option<Duration> {
-        let books = self.books();
+        let mut books = self.books();
         let excess = books.excess((kind, reach), nanos(budget), (self.clock)());
-        let full = excess > 0 && !books.queue.would_make_room(key, books.share(kind), excess);
-        full.then(|| self.wait(&books, (kind, reach)))
+        if excess == 0 || books.queue.would_make_room(key, books.share(kind), excess) {
+            return None;
+        }
+        match budget < self.limits.max_wait {
+            true => books.turned_away += 1,
+            false => books.refused += 1,
+        }
+        Some(self.wait(&books, (kind, reach)))
     }
 
     fn wait(&self, books: &Books, of: (Kind, Reach)) -> Duration {
@@ -341,6 +348,7 @@ impl Gate {
             running: books.running().map(|run| run.size).sum(),
             expected_wait: self.wait(&books, (kind, Reach::Anywhere)),
             refused_total: books.refused,
+            turned_away_total: books.turned_away,
             done_total: books.done,
             remote_total: books.remote,
             batches_total: books.batches,

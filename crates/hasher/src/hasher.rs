@@ -268,7 +268,8 @@ impl Hasher {
 
     /// Whether a job of today's policy would find this share (of 1.0) of [`Settings::max_wait`] used up, so that it is better
     /// not begun: when to come back. What a request costs before it comes to its hash is saved by asking first, and who has
-    /// not begun at all can be held to a smaller share than who has typed a password.
+    /// not begun at all can be held to a smaller share than who has typed a password. Whoever is told when to come back is
+    /// counted, and is not to be asked for again.
     pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
         let budget = self.0.gate.max_wait().mul_f64(share.clamp(0.0, 1.0));
         // As it is for those who sign in: with workers, where there are any.

@@ -54,8 +54,11 @@ pub struct State {
     pub running: usize,
     /// When a job of a newcomer would begin if all that waits went before it.
     pub expected_wait: Duration,
-    /// Jobs refused as busy.
+    /// Jobs refused as busy, with those that were not handed in because they would have been: see
+    /// [`Hasher::crowded`](crate::Hasher::crowded).
     pub refused_total: u64,
+    /// Those who were held to a smaller share of the budget, and told that it is used up.
+    pub turned_away_total: u64,
     /// Jobs answered.
     pub done_total: u64,
     /// Jobs answered by workers, which [`State::done_total`] counts, too.

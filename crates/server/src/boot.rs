@@ -283,7 +283,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         stopped = serve(listeners, terms, http::router(site), stop) => stopped,
         () = workers.run() => return Err(BootError::Other("the listener for hash workers ended".into())),
         () = metrics::serve(desk, watched.clone()) => return Err(BootError::Other("the metrics are not served any more".into())),
-        () = watched.strain.watch(&instance.app.hasher, &instance.database) => return Err(BootError::Other("the background jobs ended".into())),
+        () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return Err(BootError::Other("the background jobs ended".into())),
         () = export(&mut exporter) => return Err(BootError::Other("the background jobs ended".into())),
         () = control.run() => return Err(BootError::Other("the control socket failed".into())),
         () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),

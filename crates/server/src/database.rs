@@ -96,16 +96,6 @@ impl Database {
         }
     }
 
-    /// Which share of what may wait for it waits.
-    pub fn queue(&self) -> f64 {
-        let (waiting, most) = match self {
-            Database::Sqlite(sqlite) => (sqlite.waiting(), sqlite.queue_limit()),
-            Database::Postgres(server) => (server.usage().waiting, server.usage().most_waiting),
-            Database::Mysql(server) => (server.usage().waiting, server.usage().most_waiting),
-        };
-        waiting as f64 / most.max(1) as f64
-    }
-
     /// What is known to be damaged.
     pub fn damage(&self) -> Option<String> {
         match self {

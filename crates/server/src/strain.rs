@@ -4,10 +4,13 @@
 //! server goes on at its capacity. It is strained once that lasted, and until the queue has shrunk to half and stayed
 //! there, so that it does not go to and fro.
 
+use crate::admission::Admission;
 use crate::database::Database;
+use crate::metrics::{Store, Together};
 use hasher::Hasher;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use store::tally::{Spread, nanos};
 
 /// From this share of what may wait on, a queue is nearly full. Below the one at which newcomers are asked to come back, or
 /// a flood of them would be turned away here for ever while other nodes have nothing to do.
@@ -19,8 +22,8 @@ const EASED_FOR: Duration = Duration::from_secs(2);
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The queues.
-const QUEUES: [&str; 2] = ["hashing", "database"];
+/// The queues: the threads that hash, the database, and the places at the door in the order of [`Admission::lanes`].
+const QUEUES: [&str; 5] = ["hashing", "database", "tokens", "pages", "passwords"];
 
 /// How it stands with the queues.
 pub struct Strain {
@@ -28,17 +31,24 @@ pub struct Strain {
     /// Never strained where it is zero.
     after: Duration,
     strained: [AtomicBool; QUEUES.len()],
+    /// How long what came now would wait for the database, in nanoseconds.
+    database: AtomicU64,
 }
 
 impl Strain {
     /// Not strained, with this budget for passwords; strained once a queue was nearly full for so long.
     pub fn new(max_wait: Duration, after: Duration) -> Self {
-        Strain { max_wait, after, strained: Default::default() }
+        Strain { max_wait, after, strained: Default::default(), database: AtomicU64::new(0) }
     }
 
     /// The longest that a password may wait.
     pub fn max_wait(&self) -> Duration {
         self.max_wait
+    }
+
+    /// How long what came at the last look would have waited for the database.
+    pub fn database_wait(&self) -> Duration {
+        Duration::from_nanos(self.database.load(Relaxed))
     }
 
     /// Every queue, and whether it is strained.
@@ -53,27 +63,83 @@ impl Strain {
     }
 
     /// Looks at the queues until it is dropped.
-    pub async fn watch(&self, hasher: &Hasher, database: &Database) {
-        if self.after.is_zero() {
-            return std::future::pending().await;
-        }
-        let mut queues = [Queue::default(); QUEUES.len()];
+    pub async fn watch(&self, hasher: &Hasher, database: &Database, admission: &Admission) {
+        let (mut queues, mut commits) = ([Queue::default(); QUEUES.len()], Commits::default());
         loop {
             tokio::time::sleep(EVERY).await;
-            let waiting = hasher.state().expected_wait.as_secs_f64();
-            let shares = [waiting / self.max_wait.as_secs_f64(), database.queue()];
-            let now = Instant::now();
-            for (at, (queue, share)) in queues.iter_mut().zip(shares).enumerate() {
-                if queue.look(share, self.after, now) {
-                    let strained = queue.strained;
-                    self.strained[at].store(strained, Relaxed);
-                    match strained {
-                        true => tracing::warn!(queue = QUEUES[at], "strained: not ready until the queue has shrunk"),
-                        false => tracing::info!(queue = QUEUES[at], "no longer strained"),
-                    }
+            let (store, now) = (Store::of(database), Instant::now());
+            let wait = commits.wait((store.waiting().0, store.together()), store.commit_times(), now);
+            self.database.store(nanos(wait), Relaxed);
+            let hashing = hasher.state().expected_wait.as_secs_f64() / self.max_wait.as_secs_f64();
+            // Whoever waits for it has a place at the door.
+            let database = wait.as_secs_f64() / admission.max_wait().as_secs_f64();
+            let [tokens, pages, passwords] = admission.lanes().map(|(_, lane)| lane.share());
+            self.judge(&mut queues, [hashing, database, tokens, pages, passwords], now);
+        }
+    }
+
+    /// Says of each queue what its share of what may wait comes to.
+    fn judge(&self, queues: &mut [Queue; QUEUES.len()], shares: [f64; QUEUES.len()], now: Instant) {
+        if self.after.is_zero() {
+            return;
+        }
+        for (at, (queue, share)) in queues.iter_mut().zip(shares).enumerate() {
+            if queue.look(share, self.after, now) {
+                let strained = queue.strained;
+                self.strained[at].store(strained, Relaxed);
+                match strained {
+                    true => tracing::warn!(queue = QUEUES[at], "strained: not ready until the queue has shrunk"),
+                    false => tracing::info!(queue = QUEUES[at], "no longer strained"),
                 }
             }
         }
+    }
+}
+
+/// How fast the database was lately. What it may hold at most says nothing: admission lets in far less.
+#[derive(Default)]
+struct Commits {
+    times: Lately,
+    groups: Lately,
+    /// When a group was last begun, or none waited.
+    moved: Option<Instant>,
+}
+
+impl Commits {
+    /// How long a newcomer would wait behind so many.
+    fn wait(&mut self, (waiting, together): (usize, Together<'_>), times: &Spread, now: Instant) -> Duration {
+        let took = self.times.mean(times);
+        let (beside, still) = match together {
+            Together::Beside(connections) => (connections as f64, Duration::ZERO),
+            Together::Grouped(sizes) => {
+                let begun = self.groups.count;
+                let size = self.groups.mean(sizes);
+                if waiting == 0 || self.groups.count > begun {
+                    self.moved = Some(now);
+                }
+                // A commit that does not end is in no mean.
+                (size, now.saturating_duration_since(*self.moved.get_or_insert(now)))
+            }
+        };
+        Duration::try_from_secs_f64(took * waiting as f64 / beside.max(1.0)).unwrap_or_default().max(still)
+    }
+}
+
+/// The mean of what a histogram has counted since the last look, or the one before if that is nothing.
+#[derive(Default)]
+struct Lately {
+    count: u64,
+    sum: f64,
+    mean: f64,
+}
+
+impl Lately {
+    fn mean(&mut self, spread: &Spread) -> f64 {
+        if spread.count > self.count {
+            self.mean = (spread.sum - self.sum) / (spread.count - self.count) as f64;
+            (self.count, self.sum) = (spread.count, spread.sum);
+        }
+        self.mean
     }
 }
 
@@ -115,6 +181,49 @@ mod tests {
             queue.look(*share, Duration::from_secs(3), now).then_some((second, queue.strained))
         };
         shares.iter().enumerate().filter_map(look).collect()
+    }
+
+    #[test]
+    fn places_at_the_door_that_are_all_taken_make_a_node_unready_too() {
+        let strain = Strain::new(Duration::from_secs(3), Duration::from_secs(5));
+        let (mut queues, began) = ([Queue::default(); QUEUES.len()], Instant::now());
+        for second in 0..=5 {
+            assert_eq!(strain.problems().count(), 0);
+            strain.judge(&mut queues, [0.1, 0.1, 0.9, 0.1, 0.1], began + Duration::from_secs(second));
+        }
+        let problems: Vec<_> = strain.problems().collect();
+        assert!(matches!(&problems[..], [one] if one.contains("tokens")), "{problems:?}");
+        let alone = Strain::new(Duration::from_secs(3), Duration::ZERO);
+        (0..20).for_each(|second| alone.judge(&mut queues, [1.0; 5], began + Duration::from_secs(second)));
+        assert_eq!(alone.problems().count(), 0, "where it is told never to be");
+    }
+
+    /// What a histogram says after so many that come to so much.
+    fn spread(count: u64, sum: f64) -> Spread {
+        Spread { steps: Vec::new(), count, sum }
+    }
+
+    #[test]
+    fn the_queue_of_the_database_is_as_long_as_it_takes() {
+        let (mut commits, began) = (Commits::default(), Instant::now());
+        let at = |seconds: u64| began + Duration::from_secs(seconds);
+        // Ten commits of 20 ms, of 4 batches each.
+        let sizes = spread(10, 40.0);
+        let wait = commits.wait((40, Together::Grouped(&sizes)), &spread(10, 0.2), at(0));
+        assert_eq!(wait.as_millis(), 200, "ten more of these");
+        // The disk became slow: the next ones take half a second.
+        let sizes = spread(12, 48.0);
+        let wait = commits.wait((40, Together::Grouped(&sizes)), &spread(12, 1.2), at(1));
+        assert_eq!(wait.as_secs(), 5, "what was before does not count");
+        // It stands still.
+        for (second, known) in [(2, 5), (5, 5), (10, 9)] {
+            let wait = commits.wait((40, Together::Grouped(&sizes)), &spread(12, 1.2), at(second));
+            assert_eq!(wait.as_secs(), known, "after {second} s");
+        }
+        let wait = commits.wait((0, Together::Grouped(&sizes)), &spread(12, 1.2), at(60));
+        assert_eq!(wait, Duration::ZERO, "nothing waits");
+        let wait = Commits::default().wait((64, Together::Beside(16)), &spread(10, 0.2), at(0));
+        assert_eq!(wait.as_millis(), 80, "a server, by its connections");
     }
 
     #[test]

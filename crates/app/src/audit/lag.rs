@@ -6,7 +6,10 @@ use crate::{App, Fault};
 use rules::audit::Link;
 use rules::fresh::time_of;
 use rules::{Span, Time};
-use store::tables::audit::{After, Backlog, Begins, LeftOf, Newest, Place, Stream, Streams};
+use store::tables::audit::{After, BacklogUpTo, Begins, LeftOf, Newest, Place, Stream, Streams};
+
+/// Lines that are not sealed are counted up to so many: it is looked often.
+const MOST: i64 = 100_000;
 
 /// How far the audit log is behind.
 #[derive(Clone, Debug)]
@@ -15,7 +18,7 @@ pub struct Lag {
     pub end: Link,
     /// Under which key it was sealed; `None` before the first block.
     pub key: Option<String>,
-    /// Lines that are not sealed yet.
+    /// Lines that are not sealed yet, counted up to a hundred thousand.
     pub unsealed: i64,
     /// How long the oldest of them has waited.
     pub unsealed_for: Span,
@@ -51,7 +54,8 @@ pub(super) fn is_beyond(place: &Place, end: &Link) -> bool {
 impl App {
     /// How far sealing and delivering are behind. A few reads, each of an index: for a page of metrics now and then.
     pub async fn audit_lag(&self) -> Result<Lag, Fault> {
-        let (backlog, newest, begins, streams) = self.ask((Backlog, Newest, Begins, Streams)).await?;
+        let (backlog, newest, begins, streams) =
+            self.ask((BacklogUpTo { most: MOST }, Newest, Begins, Streams)).await?;
         let (end, key) = end(newest.as_ref(), begins.as_ref());
         let now = self.clock.now();
         let (unsealed, oldest) = backlog;

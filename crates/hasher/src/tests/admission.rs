@@ -31,6 +31,24 @@ async fn past_the_budget_the_answer_is_busy_at_once() {
 }
 
 #[tokio::test]
+async fn who_is_told_no_without_a_job_is_counted_too_once_and_by_what_he_was_held_to() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let counts = || (hasher.state().refused_total, hasher.state().turned_away_total);
+    let mut jobs: Vec<_> = (0..5).map(|_| ask(&hasher, key("main", 1), usual(), "job")).collect();
+    assert_eq!((hasher.crowded(&key("main", 1), 1.0), counts()), (None, (0, 0)));
+    assert!(hasher.crowded(&key("main", 1), 0.25).is_some());
+    assert_eq!(counts(), (0, 1), "a newcomer");
+    jobs.extend((0..5).map(|_| ask(&hasher, key("main", 1), usual(), "job")));
+    assert!(hasher.crowded(&key("main", 1), 1.0).is_some());
+    assert_eq!(counts(), (1, 1), "somebody with a password");
+    assert!(ask(&hasher, key("main", 1), usual(), "job").await.is_err());
+    assert_eq!(counts(), (2, 1), "and one who was not asked for first");
+}
+
+#[tokio::test]
 async fn the_budget_counts_lanes() {
     let stage = Stage::closed();
     let hasher = stage.hasher(narrow());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use store::tally::nanos;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A request that is done moves the mean by this share of the difference.
@@ -15,10 +16,14 @@ pub struct Lane {
     places: Arc<Semaphore>,
     count: usize,
     /// The longest that somebody waits for a place.
-    budget: Duration,
+    pub(super) budget: Duration,
     waiting: AtomicUsize,
     /// How long a place is taken, in nanoseconds: a moving mean.
     taken: AtomicU64,
+    /// Where the next one counts from.
+    made: Instant,
+    /// When a place was last taken or given back, in nanoseconds.
+    moved: AtomicU64,
     admitted: AtomicU64,
     refused: AtomicU64,
 }
@@ -34,6 +39,8 @@ pub struct LaneState {
     pub waiting: usize,
     /// How long a newcomer would wait.
     pub expected_wait: Duration,
+    /// The longest that a newcomer may wait.
+    pub budget: Duration,
     /// Requests that were let in.
     pub admitted_total: u64,
     /// Requests that were told to come back.
@@ -58,6 +65,8 @@ impl Lane {
             budget,
             waiting: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
+            made: Instant::now(),
+            moved: AtomicU64::new(0),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         })
@@ -86,18 +95,28 @@ impl Lane {
         }
     }
 
-    /// How long a newcomer would wait for a place.
+    /// How long a newcomer would wait for a place. The mean is of those who are done; where nobody is done any more, it takes
+    /// at least as long as nothing has moved already.
     fn expected_wait(&self) -> Duration {
         if self.places.available_permits() > 0 {
             return Duration::ZERO;
         }
         let before = self.waiting.load(Relaxed) as u64 + 1;
-        Duration::from_nanos(self.taken.load(Relaxed).saturating_mul(before) / self.count as u64)
+        let usual = self.taken.load(Relaxed).saturating_mul(before) / self.count as u64;
+        let still = self.clock(Instant::now()).saturating_sub(self.moved.load(Relaxed));
+        Duration::from_nanos(usual.max(still))
     }
 
     fn permit(self: &Arc<Self>, place: OwnedSemaphorePermit) -> Permit {
+        let since = Instant::now();
         self.admitted.fetch_add(1, Relaxed);
-        Permit { lane: Arc::clone(self), since: Instant::now(), _place: place }
+        self.moved.store(self.clock(since), Relaxed);
+        Permit { lane: Arc::clone(self), since, _place: place }
+    }
+
+    /// As [`Lane::moved`] counts it.
+    fn clock(&self, at: Instant) -> u64 {
+        nanos(at.saturating_duration_since(self.made))
     }
 
     fn refuse(&self, wait: Duration) -> Duration {
@@ -112,15 +131,25 @@ impl Lane {
             running: self.count.saturating_sub(self.places.available_permits()),
             waiting: self.waiting.load(Relaxed),
             expected_wait: self.expected_wait(),
+            budget: self.budget,
             admitted_total: self.admitted.load(Relaxed),
             refused_total: self.refused.load(Relaxed),
         }
     }
 }
 
+impl LaneState {
+    /// The share of the budget that a newcomer would use up.
+    pub fn share(&self) -> f64 {
+        self.expected_wait.as_secs_f64() / self.budget.as_secs_f64()
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
-        let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = Instant::now();
+        self.lane.moved.store(self.lane.clock(now), Relaxed);
+        let took = nanos(now.saturating_duration_since(self.since));
         let mean = self.lane.taken.load(Relaxed);
         // Two at once may lose one of their steps, which a mean bears.
         let next = if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT };
@@ -172,6 +201,27 @@ mod tests {
         drop(first);
         assert_eq!(next.join_all().await, [true]);
         assert_eq!(lane.state().waiting, 0);
+    }
+
+    #[tokio::test]
+    async fn where_nobody_is_done_any_more_newcomers_are_told_at_once() {
+        // red without `still` in expected_wait: nobody was ever done, so that the mean knows nothing.
+        let lane = Lane::new(1, Duration::from_millis(20));
+        let hangs = lane.enter().await.unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        let mut newcomer = Box::pin(lane.enter());
+        let told = newcomer.as_mut().poll(context);
+        assert!(matches!(told, std::task::Poll::Ready(Err(wait)) if wait == LEAST));
+        assert!(lane.state().share() > 1.0);
+        drop(newcomer);
+        drop(hangs);
+        assert_eq!(lane.state().share(), 0.0);
+        // A time in which nobody came is none in which nobody was done.
+        let left = lane.moved.load(Relaxed);
+        std::thread::sleep(Duration::from_millis(1));
+        let _next = lane.enter().await.unwrap();
+        assert!(lane.moved.load(Relaxed) > left, "it is reckoned from when the last place was taken");
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
 use app::stopwatch::{Stage, timed};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What kind of work a door does. Every route says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +117,11 @@ impl Admission {
             Pace::Passwords => Some(&self.passwords),
             Pace::Free => None,
         }
+    }
+
+    /// The longest that a request waits for a place.
+    pub fn max_wait(&self) -> Duration {
+        self.tokens.budget
     }
 
     /// Every lane with its name.

@@ -5,6 +5,7 @@
 //! is looked at when somebody asks. Labels are few and known beforehand: nothing of a request becomes one.
 
 mod declare;
+mod glance;
 #[cfg(test)]
 mod guide;
 mod moment;
@@ -16,7 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use moment::Store;
+pub use moment::{Store, Together};
 pub use process::Process;
 pub use refused::Refused;
 pub use requests::{Requests, Spent};
@@ -24,11 +25,12 @@ pub use serve::{Desk, secret, serve};
 
 use crate::http::Site;
 use declare::Samples;
+use glance::Seen;
 use moment::Moment;
 
 /// The whole page (text format 0.0.4).
-async fn page(site: &Site) -> String {
-    let moment = Moment::of(site).await;
+async fn page(site: &Site, seen: Option<Seen>) -> String {
+    let moment = Moment::of(site, seen).await;
     let mut page = String::with_capacity(64 << 10);
     for group in table::GROUPS {
         // Not of the format: a line for people.

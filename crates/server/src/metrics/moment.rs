@@ -1,22 +1,18 @@
 //! What is looked at once for a page, however many metrics tell of it.
 
+use super::glance::Seen;
 use super::process::Process;
 use crate::admission::LaneState;
 use crate::database::Database;
 use crate::http::Site;
-use app::audit::Lag;
 use app::ward::Status;
 use hasher::State;
 use hasher::remote::WorkerState;
 use rules::Span;
-use std::time::Duration;
 use store::engine::Durability;
 use store::remote::Usage;
 use store::tally::Spread;
 use store::{mysql, postgres, sqlite};
-
-/// How long a scrape waits for a database.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The server at one moment.
 pub struct Moment<'a> {
@@ -28,8 +24,8 @@ pub struct Moment<'a> {
     pub hashing: State,
     /// Machines that hash for us.
     pub workers: Vec<WorkerState>,
-    /// How far the audit log is behind; nothing while the database does not answer.
-    pub audit: Option<Lag>,
+    /// What the database said when it was last asked.
+    pub seen: Option<Seen>,
     /// The database.
     pub store: Store,
     /// What an acknowledged write is worth.
@@ -59,6 +55,14 @@ pub enum Store {
     Postgres(postgres::Stats, Usage),
     /// A MySQL or MariaDB server.
     Mysql(mysql::Stats, Usage, mysql::Server),
+}
+
+/// How many batches go through a database in the time of one.
+pub enum Together<'a> {
+    /// Those that share a commit.
+    Grouped(&'a Spread),
+    /// One on each of so many connections.
+    Beside(usize),
 }
 
 impl Store {
@@ -98,6 +102,14 @@ impl Store {
         }
     }
 
+    /// What goes to the database in the time of one commit.
+    pub fn together(&self) -> Together<'_> {
+        match self {
+            Store::File { stats, .. } => Together::Grouped(&stats.group_sizes),
+            Store::Postgres(_, usage) | Store::Mysql(_, usage, _) => Together::Beside(usage.places),
+        }
+    }
+
     /// How long commits took.
     pub fn commit_times(&self) -> &Spread {
         match self {
@@ -109,8 +121,8 @@ impl Store {
 }
 
 impl<'a> Moment<'a> {
-    /// Now.
-    pub async fn of(from: &'a Site) -> Self {
+    /// Now, with what was seen in the database a moment ago.
+    pub async fn of(from: &'a Site, seen: Option<Seen>) -> Self {
         // A server is not asked: whoever scrapes must be answered while it is away.
         let durability = match from.app.engine.answering() {
             Some(answering) => Some(answering.durability),
@@ -121,7 +133,7 @@ impl<'a> Moment<'a> {
             lanes: from.admission.lanes(),
             hashing: from.app.hasher.state(),
             workers: from.app.hasher.workers(),
-            audit: tokio::time::timeout(PATIENCE, from.app.audit_lag()).await.ok().and_then(Result::ok),
+            seen,
             store: Store::of(&from.database),
             durability,
             journal: from.app.guarded().map(|works| works.is_ok()),

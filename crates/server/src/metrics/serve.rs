@@ -1,5 +1,6 @@
 //! Where the metrics are served: on addresses of their own, so that no mistake at the front shows them to the world.
 
+use super::glance::Glance;
 use super::page;
 use crate::boot::BootError;
 use crate::config::Config;
@@ -29,8 +30,11 @@ pub struct Desk {
 }
 
 /// What a scrape is answered from.
-#[derive(Clone)]
-struct Counter(Arc<(Site, Option<Zeroizing<Vec<u8>>>)>);
+struct Counter {
+    site: Site,
+    secret: Option<Zeroizing<Vec<u8>>>,
+    glance: Glance,
+}
 
 impl Desk {
     /// As configured; `None` where metrics are served nowhere.
@@ -73,18 +77,24 @@ pub fn secret(config: &Config) -> Result<Option<Zeroizing<Vec<u8>>>, BootError> 
 pub async fn serve(desk: Option<Desk>, site: Site) {
     let Some(Desk { listeners, terms, secret }) = desk else { return std::future::pending().await };
     let router = Router::new().route("/metrics", get(scrape).fallback(only_get)).fallback(nothing);
-    let router = router.with_state(Counter(Arc::new((site, secret))));
-    net::serve(listeners, terms, router, std::future::pending()).await;
+    let counter = Arc::new(Counter { site, secret, glance: Glance::default() });
+    // Before anybody is answered.
+    counter.glance.look(&counter.site.app).await;
+    let router = router.with_state(Arc::clone(&counter));
+    tokio::select! {
+        _ = net::serve(listeners, terms, router, std::future::pending()) => {}
+        () = counter.glance.renew(&counter.site.app) => {}
+    }
 }
 
-async fn scrape(State(counter): State<Counter>, headers: HeaderMap) -> Response {
-    let (site, secret) = &*counter.0;
+async fn scrape(State(counter): State<Arc<Counter>>, headers: HeaderMap) -> Response {
+    let Counter { site, secret, glance } = &*counter;
     if !secret.as_ref().is_none_or(|secret| knows(&headers, secret)) {
         let mut response = plain(StatusCode::UNAUTHORIZED, "text/plain", "the secret of metrics.secret is needed\n");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"metrics\""));
         return response;
     }
-    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site).await)
+    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site, glance.seen()).await)
 }
 
 fn knows(headers: &HeaderMap, secret: &[u8]) -> bool {

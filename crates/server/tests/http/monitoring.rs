@@ -1,6 +1,6 @@
 //! What an operator sees: metrics, the log of slow requests, readiness under load.
 
-mod figures;
+pub mod figures;
 mod files;
 mod requests;
 mod strain;

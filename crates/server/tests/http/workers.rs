@@ -2,6 +2,7 @@
 
 mod liar;
 
+use crate::monitoring::figures::{SERVED, samples};
 use crate::support::*;
 use liar::Liar;
 use serde_json::Value;
@@ -27,6 +28,7 @@ fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
         ("PORTIERE_WORKERS_LISTEN", &format!("127.0.0.1:{port}")),
         ("PORTIERE_HASH_THREADS", threads),
         ("PORTIERE_THROTTLE_FREE_FAILURES", "1000"),
+        SERVED,
     ]);
     (server, folder)
 }
@@ -282,7 +284,12 @@ fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
     let events = json(server, &["events", "list", "--limit", "1000"]);
     assert!(events.as_array().unwrap().iter().any(|event| event["event"] == "worker.quarantined"));
     assert!(Liar::knock(&folder.path().join("liar"), &door).contains("quarantined"));
+    // What the alert is made of. Which node wrote it down does not matter.
+    let told = samples(server);
+    assert_eq!(told["portiere_audit_events_total{event=\"worker.quarantined\"}"], 1.0);
+    until("the nodes count it", || samples(server)["portiere_workers_quarantined"] == nodes() as f64);
     server.must(&["verifier", "trust", "liar"], "");
+    until("it is trusted again", || samples(server)["portiere_workers_quarantined"] == 0.0);
     assert_eq!(Liar::knock(&folder.path().join("liar"), &door), "welcome");
     server.kill();
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Done, Shared, same};
 use crate::engine::{Broken, CommitError};
 use crate::tables::audit::{
-    Backlog, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin, drop_unsealed,
-    retire, seal,
+    Backlog, BacklogUpTo, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin,
+    drop_unsealed, retire, seal,
 };
 use crate::tables::{ask, changes};
 use rules::audit::{Block, Key, Keys, Line, Link, Sealing, Verifier};
@@ -124,6 +124,10 @@ async fn late(engines: &[Shared; 2]) -> Done {
     let before = ask(&*engines[0], &realm(), Newest).await.map_err(|why| why.0)?;
     write(&engines[1], Time(1), 9_999).await?;
     let waits = ask(&*engines[0], &realm(), Unsealed { limit: 9 }).await.map_err(|why| why.0)?;
+    for most in [1, 9] {
+        let (all, some) = ask(&*engines[0], &realm(), (Backlog, BacklogUpTo { most })).await.map_err(|why| why.0)?;
+        same(some, (all.0.min(most), all.1), "lines that are not sealed, counted up to a number")?;
+    }
     same(step(&engines[0], 64).await?, Some(2), "late lines")?;
     let newest = ask(&*engines[1], &realm(), Newest).await.map_err(|why| why.0)?;
     let number = |block: &Option<Block>| block.as_ref().map_or(0, |block| block.number);

@@ -51,6 +51,24 @@ impl Question for Backlog {
     }
 }
 
+/// As [`Backlog`], but counted no further than so many: for who looks often.
+pub struct BacklogUpTo {
+    /// How many.
+    pub most: i64,
+}
+
+impl Question for BacklogUpTo {
+    type Fact = <Backlog as Question>::Fact;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT COUNT(*), MIN(id) FROM \
+                   (SELECT id FROM events WHERE realm = ? AND block = 0 ORDER BY id LIMIT ?) AS oldest";
+        read(sql, values![realm, self.most])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        Backlog.fact(rows)
+    }
+}
+
 /// The end of the chain: the newest block, without what it keeps of its lines.
 pub struct Newest;
 

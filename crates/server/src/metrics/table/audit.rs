@@ -2,27 +2,41 @@
 
 use crate::metrics::declare::{Group, gauge};
 use crate::metrics::moment::Moment;
-use app::audit::Lagging;
+use app::audit::{Lag, Lagging};
+
+fn lag<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = &'a Lag> {
+    now.seen.iter().map(|seen| &seen.audit)
+}
 
 fn streams<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = (&'a str, &'a Lagging)> {
-    now.audit.iter().flat_map(|lag| &lag.streams).map(|stream| (stream.name.as_str(), stream))
+    lag(now).flat_map(|lag| &lag.streams).map(|stream| (stream.name.as_str(), stream))
 }
 
 /// How far the audit log is behind.
 pub static GROUP: Group = Group {
     about: "The audit log: the same at every node",
     metrics: &[
-        gauge("portiere_audit_unsealed_lines", &[], "Lines that are not sealed yet.", |now, out| {
-            now.audit.iter().for_each(|lag| out.one(lag.unsealed));
-        }),
+        gauge(
+            "portiere_audit_seen_age_seconds",
+            &[],
+            "How long ago the database said what follows, and how many workers are quarantined. It is asked every 5 seconds: \
+             more than that, and it does not answer.",
+            |now, out| now.seen.iter().for_each(|seen| out.one(seen.at.elapsed().as_secs_f64())),
+        ),
+        gauge(
+            "portiere_audit_unsealed_lines",
+            &[],
+            "Lines that are not sealed yet. They are counted up to 100000.",
+            |now, out| lag(now).for_each(|lag| out.one(lag.unsealed)),
+        ),
         gauge(
             "portiere_audit_unsealed_seconds",
             &[],
             "How long the oldest line has waited that is not sealed yet.",
-            |now, out| now.audit.iter().for_each(|lag| out.one(lag.unsealed_for.whole_seconds())),
+            |now, out| lag(now).for_each(|lag| out.one(lag.unsealed_for.whole_seconds())),
         ),
         gauge("portiere_audit_kept_lines", &[], "Lines that are sealed and kept.", |now, out| {
-            now.audit.iter().for_each(|lag| out.one(lag.kept));
+            lag(now).for_each(|lag| out.one(lag.kept));
         }),
         gauge(
             "portiere_audit_wrong",

@@ -27,10 +27,16 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_hashing_refused_total",
             &[],
-            "Passwords that were refused because too many wait.",
+            "Passwords that were refused because too many wait, at the door or later.",
             |now, out| {
                 out.one(now.hashing.refused_total);
             },
+        ),
+        counter(
+            "portiere_hashing_turned_away_total",
+            &[],
+            "Newcomers who were not shown a form, because three quarters of the budget were used up already.",
+            |now, out| out.one(now.hashing.turned_away_total),
         ),
         counter("portiere_hashing_done_total", &[], "Passwords that were hashed.", |now, out| {
             out.one(now.hashing.done_total);

@@ -94,6 +94,12 @@ pub static GROUP: Group = Group {
                 now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.expected_wait.as_secs_f64()));
             },
         ),
+        gauge(
+            "portiere_admission_max_wait_seconds",
+            &[],
+            "The budget of waiting (limits.max_wait): what would wait longer is refused.",
+            |now, out| out.one(now.from.admission.max_wait().as_secs_f64()),
+        ),
         counter("portiere_admission_admitted_total", &["lane"], "Requests that had a place.", |now, out| {
             now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.admitted_total));
         }),
@@ -107,7 +113,7 @@ pub static GROUP: Group = Group {
             "portiere_strained",
             &["queue"],
             "1 while a queue was nearly full for so long that the server is not ready (ready.strained_after): hashing, \
-             database.",
+             database, tokens, pages, passwords.",
             |now, out| out.each(now.from.strain.all().map(|(queue, strained)| (queue, u8::from(strained)))),
         ),
     ],

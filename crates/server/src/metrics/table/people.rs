@@ -10,7 +10,8 @@ pub static GROUP: Group = Group {
             "portiere_sign_ins_total",
             &["outcome"],
             "Attempts to sign in with a password: success, refused (wrong name or password), throttled, busy (too many \
-             passwords wait), failed (database or fault).",
+             passwords wait; at the door that is said of any form with a password, before it is known what it is for), failed \
+             (database or fault).",
             |now, out| out.each(now.from.app.tally.sign_ins.sums()),
         ),
         counter("portiere_sign_ups_total", &["outcome"], "Attempts to make an account, likewise.", |now, out| {

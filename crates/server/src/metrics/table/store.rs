@@ -52,6 +52,13 @@ pub static GROUP: Group = Group {
         gauge("portiere_store_waiting_max", &[], "When so many wait it is too many.", |now, out| {
             out.one(now.store.waiting().1);
         }),
+        gauge(
+            "portiere_store_expected_wait_seconds",
+            &[],
+            "How long a batch that came now would wait: what waits, by how many go together, times how long commits took \
+             lately; SQLite: at least as long as none has come to its end.",
+            |now, out| out.one(now.from.strain.database_wait().as_secs_f64()),
+        ),
         gauge("portiere_store_readers", &[], "SQLite: connections for short reads.", |now, out| {
             if let Store::File { readers, .. } = &now.store {
                 out.one(readers.1);

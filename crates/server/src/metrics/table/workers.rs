@@ -38,6 +38,13 @@ pub static GROUP: Group = Group {
             out.one(now.workers.len());
         }),
         gauge(
+            "portiere_workers_quarantined",
+            &[],
+            "Workers that were found to be wrong: no node asks them anything until portiere verifier trust. The same at every \
+             node.",
+            |now, out| now.seen.iter().for_each(|seen| out.one(seen.quarantined)),
+        ),
+        gauge(
             "portiere_worker_trusted",
             &["worker"],
             "A worker: whether it is asked: 0 while it is late, or after it was wrong.",

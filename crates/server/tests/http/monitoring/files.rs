@@ -76,6 +76,23 @@ fn dashboard_and_alerts_name_only_what_is_there() {
 }
 
 #[test]
+fn the_dashboard_shows_something_of_everything_and_all_that_is_refused() {
+    // red without the rows on hash workers and the audit log, or the panel of who is refused at the door.
+    let shown = named(&read("deploy/grafana/portiere.json"));
+    let guide = read("docs/guide/monitoring.md");
+    let (_, tables) = guide.split_once("## Every metric").unwrap();
+    let groups: Vec<_> = tables.split("\n### ").skip(1).collect();
+    assert!(groups.len() >= 7, "{}", groups.len());
+    for group in groups {
+        let metrics: Vec<_> = group.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        let missing: Vec<_> = metrics.iter().filter(|name| !shown.contains(**name)).collect();
+        assert!(missing.len() * 2 <= metrics.len(), "most of this is not on it: {missing:?}");
+        let refused: Vec<_> = missing.iter().filter(|name| name.ends_with("_refused_total")).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+    }
+}
+
+#[test]
 fn prometheus_takes_the_configuration_and_the_alerts_fire_as_they_say() {
     let folder = file("deploy/prometheus");
     let path = |name: &str| folder.join(name).display().to_string();

@@ -2,6 +2,8 @@
 
 use super::figures::{SERVED, samples};
 use crate::support::*;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How much a sample grew over `act`.
 fn grown(server: &'static Server, act: impl FnOnce()) -> impl Fn(&str) -> f64 {
@@ -75,6 +77,44 @@ fn what_the_server_refuses_is_counted_by_its_reason() {
     }
     assert!(grown("portiere_refusals_total{reason=\"throttled\"}") >= 1.0);
     assert!(grown("portiere_sign_ins_total{outcome=\"throttled\"}") >= 1.0);
+}
+
+#[test]
+fn sign_ins_that_are_told_to_come_back_are_counted_once_wherever_that_is_said() {
+    // red without the count in `has_time_for` of app/sign_in.rs (most are refused at the door), or that of `crowded` in the
+    // hasher's gate, or if one that passes the door and is refused behind it were counted at both.
+    let (threads, each) = (32 * nodes(), 6);
+    let server = Server::leaked(&[
+        SERVED,
+        ("PORTIERE_HASH_THREADS", "1"),
+        ("PORTIERE_HASH_MAX_WAIT", "100ms"),
+        ("PORTIERE_HASH_ARGON2_PASSES", "8"),
+        ("PORTIERE_THROTTLE_FREE_FAILURES", "1000"),
+        ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "1000000"),
+    ]);
+    let refused = AtomicUsize::new(0);
+    let grown = grown(server, || {
+        let page = |_| {
+            let mut browser = Browser::new(server);
+            let page = browser.get("/login");
+            Mutex::new((browser, page))
+        };
+        let guests: Vec<_> = (0..threads).map(page).collect();
+        at_once(threads, |at| {
+            let (browser, page) = &mut *guests[at].lock().unwrap();
+            for _ in 0..each {
+                let answer = browser.log_in_on(page, &format!("nobody{at}"), "not the password 1");
+                refused.fetch_add(usize::from(answer.status == 503), Ordering::SeqCst);
+            }
+        });
+    });
+    let refused = refused.load(Ordering::SeqCst) as f64;
+    assert!(refused > 0.0);
+    assert_eq!(grown("portiere_sign_ins_total{outcome=\"busy\"}"), refused);
+    assert_eq!(grown("portiere_hashing_refused_total"), refused);
+    let outcomes = ["success", "refused", "throttled", "busy", "failed"];
+    let each_outcome = outcomes.map(|outcome| grown(&format!("portiere_sign_ins_total{{outcome=\"{outcome}\"}}")));
+    assert_eq!(each_outcome.iter().sum::<f64>(), (threads * each) as f64);
 }
 
 #[test]
