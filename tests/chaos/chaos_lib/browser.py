@@ -9,11 +9,13 @@ MOST_REDIRECTS = 6
 
 
 class Crowd:
-    """Connections of one thread to every node; each request takes the next."""
+    """Connections of one thread to every node; each request takes the next. They come from `source`, where one is named."""
 
-    def __init__(self, nodes: list, issuer: str, tally):
+    def __init__(self, nodes: list, issuer: str, tally, source: str | None = None):
         self.issuer = issuer
         self.origins = [Origin(node.port, urlsplit(issuer).netloc, tally=tally) for node in nodes]
+        for origin in self.origins:
+            origin.source = source
         self.turn = 0
 
     def next(self) -> Origin:

@@ -67,8 +67,10 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
     for node in stage.nodes:
         node.wait_until_ready()
     tally, ledger = Tally(), Ledger()
-    visitors = [Visitor(Crowd(stage.nodes, stage.issuer, tally), stage.client, stage.nodes, ledger, chance.random())
-                for _ in range(VISITORS)]
+    # Each from an address of its own: one address may not sign up hundreds of people.
+    homes = [f"127.0.1.{(number * VISITORS + at) % 250 + 1}" for at in range(VISITORS)]
+    visitors = [Visitor(Crowd(stage.nodes, stage.issuer, tally, home), stage.client, stage.nodes, ledger, chance.random())
+                for home in homes]
     probes = [probe.Probe(Crowd([node], stage.issuer, tally), stage.client, stage.names[at::len(stage.nodes)])
               for at, node in enumerate(stage.nodes)]
     for thread in [*visitors, *probes]:

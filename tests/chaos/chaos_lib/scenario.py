@@ -37,6 +37,8 @@ class Scenario:
     loses_node: bool = False
     # Whether an operator gives up what that node remembers, before it returns after all.
     gives_up: bool = False
+    # Losses that the nodes are told to accept.
+    accepts: str = ""
 
 
 def synchronous(place):
@@ -59,6 +61,15 @@ def mariadb(place):
     return single.Single(place, "mariadb")
 
 
+def forgetful_postgres(place):
+    """What it acknowledged in the last moments is not on its disk."""
+    return single.Single(place, "postgres", {"synchronous_commit": "off", "wal_writer_delay": "2s"})
+
+
+def forgetful_mariadb(place):
+    return single.Single(place, "mariadb", {"innodb-flush-log-at-trx-commit": "0"})
+
+
 SCENARIOS = {
     "patroni-kill": Scenario("A", synchronous, (patroni.kill_machine, patroni.kill_postgres)),
     "patroni-switchover": Scenario("A", synchronous, (patroni.switch,)),
@@ -73,4 +84,7 @@ SCENARIOS = {
     "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
     "postgres-restart": Scenario("B", postgres, (single.restart,)),
     "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
+    # The same server under the same name, which knows less than before.
+    "postgres-forgets": Scenario("C", forgetful_postgres, (single.restart,), accepts="commits"),
+    "mariadb-forgets": Scenario("C", forgetful_mariadb, (single.restart,), accepts="commits"),
 }

@@ -14,12 +14,15 @@ SERVERS = {"postgres": postgres, "mariadb": mariadb}
 class Single:
     """A server that is started again in its folder."""
 
-    def __init__(self, place: Place, kind: str):
-        self.server = SERVERS[kind]
+    def __init__(self, place: Place, kind: str, settings: dict[str, str] | None = None):
+        self.server, self.settings = SERVERS[kind], settings
         self.folder = place.folder / kind
-        self.server.up(self.folder)
+        self.start()
         place.also_end(self.processes)
         self.urls = [self.server.database(self.folder, "portiere")] * nodes.COUNT
+
+    def start(self) -> None:
+        self.server.up(self.folder, settings=self.settings)
 
     def processes(self) -> list[int]:
         pid = self.server.running(self.folder)
@@ -29,7 +32,7 @@ class Single:
         return self.server.running(self.folder) is not None
 
     def wait_until_whole(self) -> None:
-        self.server.up(self.folder)
+        self.start()
 
 
 def restart(cluster: Single, chance: random.Random) -> Strike:
@@ -37,5 +40,5 @@ def restart(cluster: Single, chance: random.Random) -> Strike:
     down, at = chance.uniform(0.1, 3), time.monotonic()
     kill(cluster.processes())
     time.sleep(down)
-    cluster.server.up(cluster.folder)
+    cluster.start()
     return Strike(f"killed, started again after {down:.1f} s", at)
