@@ -238,6 +238,7 @@ fn settings(config: &Config) -> Settings {
         pkce_optional: config.pkce.optional_for_confidential,
         signup: config.signup.enabled,
         password_min: config.password.min_length,
+        brand: config.brand.name.clone(),
         throttle: throttle::Policy {
             free: throttle.free_failures.into(),
             address_free: throttle.address_free_failures.into(),

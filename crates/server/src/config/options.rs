@@ -410,9 +410,9 @@ options! {
 
     /// When `/readyz` says no although nothing is broken.
     "ready." ready: Ready {
-        /// After so long a time in which the queue of passwords, or that of the database, was nearly full, the server is not
-        /// ready until it has shrunk to half: whoever asks sends people to another node. `0s`: never, for a server that is
-        /// alone.
+        /// After so long a time in which a queue (of passwords, of the database, or at the door) was nearly full, the server is
+        /// not ready until it has shrunk to half: whoever asks sends people to another node. `0s`: never, for a server that
+        /// is alone.
         strained_after: Duration = Duration::from_secs(5), Start,
             between(Duration::ZERO, Duration::from_secs(600));
     }
