@@ -215,9 +215,17 @@ impl Pool {
         }
     }
 
-    /// Takes it that the server may have failed, or is not fit any more: the next to ask connects anew, which tells, and
-    /// connections that are in use are not used again.
+    /// Takes it that the server may have failed: the next to ask connects anew, which tells.
     pub(super) fn suspect(&self, era: u64) {
+        let ended = {
+            let mut state = self.state();
+            if state.idle.era == era { std::mem::take(&mut state.idle.links) } else { Vec::new() }
+        };
+        drop(ended);
+    }
+
+    /// Takes it that the server is not fit any more: connections that are in use are not used again, either.
+    fn dismiss(&self, era: u64) {
         let ended = {
             let mut state = self.state();
             if state.idle.era == era { state.idle.end() } else { Vec::new() }
@@ -240,7 +248,10 @@ impl Pool {
             }
             Ok(Err(refused)) => {
                 drop(lease);
-                self.suspect(era);
+                match &refused {
+                    Refused::Unfit(_) => self.dismiss(era),
+                    Refused::Crowded(_) | Refused::Unreachable(_) => self.suspect(era),
+                }
                 Err(refused.why())
             }
             Err(_) => Err(LATE.to_owned()),
@@ -306,8 +317,8 @@ impl Pool {
         let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await.map_err(late)?;
         let _everything = everything.map_err(|_| CLOSED.to_owned())?;
         self.suspect(era);
-        // Whoever came to an end there may have begun another.
-        let era = self.state().idle.era;
+        // It may have been dismissed meanwhile.
+        let era = self.state().idle.era + 1;
         let mut refusals = Vec::new();
         for at in self.in_turn(&refused) {
             match self.nodes[at].connect(era).await {
@@ -406,12 +417,12 @@ mod tests {
 
     #[test]
     fn connections_in_use_are_not_used_again_once_their_server_is_not_fit() {
-        // red without the next era in suspect.
+        // red without the next era in dismiss.
         let pool = pool();
         pool.suspect(0);
-        assert!(pool.state().idle.era > 0);
-        let era = pool.state().idle.era;
-        pool.suspect(0);
-        assert_eq!(pool.state().idle.era, era, "said once for all that were made then");
+        assert_eq!(pool.state().idle.era, 0, "one that was lost says nothing of the others");
+        pool.dismiss(0);
+        pool.dismiss(0);
+        assert_eq!(pool.state().idle.era, 1, "said once for all that were made then");
     }
 }
