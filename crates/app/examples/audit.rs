@@ -25,8 +25,7 @@ use rules::oauth::authorize::ClaimsRequest;
 use rules::oauth::code::Granted;
 use rules::oauth::family::{Family, Previous, Refresh, Rotation};
 use rules::oauth::scope::Scope;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::realm::{Realm, Settings};
 use rules::{Fresh, Span};
 use store::engine::Engine;
@@ -120,18 +119,7 @@ impl Town {
     fn person(&self, number: usize) -> (Vec<Change>, (UserId, SessionId, FamilyId)) {
         let now = self.app.clock.now();
         let fresh = self.fresh();
-        let user = User {
-            id: fresh.user(),
-            username: format!("person-{number}-{}", fresh.name("n")),
-            email: None,
-            email_verified: false,
-            profile: Profile::empty(),
-            password: None,
-            role: Role::Member,
-            disabled_at: None,
-            created: now,
-            updated: now,
-        };
+        let user = User::new(fresh.user(), format!("person-{number}-{}", fresh.name("n")), now);
         let session = Session {
             id: SessionId(fresh.ordered("session", now)),
             handle: fresh.secret("session").handle(),

@@ -4,7 +4,7 @@
 
 use crate::{App, Fault};
 use rules::id::{ClientId, SessionId, UserId};
-use rules::oauth::authorize::{self, LONGEST};
+use rules::oauth::authorize;
 use rules::oauth::error::Error;
 use rules::oauth::logout::Hint;
 use rules::oauth::params::Params;
@@ -32,8 +32,8 @@ impl App {
     /// # Errors
     /// RFC 9700 §4.11.2: where its client or redirect URI is wrong it leads nowhere.
     pub async fn posted_authorize(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
-        if length(params) > LONGEST {
-            return Ok(Err(Error::request("the request is longer than 12 KiB")));
+        if let Err(error) = params.portable() {
+            return Ok(Err(error));
         }
         let epoch = self.epoch().await?;
         let client = match authorize::client_id(params) {
@@ -51,8 +51,8 @@ impl App {
     /// # Errors
     /// One that is too long.
     pub async fn posted_logout(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
-        if length(params) > LONGEST {
-            return Ok(Err(Error::request("the request is longer than 12 KiB")));
+        if let Err(error) = params.portable() {
+            return Ok(Err(error));
         }
         let epoch = self.epoch().await?;
         Ok(Ok(self.without_token(params, epoch).await?))
@@ -95,8 +95,4 @@ impl App {
     fn hint_tag(&self, body: &[u8]) -> [u8; 32] {
         mac(&*self.keyring.flow, &[b"hint", self.realm.id.as_str().as_bytes(), body])
     }
-}
-
-fn length(params: &Params) -> usize {
-    params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum()
 }

@@ -11,7 +11,6 @@ use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
 use rules::people::names::{BadName, Email, Username};
-use rules::people::user::Profile;
 use rules::people::{Role, User};
 use rules::realm::PRODUCT;
 use rules::{Span, Time};
@@ -95,16 +94,11 @@ impl Judged {
     }
     pub(crate) fn user(&self, now: Time) -> User {
         User {
-            id: self.id.clone(),
-            username: self.username.as_str().to_owned(),
             email: self.email.as_ref().map(|email| email.as_str().to_owned()),
             email_verified: self.verified,
-            profile: Profile::empty(),
             password: Some(self.password.clone()),
             role: self.role,
-            disabled_at: None,
-            created: now,
-            updated: now,
+            ..User::new(self.id.clone(), self.username.as_str(), now)
         }
     }
 }

@@ -23,8 +23,7 @@ use rules::oauth::authorize::ClaimsRequest;
 use rules::oauth::code::Granted;
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::scope::Scope;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::realm::Settings;
 use rules::time::{Span, Time};
 use rusqlite::{Connection, OpenFlags, params_from_iter, types};
@@ -123,16 +122,10 @@ impl Town {
             let at = town.now - PERIOD - PERIOD + Span((number as f64 * gap) as i64);
             let name = format!("user-{number:07}");
             let user = User {
-                id: town.people[usize::try_from(number).unwrap_or_default()].clone(),
                 email: Some(format!("{name}@example.com")),
-                username: name,
                 email_verified: true,
-                profile: Profile::empty(),
                 password: Some(town.password.clone()),
-                role: Role::Member,
-                disabled_at: None,
-                created: at,
-                updated: at,
+                ..User::new(town.people[usize::try_from(number).unwrap_or_default()].clone(), name, at)
             };
             let event = Event::new(Kind::UserAdded, at).user(&user.id);
             (vec![Change::AddUser(Box::new(user)), Change::Record(event)], at, fresh(b'e', number))

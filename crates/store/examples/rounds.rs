@@ -20,8 +20,7 @@ use rules::oauth::authorize::ClaimsRequest;
 use rules::oauth::code::Granted;
 use rules::oauth::family::{Family, Previous, Refresh, Rotation};
 use rules::oauth::scope::Scope;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::secret::Handle;
 use rules::time::{Span, Time};
 use store::engine::{Engine, Write};
@@ -174,20 +173,9 @@ impl Town {
 
     fn move_in(&self, fresh: &Fresh) -> (Vec<Change>, (UserId, SessionId, FamilyId)) {
         let at = self.now;
-        let user = User {
-            id: fresh.user(),
-            email: None,
-            username: fresh.name("username").to_lowercase(),
-            email_verified: false,
-            profile: Profile::empty(),
-            password: Some(
-                "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo".to_owned(),
-            ),
-            role: Role::Member,
-            disabled_at: None,
-            created: at,
-            updated: at,
-        };
+        let stored = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo".to_owned();
+        let name = fresh.name("username").to_lowercase();
+        let user = User { password: Some(stored), ..User::new(fresh.user(), name, at) };
         let session = Session {
             id: SessionId(fresh.ordered("sid", at)),
             handle: fresh.secret("session").handle(),

@@ -20,8 +20,7 @@ use crate::sign_up::NewPerson;
 use hasher::{Hasher, Settings as Hashing};
 use rules::Time;
 use rules::oauth::client::Client;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::realm::{Realm, Settings};
 use serde_json::json;
 use std::path::Path;
@@ -65,18 +64,7 @@ async fn sign_in(app: &App, flow: Flow, browser: &mut Browser) -> Next {
 
 /// Somebody without a password.
 fn ada() -> User {
-    User {
-        id: "ada".into(),
-        username: "ada".into(),
-        email: None,
-        email_verified: false,
-        profile: Profile::empty(),
-        password: None,
-        role: Role::Member,
-        disabled_at: None,
-        created: NOW,
-        updated: NOW,
-    }
+    User::new("ada".into(), "ada", NOW)
 }
 
 /// An application that has tokens of its own.

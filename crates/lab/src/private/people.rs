@@ -7,8 +7,8 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::fresh::Fresh;
 use rules::id::RealmId;
+use rules::people::User;
 use rules::people::names::LoginKey;
-use rules::people::user::{Profile, Role, User};
 use std::path::Path;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
@@ -109,18 +109,7 @@ fn one(template: &User, number: usize) -> ([Change; 2], Fresh) {
     let mut seed = [b'u'; 32];
     seed[..8].copy_from_slice(&(number as u64).to_be_bytes());
     let (fresh, at) = (Fresh::new(seed), template.created);
-    let user = User {
-        id: fresh.user(),
-        username: login(number),
-        email: None,
-        email_verified: false,
-        profile: Profile::empty(),
-        password: template.password.clone(),
-        role: Role::Member,
-        disabled_at: None,
-        created: at,
-        updated: at,
-    };
+    let user = User { password: template.password.clone(), ..User::new(fresh.user(), login(number), at) };
     let event = Event::new(Kind::UserAdded, at).user(&user.id).detail("by", "operator");
     ([Change::AddUser(Box::new(user)), Change::Record(event)], fresh)
 }

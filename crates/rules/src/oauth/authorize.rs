@@ -15,8 +15,6 @@ use serde_json::{Map, Value};
 
 /// Longest `state` and `nonce` that are carried along.
 const ECHO_LIMIT: usize = 2048;
-/// The longest request, in bytes of names and values: it is carried through the pages, and comes again in an address.
-pub const LONGEST: usize = 12 * 1024;
 
 /// A request whose client, redirect URI and parameters are right.
 #[derive(Clone, Debug)]
@@ -241,10 +239,7 @@ fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     if long {
         return Err(Error::request("state and nonce are at most 2,048 bytes"));
     }
-    match params.pairs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() {
-        ..=LONGEST => Ok(()),
-        _ => Err(Error::request("the request is longer than 12 KiB")),
-    }
+    params.portable()
 }
 
 /// OpenID Connect Core §3.1.2.1: scopes that are not understood are ignored, as are those that the client may not
@@ -356,6 +351,7 @@ fn values(claim: Option<&Value>) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
     use crate::oauth::client::tests::{confidential, native};
+    use crate::oauth::params::LONGEST;
     use crate::realm::Settings;
 
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";

@@ -7,6 +7,9 @@ const REPEATABLE: [&str; 2] = ["resource", "audience"];
 /// More parameters than any honest request has.
 const MOST: usize = 256;
 
+/// The longest request that is carried through pages, or comes again in an address, in bytes of names and values.
+pub const LONGEST: usize = 12 * 1024;
+
 /// The parameters of one request, decoded, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, String)>);
@@ -40,6 +43,14 @@ impl Params {
     /// Every value of a parameter that may repeat.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
+    }
+    /// Whether they can be carried along.
+    ///
+    /// # Errors
+    /// They are too long.
+    pub fn portable(&self) -> Result<(), Error> {
+        let length: usize = self.0.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if length > LONGEST { Err(Error::request("the request is longer than 12 KiB")) } else { Ok(()) }
     }
     /// The pairs.
     pub fn pairs(&self) -> &[(String, String)] {

@@ -132,6 +132,22 @@ impl Profile {
 }
 
 impl User {
+    /// Somebody who is new at `at`, and of whom nothing else is known yet.
+    pub fn new(id: UserId, username: impl Into<String>, at: Time) -> Self {
+        User {
+            id,
+            username: username.into(),
+            email: None,
+            email_verified: false,
+            profile: Profile::empty(),
+            password: None,
+            role: Role::Member,
+            disabled_at: None,
+            created: at,
+            updated: at,
+        }
+    }
+
     /// When a change is that is made now: after every one before, whatever the clocks of nodes say.
     pub fn next_change(&self, now: Time) -> Time {
         now.max(self.updated + Span(1))
@@ -158,18 +174,7 @@ pub(crate) mod tests {
 
     /// Somebody of that name and id, without a password.
     pub fn person(name: &str) -> User {
-        User {
-            id: name.into(),
-            username: name.into(),
-            email: None,
-            email_verified: false,
-            profile: Profile::empty(),
-            password: None,
-            role: Role::Member,
-            disabled_at: None,
-            created: Time(0),
-            updated: Time(0),
-        }
+        User::new(name.into(), name, Time(0))
     }
 
     #[test]

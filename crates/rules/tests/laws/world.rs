@@ -10,8 +10,7 @@ use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::family::{RefreshToken, Sealing};
 use rules::oauth::scope::Scope;
 use rules::oauth::token::Context;
-use rules::people::user::Profile;
-use rules::people::{Role, User};
+use rules::people::User;
 use rules::realm::{Realm, Settings};
 use rules::{Fresh, Handle, Span, Time};
 
@@ -134,16 +133,10 @@ impl World {
 /// Somebody, with a password.
 pub fn user(id: &str) -> User {
     User {
-        id: UserId(id.to_owned()),
-        username: id.to_owned(),
         email: Some(format!("{id}@people.test")),
         email_verified: true,
-        profile: Profile::empty(),
         password: Some("stored".to_owned()),
-        role: Role::Member,
-        disabled_at: None,
-        created: Time(0),
-        updated: Time(0),
+        ..User::new(UserId(id.to_owned()), id, Time(0))
     }
 }
 

@@ -21,7 +21,7 @@ use rules::oauth::code::{Code, Granted};
 use rules::oauth::consent::Consent;
 use rules::oauth::family::{Family, Previous, Refresh, Rotation};
 use rules::oauth::scope::Scope;
-use rules::people::user::{Profile, Role, User};
+use rules::people::User;
 use rules::{Change, Fresh, Handle, Span, Time};
 
 /// The moment at which the copy is made that is put back later.
@@ -38,18 +38,7 @@ struct World {
 }
 
 pub(super) fn user(name: &str) -> User {
-    User {
-        id: name.into(),
-        username: name.to_owned(),
-        email: None,
-        email_verified: false,
-        profile: Profile::empty(),
-        password: Some(format!("{name} 1")),
-        role: Role::Member,
-        disabled_at: None,
-        created: Time(1),
-        updated: Time(1),
-    }
+    User { password: Some(format!("{name} 1")), ..User::new(name.into(), name, Time(1)) }
 }
 
 pub(super) fn ordered(name: &str, at: Time) -> String {
