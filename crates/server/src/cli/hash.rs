@@ -125,9 +125,8 @@ impl Tune {
             ("Memory", format!("{} under load, {} allowed", mib(here.memory), mib(memory))),
         ]);
         // Recommended for so much memory: with less a server would run fewer side by side.
-        let room = self
-            .memory
-            .map_or_else(String::new, |_| format!("  [hash]\n  memory = \"{}\"\n\n", mib(memory).replace(' ', "")));
+        let room =
+            self.memory.map_or_else(String::new, |_| format!("  [hash]\n  memory = \"{}KiB\"\n\n", memory >> 10));
         format!(
             "{told}\nIn the configuration:\n\n{room}  [hash.argon2]\n  memory_kib = {}\n  passes = {}\n  lanes = {}\n\n{}",
             cost.memory(),

@@ -268,6 +268,9 @@ fn tune_recommends_what_owasp_allows_and_says_what_others_choices_cost() {
     let tuned = run(folder.path(), &["hash", "tune", "--target", "10s", "--memory", "16M", "--json"], "");
     assert_eq!(tuned.code, 0, "{}", tuned.err);
     let told: Value = serde_json::from_str(&tuned.out).unwrap();
+    // What it was recommended for goes into the configuration with it.
+    let text = run(folder.path(), &["hash", "tune", "--target", "10s", "--memory", "16M"], "").out;
+    assert!(text.contains("  [hash]\n  memory = \"16384KiB\"\n\n  [hash.argon2]\n"), "{text}");
     let parameters = &told["recommended"]["parameters"];
     assert!(parameters["memory_kib"].as_u64().unwrap() >= 7168 && told["recommended"]["in_time"] == true, "{told}");
     let choices = told["choices"].as_array().unwrap();
