@@ -175,8 +175,9 @@ impl App {
         if tenure.until.is_none()
             && let Some(why) = self.cannot_seal().await?
         {
+            // Known before it is told: whoever reads the log may ask at once.
+            *self.books.idle() = Some(why.clone());
             complaints[1].tell(&why, "this node does not seal the audit log");
-            *self.books.idle() = Some(why);
             return Ok(Step::Elsewhere);
         }
         *self.books.idle() = None;

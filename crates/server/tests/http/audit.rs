@@ -194,8 +194,10 @@ fn a_server_without_its_key_goes_on_and_says_so() {
         busy(server, 1, 1);
         wait_until("it is told", || server.log().contains("this node does not seal the audit log"));
         assert!(!key.exists(), "no other key is made in its place");
-        let ready = server.get("/readyz").must_be(200).json();
-        assert!(ready["warnings"].to_string().contains("does not seal the audit log"), "{ready}");
+        wait_until("it is ready, and warns", || {
+            let ready = server.get("/readyz");
+            ready.status == 200 && ready.json()["warnings"].to_string().contains("does not seal the audit log")
+        });
         assert!(status(server)["does_not_seal"].as_str().unwrap().contains("no audit key"));
         assert!(status(server)["unsealed"].as_i64().unwrap() > 0);
         assert_eq!(server.command(&["audit", "verify"], "").code, 1, "nothing can be proved");
