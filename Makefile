@@ -30,8 +30,8 @@ bench-hash: ## measure password hashing beside the argon2, bcrypt and argon2-rus
 bench-engines: ## measure the same load on SQLite, PostgreSQL and MariaDB, with two nodes and with the database far away
 	@scripts/bench --only engines $(ARGS)
 
-bench-overload: ## measure what happens at ten times the capacity, with crowds of browsers and hostile clients
-	@scripts/bench --only overload $(ARGS)
+bench-overload: ## measure ten times the capacity, crowds of browsers, hostile clients, 2,000 sessions, hash workers
+	@scripts/bench --only overload,w2,workers $(ARGS)
 
 fuzz: ## feed every parser that reads what strangers send with mutated input
 	@scripts/fuzz $(ARGS)

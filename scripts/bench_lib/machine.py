@@ -66,6 +66,39 @@ def threads_cpu_seconds(pid: int) -> dict[str, float]:
     return found
 
 
+class Cage:
+    """A control group in which processes share a part of a core, with its folder under /sys/fs/cgroup (version 1 or 2)."""
+
+    PERIOD_US = 20_000
+
+    def __init__(self, name: str, share: float):
+        root = Path("/sys/fs/cgroup")
+        quota = int(share * self.PERIOD_US)
+        if (root / "cpu" / "cpu.cfs_quota_us").exists() or (root / "cpu" / "tasks").exists():
+            self.folder = root / "cpu" / name
+            self.limits = {"cpu.cfs_period_us": self.PERIOD_US, "cpu.cfs_quota_us": quota}
+        else:
+            self.folder = root / name
+            self.limits = {"cpu.max": f"{quota} {self.PERIOD_US}"}
+
+    def put(self, pid: int) -> None:
+        (self.folder / "cgroup.procs").write_text(str(pid))
+
+    def __enter__(self) -> "Cage":
+        self.folder.mkdir()
+        for name, value in self.limits.items():
+            (self.folder / name).write_text(str(value))
+        return self
+
+    def __exit__(self, *_) -> None:
+        # A process that was killed is in it for a moment longer.
+        for _ in range(50):
+            try:
+                return self.folder.rmdir()
+            except OSError:
+                time.sleep(0.1)
+
+
 def has_symbol_table(binary: Path) -> bool:
     """Whether a 64-bit little-endian ELF file has a section of type SHT_SYMTAB."""
     data = binary.read_bytes()

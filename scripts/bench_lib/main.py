@@ -13,6 +13,8 @@ from .overload import overload
 from .place import Place
 from .programs import PORTIERE, RELEASE, Failed, build
 from .timing import timing
+from .traffic import traffic
+from .workers import workers
 
 MEASURES = {
     "start": measures.start,
@@ -29,10 +31,12 @@ MEASURES = {
     "growth": growth,
     "engines": engines,
     "overload": overload,
+    "w2": traffic,
+    "workers": workers,
 }
 
 # What needs more than the release build: measured only when it is named.
-APART = {"engines", "overload"}
+APART = {"engines", "overload", "w2", "workers"}
 
 SMALL = (1000, 5000)
 

@@ -93,16 +93,20 @@ def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
 
 
 class Peak:
-    """The most memory of a process while it is watched."""
+    """The most memory of a process while it is watched, in MiB; `beside` says what of it does not count."""
 
-    def __init__(self, pid: int):
-        self.pid, self.most, self.over = pid, 0.0, threading.Event()
+    def __init__(self, pid: int, beside=lambda: 0.0):
+        self.pid, self.beside, self.most, self.over = pid, beside, 0.0, threading.Event()
         self.watcher = threading.Thread(target=self._watch)
         self.watcher.start()
 
     def _watch(self) -> None:
         while not self.over.wait(0.1):
-            self.most = max(self.most, machine.rss_mib(self.pid))
+            try:
+                before, memory, after = self.beside(), machine.rss_mib(self.pid), self.beside()
+            except OSError:
+                continue
+            self.most = max(self.most, memory - max(before, after))
 
     def stop(self) -> float:
         self.over.set()

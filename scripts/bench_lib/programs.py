@@ -77,13 +77,16 @@ def free_port() -> int:
 
 
 class Server:
-    """A running server on a data folder, with the default configuration but for its port and `settings`."""
+    """A running server on a data folder, with the default configuration but for its port and `settings`; on one `core` alone, if
+    that is given."""
 
-    def __init__(self, data: Path, settings: dict[str, str] | None = None):
+    def __init__(self, data: Path, settings: dict[str, str] | None = None, core: int | None = None):
         self.data, self.port = data, free_port()
         self.url = f"http://localhost:{self.port}"
         mine = {name: value for name, value in os.environ.items() if not name.startswith("PORTIERE_")}
         command = [PORTIERE, "serve", "--data", data, "--listen", f"127.0.0.1:{self.port}"]
+        if core is not None:
+            command = ["taskset", "--cpu-list", str(core), *command]
         self.log = (data.parent / f"{data.name}.log").open("ab")
         begun = time.perf_counter()
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=mine | (settings or {}))

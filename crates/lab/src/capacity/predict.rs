@@ -2,11 +2,12 @@
 //! way in here.
 
 use super::demand::{Alg, BATCH, Operation};
+use super::figure::Figure;
 use super::probe::Probes;
 use super::probe::hash::Hashing;
-use super::probe::http::Slow;
+use super::probe::http::{NOW_AND_THEN, Slow};
 use super::simulate::{Arrivals, Outcome, simulate};
-use super::stations::{Needs, Pool, Station, Stations, Writer};
+use super::stations::{Cold, Needs, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
 
 /// Where the load comes from.
@@ -39,7 +40,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         request: http.server_us.value * MICRO,
         rouse: (http.rested.server_us.value - http.server_us.value).max(0.0) * MICRO,
         rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
-        cold: spent(&http.hashing) / spent(&http.rested),
+        cold: cold(probes),
         wake: (wake(&http.rested), wake(&http.hashing)),
         late: [0.0, late[0], late[1], late[2], late[3], late[3]],
         read: 1.0 / probes.storage.reads.value,
@@ -51,6 +52,18 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         writer: writer(probes),
         pool: pool(&probes.hashing),
         generator: (generator == Generator::Here).then_some(asking),
+    }
+}
+
+/// What a request costs beside hashing, where few come and where many do.
+fn cold(probes: &Probes) -> Cold {
+    let (http, cores) = (&probes.http, probes.machine.cores as f64);
+    let rested = http.rested.server_us.value + http.rested.generator_us.value;
+    let times = |server: &Figure, generator: &Figure| (server.value + generator.value) / rested;
+    let (seldom, often) = (&http.hashing, &http.often);
+    Cold {
+        seldom: (NOW_AND_THEN / cores, times(&seldom.server_us, &seldom.generator_us)),
+        often: (often.rate.value / cores, times(&often.server_us, &often.generator_us)),
     }
 }
 

@@ -290,6 +290,7 @@ fn rest(capacity: &Capacity) -> Table {
     line("a request now and then, ms", shown(&http.rested.p50_ms));
     line("the same while all cores hash, ms", shown(&http.hashing.p50_ms));
     line("µs of CPU each then, server", shown(&http.hashing.server_us));
+    line("the same where many come, server", shown(&http.often.server_us));
     line("memory, one core, GB/s", shown(&memory.alone));
     if let Some(under) = &memory.under_hashing {
         line("the same while the others hash", shown(under));

@@ -125,6 +125,32 @@ impl Pool {
     }
 }
 
+/// How much more anything but a hash or a signature costs while all cores hash: the caches are full of something else, and a
+/// thread that hashes has to step aside. The sooner one request follows another, the more of what it needs is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cold {
+    /// Where few come: requests a second on each core, and how many times as much one costs.
+    pub seldom: (f64, f64),
+    /// Where many come.
+    pub often: (f64, f64),
+}
+
+impl Cold {
+    /// Where it costs nothing more.
+    pub const NEVER: Cold = Cold { seldom: (1.0, 1.0), often: (2.0, 1.0) };
+
+    /// How many times as much a request costs where so many come in a second on each core: by the order of magnitude of the
+    /// time between two, since caches are lost in the order of their sizes.
+    pub fn times(&self, rate: f64) -> f64 {
+        let ((few, dear), (many, cheap)) = (self.seldom, self.often);
+        if many <= few || rate <= few {
+            return dear.max(1.0);
+        }
+        let along = (rate / few).ln() / (many / few).ln();
+        (dear + (cheap - dear) * along).clamp(1.0, dear.max(cheap).max(1.0))
+    }
+}
+
 /// A machine that runs the server; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stations {
@@ -136,9 +162,8 @@ pub struct Stations {
     pub rouse: f64,
     /// The same for the load generator.
     pub rouse_generator: f64,
-    /// How much more anything but a hash or a signature costs while all cores hash: the caches are full of something else, and
-    /// a thread that hashes has to step aside.
-    pub cold: f64,
+    /// What everything else costs while all cores hash.
+    pub cold: Cold,
     /// From when a thread has something to do until it is at it: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
     /// How much longer that takes while all cores hash at 50, 90, 95, 99, 99.9 and 100 %.
@@ -215,9 +240,10 @@ impl Stations {
         self.late[self.late.len() - 1]
     }
 
-    /// How much more light work costs when so much of all processor time is hashing.
-    pub fn chill(&self, hashing: f64) -> f64 {
-        1.0 + (self.cold - 1.0).max(0.0) * hashing.clamp(0.0, 1.0)
+    /// How many times as much light work costs when so much of all processor time is hashing and so many requests come in a
+    /// second.
+    pub fn chill(&self, hashing: f64, requests: f64) -> f64 {
+        1.0 + (self.cold.times(requests / self.cores as f64) - 1.0) * hashing.clamp(0.0, 1.0)
     }
 
     /// What an operation needs of each station at its limit.
@@ -252,7 +278,7 @@ impl Stations {
         let cores = self.cores as f64;
         let awake = (rate * (bulk + signing + rousing) / (cores + rate * rousing)).clamp(0.0, 1.0);
         let rouse = (1.0 - awake) * rousing;
-        let cold = self.chill(hash / (hash + bulk + signing + rouse));
+        let cold = self.chill(hash / (hash + bulk + signing + rouse), rate * demand.requests);
         let whole = hash + signing + (bulk + rouse) * cold;
         let generator = (asking + here * (1.0 - awake) * demand.requests * self.rouse_generator) * cold;
         let mut stations = vec![

@@ -3,7 +3,7 @@
 use lab::capacity::advice::{faster_disk, more_cores};
 use lab::capacity::demand::Operation;
 use lab::capacity::simulate::{Arrivals, Outcome, simulate};
-use lab::capacity::stations::{Pool, Station, Stations, Writer};
+use lab::capacity::stations::{Cold, Pool, Station, Stations, Writer};
 
 /// Two cores, on which a hash takes 5 ms alone and 3 ms side by side, and a disk that takes a millisecond.
 fn machine() -> Stations {
@@ -13,7 +13,7 @@ fn machine() -> Stations {
         request: 20e-6,
         rouse: 0.0,
         rouse_generator: 0.0,
-        cold: 1.0,
+        cold: Cold::NEVER,
         wake: (0.0, 0.0),
         late: [0.0; 6],
         read: 2e-6,
@@ -61,6 +61,18 @@ fn a_faster_disk_changes_nothing_where_the_disk_is_not_the_limit() {
     assert_eq!(slow.needs(Operation::Refresh).bottleneck(), Some(Station::Writer));
     let ratio = bound(&faster_disk(&slow, 10.0), Operation::Refresh) / bound(&slow, Operation::Refresh);
     assert!(ratio > 2.0, "{ratio}");
+}
+
+#[test]
+fn the_sooner_requests_follow_one_another_the_less_the_hashes_between_them_cost() {
+    let cold = Cold { seldom: (500.0, 3.0), often: (2500.0, 1.5) };
+    assert_eq!((cold.times(1.0), cold.times(500.0), cold.times(2500.0)), (3.0, 3.0, 1.5));
+    assert!((1.5..3.0).contains(&cold.times(1000.0)) && cold.times(1e9) == 1.0);
+    // Where the two cannot be told apart, what was measured of few holds for all.
+    assert_eq!(Cold { seldom: (500.0, 3.0), often: (400.0, 1.5) }.times(2500.0), 3.0);
+    let with = |cold| bound(&Stations { cold, ..machine() }, Operation::Day);
+    let (warm, often, seldom) = (with(Cold::NEVER), with(cold), with(Cold { often: (2500.0, 3.0), ..cold }));
+    assert!(seldom < often && often < warm, "{seldom} {often} {warm}");
 }
 
 /// One core, one kind of work that always takes as long: the formula of Pollaczek and Khinchine for M/D/1.

@@ -42,9 +42,16 @@ fn a_private_server_has_people_who_sign_in_and_figures_and_leaves_nothing() {
     let plan = server.plan(Workload::Flow).unwrap();
     assert_eq!(plan.users.len(), 20);
     let plan = Plan { warmup: Duration::ZERO, duration: Duration::from_secs(1), ..plan };
-    let report = measure(&plan, None).unwrap();
-    assert_eq!(report.failed, 0, "{report}");
-    assert!(report.iterations > 0 && report.server.is_some(), "{report}");
+    // As long as it takes: the machine may be busy.
+    let mut seconds = [1, 4, 16, 64].map(Duration::from_secs).into_iter();
+    let report = loop {
+        let report = measure(&Plan { duration: seconds.next().unwrap(), ..plan.clone() }, None).unwrap();
+        assert_eq!(report.failed, 0, "{report}");
+        if report.iterations > 0 {
+            break report;
+        }
+    };
+    assert!(report.server.is_some(), "{report}");
     assert!(server.cpu() > Duration::ZERO && server.resident() > 1 << 20);
     let metrics = server.metrics().unwrap();
     assert!(metrics.sum("portiere_hashing_done_total") >= report.iterations as f64);

@@ -26,6 +26,8 @@ pub struct Http {
     pub rested: Slow,
     /// The same while all cores hash.
     pub hashing: Slow,
+    /// Many while all cores hash: a request costs less the sooner it follows another.
+    pub often: Often,
     /// Hashes a second of the server's pool alone.
     pub pool: Figure,
     /// How many side by side it chose.
@@ -45,10 +47,22 @@ pub struct Slow {
     pub generator_us: Figure,
 }
 
+/// Requests that come one upon the other while all cores hash.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Often {
+    /// How many came in a second.
+    pub rate: Figure,
+    /// What the server spends on one, in microseconds.
+    pub server_us: Figure,
+    /// What the generator spends on one.
+    pub generator_us: Figure,
+}
+
 #[derive(Default)]
 struct Samples {
     p50_ms: Vec<f64>,
     tails: Vec<Vec<f64>>,
+    rate: Vec<f64>,
     server_us: Vec<f64>,
     generator_us: Vec<f64>,
 }
@@ -57,7 +71,9 @@ struct Samples {
 const CONNECTIONS: usize = 20;
 /// Requests a second of the open ones: few enough to find the server asleep, and as many as come while people sign in, so that
 /// what they need has left the caches as much as then.
-const NOW_AND_THEN: f64 = 1000.0;
+pub const NOW_AND_THEN: f64 = 1000.0;
+/// The same where many come: as in a day's mix at its limit.
+const ONE_UPON_ANOTHER: f64 = 5000.0;
 const SPAN: Duration = Duration::from_millis(1000);
 const WARMUP: Duration = Duration::from_millis(200);
 
@@ -71,6 +87,7 @@ pub struct Probe {
     generator_us: Vec<f64>,
     rested: Samples,
     hashing: Samples,
+    often: Samples,
     pool: Vec<f64>,
     lanes: usize,
 }
@@ -83,7 +100,7 @@ impl Probe {
     pub fn new(program: &Path, within: PathBuf, (memory, quick): (u64, bool)) -> Result<Probe, Refusal> {
         let server = Private::start(&Setup { people: 1, within: Some(within), ..Setup::of(program) })?;
         let (empty, span) = (Vec::new, if quick { SPAN / 3 } else { SPAN });
-        let (rested, hashing) = (Samples::default(), Samples::default());
+        let (rested, hashing, often) = (Samples::default(), Samples::default(), Samples::default());
         Ok(Probe {
             server,
             memory,
@@ -93,6 +110,7 @@ impl Probe {
             generator_us: empty(),
             rested,
             hashing,
+            often,
             pool: empty(),
             lanes: 1,
         })
@@ -116,13 +134,15 @@ impl Probe {
         self.server_us.push(spent);
         self.generator_us.push(asking(&report));
         let slow = Plan { pace: Pace::Open { rate: NOW_AND_THEN, visitors: CONNECTIONS }, ..plan };
-        now_and_then(&self.server, &slow, &mut self.rested)?;
+        self.rested.take(&self.server, &slow)?;
         let busy = Busy::start(lanes, self.memory)?;
         // Its memory is mapped by then, and it has found its pace.
         busy.rate(self.span / 3);
         self.pool.push(busy.rate(self.span));
         self.lanes = busy.lanes();
-        now_and_then(&self.server, &slow, &mut self.hashing)
+        self.hashing.take(&self.server, &slow)?;
+        let pace = Pace::Open { rate: ONE_UPON_ANOTHER, visitors: CONNECTIONS };
+        self.often.take(&self.server, &Plan { pace, ..slow })
     }
 
     /// What it came to.
@@ -134,6 +154,7 @@ impl Probe {
             generator_us: Figure::of(&self.generator_us),
             rested: self.rested.figures(),
             hashing: self.hashing.figures(),
+            often: self.often.many(),
             pool: Figure::of(&self.pool),
             lanes: self.lanes,
         }
@@ -161,23 +182,33 @@ impl Samples {
             generator_us: Figure::of(&self.generator_us),
         }
     }
+
+    fn many(&self) -> Often {
+        Often {
+            rate: Figure::of(&self.rate),
+            server_us: Figure::of(&self.server_us),
+            generator_us: Figure::of(&self.generator_us),
+        }
+    }
+
+    /// One more.
+    fn take(&mut self, server: &Private, plan: &Plan) -> Result<(), Refusal> {
+        let before = cpu_of(server.pid());
+        let report = run(plan, None)?;
+        let spent = cpu_of(server.pid()).saturating_sub(before);
+        // The warm-up's requests are in what the server spent, and not in the report.
+        let all = report.requests as f64 * (1.0 + plan.warmup.as_secs_f64() / plan.duration.as_secs_f64());
+        self.rate.push(report.requests_per_second);
+        self.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
+        self.generator_us.push(asking(&report));
+        self.p50_ms.push(report.latency.p50);
+        let Latency { p50, p90, p95, p99, p999, .. } = report.latency;
+        self.tails.push(vec![p50, p90, p95, p99, p999]);
+        Ok(())
+    }
 }
 
 /// What the generator's thread spent on a request, in microseconds.
 fn asking(report: &Report) -> f64 {
     report.generator_busiest * report.seconds * 1e6 / report.requests.max(1) as f64
-}
-
-fn now_and_then(server: &Private, plan: &Plan, samples: &mut Samples) -> Result<(), Refusal> {
-    let before = cpu_of(server.pid());
-    let report = run(plan, None)?;
-    let spent = cpu_of(server.pid()).saturating_sub(before);
-    // The warm-up's requests are in what the server spent, and not in the report.
-    let all = report.requests as f64 * (1.0 + plan.warmup.as_secs_f64() / plan.duration.as_secs_f64());
-    samples.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
-    samples.generator_us.push(asking(&report));
-    samples.p50_ms.push(report.latency.p50);
-    let Latency { p50, p90, p95, p99, p999, .. } = report.latency;
-    samples.tails.push(vec![p50, p90, p95, p99, p999]);
-    Ok(())
 }

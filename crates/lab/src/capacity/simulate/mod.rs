@@ -152,6 +152,8 @@ struct World<'a> {
     courses: &'static [Course],
     arrivals: Arrivals,
     operations: usize,
+    /// That come in a second.
+    requests: f64,
     now: f64,
     order: u64,
     events: BinaryHeap<Due>,
@@ -183,11 +185,17 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(stations: &'a Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> World<'a> {
+        let rate = match arrivals {
+            Arrivals::People(rate) | Arrivals::Even(rate) => rate,
+            // Whoever comes again at once fills the machine.
+            Arrivals::Users(_) => stations.needs(operation).bound(),
+        };
         World {
             stations,
             courses: operation.courses(),
             arrivals,
             operations,
+            requests: rate * operation.demand().requests,
             now: 0.0,
             order: 0,
             events: BinaryHeap::new(),
@@ -299,7 +307,7 @@ impl<'a> World<'a> {
     fn ask_on(&mut self) {
         if let Some((visit, seconds)) = self.asks.pop_front() {
             self.asking = true;
-            let seconds = seconds * self.stations.chill(self.hashing_share());
+            let seconds = seconds * self.stations.chill(self.hashing_share(), self.requests);
             self.after(0.0, Event::Awake(Task::Ask(visit), seconds));
         }
     }
@@ -369,7 +377,7 @@ impl<'a> World<'a> {
         let late = if self.chance.next() < 0.5 { self.stations.lateness(self.chance.next()) } else { 0.0 };
         let delay = rested + (crowded - rested + late) * hashing;
         let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
-        let seconds = fixed + (warm + rouse) * self.stations.chill(hashing);
+        let seconds = fixed + (warm + rouse) * self.stations.chill(hashing, self.requests);
         self.after(delay, Event::Awake(task, seconds));
     }
 
