@@ -30,11 +30,17 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Argon2id with `memory` in KiB, `passes` and `lanes`.
+    /// Most memory of one hash, in KiB: 1 GiB, as of every hash that is stored.
+    pub const MAX_MEMORY: u32 = 1 << 20;
+
+    /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` and `lanes`.
     ///
     /// # Errors
     /// As [`Cost::new`].
     pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
+        if memory > Self::MAX_MEMORY {
+            return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
+        }
         match Cost::new(memory, passes, lanes) {
             Ok(cost) => Ok(Policy { cost }),
             Err(bad) => Err(bad),

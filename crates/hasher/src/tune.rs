@@ -78,37 +78,8 @@ impl Measured {
 pub struct Row {
     /// The parameters.
     pub choice: Choice,
-    /// What they cost; nothing where they were not measured, for which [`Row::obstacle`] gives the reason.
+    /// What they cost; nothing where one hash needs more memory than there is, or than was allowed.
     pub measured: Option<Measured>,
-}
-
-/// Why a choice was not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// One hash needs more than [`Cost::MAX_MEMORY`], the most that this crate computes.
-    BeyondLimit,
-    /// One hash needs more than the memory that there is, or that was allowed.
-    Memory,
-}
-
-impl std::fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Obstacle::BeyondLimit => write!(f, "above {} GiB, the most there is", Cost::MAX_MEMORY >> 20),
-            Obstacle::Memory => f.write_str("does not fit"),
-        }
-    }
-}
-
-impl Row {
-    /// Why there is nothing measured, where there is not.
-    pub fn obstacle(&self) -> Option<Obstacle> {
-        match self.measured {
-            Some(_) => None,
-            None if self.choice.memory > Cost::MAX_MEMORY => Some(Obstacle::BeyondLimit),
-            None => Some(Obstacle::Memory),
-        }
-    }
 }
 
 /// What [`recommend`] found.
@@ -346,7 +317,7 @@ mod tests {
         assert_eq!(sizes(64, 1024), [12_288, 9_216, 7_168]);
         assert_eq!(sizes(64, 256), [7_168], "not for all, but for most that is possible");
         assert_eq!(sizes(2, 128), [65_536, 47_104, 19_456, 12_288, 9_216, 7_168]);
-        assert_eq!(sizes(1, 4096)[0], Cost::MAX_MEMORY);
+        assert_eq!(sizes(1, 4096)[0], Policy::MAX_MEMORY);
         assert!(sizes(1, 6).is_empty());
     }
 
@@ -361,13 +332,16 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_but_the_largest_fits_the_limits() {
-        let fits = CHOICES.map(|row| Cost::new(row.memory, row.passes, row.lanes).is_ok());
-        assert_eq!(fits, [true, true, true, true, true, true, false]);
+    fn every_choice_can_be_measured_where_there_is_room() {
+        assert!(CHOICES.iter().all(|row| Cost::new(row.memory, row.passes, row.lanes).is_ok()));
         let rows = table(1 << 20, |_, of| assert_eq!(of, CHOICES.len()));
-        let why: Vec<_> = rows.iter().map(Row::obstacle).collect();
-        assert_eq!(why[..6], [Some(Obstacle::Memory); 6], "nothing fits a MiB");
-        assert_eq!(why[6], Some(Obstacle::BeyondLimit), "whatever the machine has");
-        assert_eq!(Obstacle::BeyondLimit.to_string(), "above 1 GiB, the most there is");
+        assert!(rows.iter().all(|row| row.measured.is_none()), "nothing fits a MiB");
+    }
+
+    #[test]
+    fn what_is_stored_may_take_half_of_what_is_measured() {
+        assert!(Cost::new(Policy::MAX_MEMORY + 1, 1, 4).is_ok() && Policy::new(Policy::MAX_MEMORY, 1, 4).is_ok());
+        assert!(Policy::new(Policy::MAX_MEMORY + 1, 1, 4).is_err());
+        assert!(crate::Stored::parse("$argon2id$v=19$m=1048577,t=1,p=4$c29tZXNhbHQ$c29tZXNhbHRzb21lc2FsdHNvbWVzYWx0").is_err());
     }
 }

@@ -31,8 +31,9 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Most memory of one hash, in KiB: 1 GiB.
-    pub const MAX_MEMORY: u32 = 1 << 20;
+    /// Most memory of one hash, in KiB: 2 GiB, which is RFC 9106's first choice (§4). Hashes that are stored may take half of it
+    /// at the most.
+    pub const MAX_MEMORY: u32 = 1 << 21;
     /// Most passes over the memory.
     pub const MAX_PASSES: u32 = 64;
     /// Most lanes.
@@ -51,7 +52,7 @@ impl Cost {
             return Err(BadCost("passes must be 1 to 64"));
         }
         if memory < 8 * lanes || memory > Self::MAX_MEMORY {
-            return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
+            return Err(BadCost("memory must be 8 KiB per lane to 2 GiB"));
         }
         Ok(Cost { memory, passes, lanes })
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::{
     argon2::{Cost, Params},
     job::Kind,
+    policy::Policy,
 };
 
 use super::serial::Serial;
@@ -51,7 +52,7 @@ pub(crate) const TEXT: Limit = Limit::new("length of a stored hash in bytes", 1,
 pub(crate) const JSON: Limit = Limit::new("length of a credential's JSON in bytes", 1, 4096);
 
 /// At least 8 KiB for each lane besides (RFC 9106 §3.1).
-pub(crate) const ARGON2_MEMORY: Limit = Limit::new("Argon2 memory (m) in KiB", 8, Cost::MAX_MEMORY as u64);
+pub(crate) const ARGON2_MEMORY: Limit = Limit::new("Argon2 memory (m) in KiB", 8, Policy::MAX_MEMORY as u64);
 pub(crate) const ARGON2_PASSES: Limit = Limit::new("Argon2 passes (t)", 1, Cost::MAX_PASSES as u64);
 pub(crate) const ARGON2_LANES: Limit = Limit::new("Argon2 lanes (p)", 1, Cost::MAX_LANES as u64);
 /// RFC 9106 §3.1 asks for at least 8.

@@ -145,7 +145,7 @@ impl Tune {
                 "source": row.choice.source,
                 "parameters": parameters(row.choice.memory, row.choice.passes, row.choice.lanes),
                 "measured": row.measured.as_ref().map(measured),
-                "obstacle": row.obstacle().map(|obstacle| obstacle.to_string()),
+                "obstacle": row.measured.is_none().then_some("one hash needs more memory than there is, or than was allowed"),
             })
         };
         json!({
@@ -175,8 +175,8 @@ fn table(rows: &[Row]) -> String {
                 mib(found.memory),
             ],
             None => {
-                let why = row.obstacle().map_or(String::new(), |obstacle| obstacle.to_string());
-                [why, String::new(), String::new(), String::new()]
+                let needs = format!("needs {}", mib(u64::from(choice.memory) << 10));
+                [needs, String::new(), String::new(), String::new()]
             }
         };
         table.row([choice.source.to_owned(), parameters, single, core, all, memory]);
