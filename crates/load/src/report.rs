@@ -177,7 +177,7 @@ impl Report {
             refused,
             unfinished,
             latency: Latency::from(&record.iterations),
-            steps: plan.workload.steps().iter().map(|step| StepReport::of(*step, &record)).collect(),
+            steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),
             timeline: slices(plan, &record.slices),
             generator_busiest: record.busy,
             failures: failures(record),

@@ -108,6 +108,9 @@ impl Visitor {
     }
 
     pub(super) async fn introspect(&mut self) -> Result<(), Setback> {
+        if self.scene.asks_the_user_endpoint() {
+            return self.userinfo().await;
+        }
         let token = std::mem::take(&mut self.held.access);
         let outcome = self.call::<Introspection>(Step::Introspect, Bearer::Client(&[("token", &token)])).await;
         self.held.access = token;

@@ -144,7 +144,33 @@ impl Scene {
     pub fn new(plan: Plan, provider: Provider) -> Self {
         let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
         let authorization = plan.client.authorization();
-        Scene { account: None, notes: Vec::new(), authorization, plan, provider, turn: AtomicUsize::new(0), activity }
+        let turn = AtomicUsize::new(0);
+        let mut scene = Scene { account: None, notes: Vec::new(), authorization, plan, provider, turn, activity };
+        if scene.asks_the_user_endpoint() {
+            let note = "userinfo in place of introspection: the provider has no introspection endpoint";
+            scene.notes.push(note.to_owned());
+        }
+        scene
+    }
+
+    /// Whether userinfo takes the place of an introspection that the provider does not have: either is what an application asks
+    /// about a token. Whoever measures introspection alone is told that there is none.
+    pub fn asks_the_user_endpoint(&self) -> bool {
+        let workload = self.plan.workload;
+        workload != Workload::Introspect
+            && workload.steps().contains(&Step::Introspect)
+            && self.provider.endpoint(Step::Introspect).is_none()
+    }
+
+    /// The steps of an iteration, in order.
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps = self.plan.workload.steps().to_vec();
+        if self.asks_the_user_endpoint() {
+            let there = steps.contains(&Step::Userinfo);
+            steps.retain(|step| !there || *step != Step::Introspect);
+            steps.iter_mut().filter(|step| **step == Step::Introspect).for_each(|step| *step = Step::Userinfo);
+        }
+        steps
     }
 
     /// Who comes next: everybody in turn, or some far more often than others.

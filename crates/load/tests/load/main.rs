@@ -79,6 +79,20 @@ fn a_password_on_a_page_of_its_own_is_typed_there() {
 }
 
 #[test]
+fn userinfo_takes_the_place_of_an_introspection_that_is_not_there() {
+    let (report, provider) = measured(Manner::Mute, Workload::Flow);
+    assert!(report.iterations > 0 && report.failed == 0, "{report}");
+    let steps: Vec<_> = report.steps.iter().map(|one| one.step).collect();
+    assert_eq!(steps, [Step::Authorize, Step::Login, Step::Token, Step::Userinfo, Step::Refresh]);
+    assert!(report.steps.iter().all(|one| one.count >= report.iterations), "{report}");
+    assert!(provider.seen("/userinfo") >= report.iterations && provider.seen("/introspect") == 0);
+    assert!(report.notes.iter().any(|note| note.starts_with("userinfo in place of introspection")), "{report}");
+    // Whoever asks for introspection alone is told that there is none.
+    let plan = plan(&provider.url, Workload::Introspect);
+    assert!(refused(&plan).contains("introspect"), "{}", refused(&plan));
+}
+
+#[test]
 fn a_consent_page_is_agreed_to() {
     let (report, provider) = measured(Manner::Consent, Workload::Flow);
     is_clean(&report, 4);

@@ -46,6 +46,8 @@ pub enum Manner {
     Brief,
     /// Gives tokens to clients without a secret too.
     Public,
+    /// Introspects nothing.
+    Mute,
 }
 
 /// A provider on a port of its own; it ends with the process.
@@ -244,9 +246,13 @@ impl State {
     fn metadata(&self) -> String {
         let url = &self.url;
         let token = if self.manner == Manner::Elsewhere { "http://example.com" } else { url };
+        let introspects = match self.manner {
+            Manner::Mute => String::new(),
+            _ => format!(r#""introspection_endpoint":"{url}/introspect","#),
+        };
         format!(
             r#"{{"issuer":"{url}","authorization_endpoint":"{url}/authorize","token_endpoint":"{token}/token",
-            "jwks_uri":"{url}/jwks","introspection_endpoint":"{url}/introspect","userinfo_endpoint":"{url}/userinfo",
+            "jwks_uri":"{url}/jwks",{introspects}"userinfo_endpoint":"{url}/userinfo",
             "device_authorization_endpoint":"{url}/device","authorization_response_iss_parameter_supported":true}}"#
         )
     }
