@@ -1,5 +1,6 @@
 //! `portiere lab`, and the private servers that it is made of.
 
+use crate::scale::{LAB_RUNS, scaled};
 use crate::support::*;
 use lab::private::{Cores, Private, Setup};
 use load::plan::{Plan, Workload};
@@ -163,6 +164,21 @@ fn an_experiment_that_goes_wrong_leaves_the_others_their_results() {
     let page = std::fs::read_to_string(markdown).unwrap();
     assert!(page.contains("](a/audit-1-1.svg)") && folder.path().join("a/audit-1-1.svg").exists(), "{page}");
     assert_eq!(entries(Path::new(&within)), 0, "nothing is left of it");
+}
+
+/// Before a release.
+#[test]
+fn all_experiments_come_to_an_end() {
+    for _ in 0..scaled(LAB_RUNS) {
+        let folder = tempfile::tempdir().unwrap();
+        let save = folder.path().join("lab.json");
+        let output = lab(&["all", "--quick", "--save", save.to_str().unwrap()]);
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{}", output.out);
+        let saved: Value = serde_json::from_str(&std::fs::read_to_string(&save).unwrap()).unwrap();
+        let ends: Vec<_> = saved["experiments"].as_array().unwrap().iter().map(|one| &one["end"]).collect();
+        assert_eq!(ends.len(), lab::experiments::ALL.len());
+        assert!(ends.iter().all(|end| *end == "done" || end["skipped"].is_string()), "{ends:?}");
+    }
 }
 
 /// red if --resume made again what is done, or kept what went wrong: lab/report/saved.rs.

@@ -38,5 +38,7 @@ pub const FLOOD: Scale = Scale { everyday: 300, release: 1_000_000 };
 pub const IDLE_CONNECTIONS: Scale = Scale { everyday: 200, release: 5_000 };
 /// Wrong passwords that somebody throws at one account.
 pub const GUESSES: Scale = Scale { everyday: 40, release: 10_000 };
+/// Runs of the whole lab, quick: ten minutes each.
+pub const LAB_RUNS: Scale = Scale { everyday: 0, release: 1 };
 /// Colliding form keys, as many as fit into a body and a query.
 pub const FORM_KEYS: Scale = Scale { everyday: 1_000, release: 4_000 };
