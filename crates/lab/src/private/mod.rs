@@ -177,6 +177,11 @@ impl Private {
         probe::resident(self.pid).unwrap_or_default()
     }
 
+    /// What it has written to the disk so far, in bytes; nothing where the system does not tell.
+    pub fn written(&self) -> Option<u64> {
+        probe::written(self.pid)
+    }
+
     /// Its figures (`/metrics`) at this moment.
     ///
     /// # Errors

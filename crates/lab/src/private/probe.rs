@@ -38,6 +38,12 @@ pub fn resident(pid: u32) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
+/// What a process has had written to disks, in bytes, where the system tells: `write_bytes` of proc_pid_io(5).
+pub fn written(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("write_bytes:"))?.trim().parse().ok()
+}
+
 /// The figures that a server publishes at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Vec<(String, String, f64)>);
