@@ -60,6 +60,18 @@ pub fn settle(store: &Store, data: &Path, template: &str, count: usize) -> Resul
     made.map_err(|why| Refusal::Failure(format!("people cannot be added to the private server: {why}")))
 }
 
+/// From now on the database drops every line of the audit log (SQLite).
+///
+/// # Errors
+/// [`Refusal::Failure`]: what the database said.
+pub fn forget_events(store: &Store, data: &Path) -> Result<(), Refusal> {
+    const DROP: &str = "CREATE TRIGGER unaudited BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END";
+    let altered = with_engine(store, data, async |engine| {
+        engine.alter(vec![DROP.to_owned()]).await.map_err(|error| error.0)
+    });
+    altered.map_err(|why| Refusal::Failure(format!("the audit log of the private server cannot be left out: {why}")))
+}
+
 /// Does something with the database, which is open meanwhile.
 fn with_engine<T>(
     store: &Store,
