@@ -49,6 +49,15 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[(below + 1).min(last)] - sorted[below]) * rest
 }
 
+/// The means of so many parts of sorted values, each as long as the others but for one value; of fewer where there are fewer
+/// values.
+pub fn means(sorted: &[f64], parts: usize) -> Vec<f64> {
+    let parts = parts.min(sorted.len());
+    let bound = |part: usize| part * sorted.len() / parts;
+    let part = |number| &sorted[bound(number)..bound(number + 1)];
+    (0..parts).map(|number| part(number).iter().sum::<f64>() / part(number).len() as f64).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +68,17 @@ mod tests {
         assert_eq!(Figure::of(&[1.0, 3.0]).value, 2.0);
         assert_eq!(Figure::of(&[]), Figure::default());
         assert!(Figure::of(&[12.0, 8.0, 10.0]).is_noisy() && !Figure::of(&[10.0, 10.5]).is_noisy());
+    }
+
+    #[test]
+    fn one_value_that_is_far_away_is_in_the_last_part_alone() {
+        let mut values = vec![1.0; 999];
+        values.push(101.0);
+        let means = means(&values, 100);
+        assert_eq!((means.len(), means[98], means[99]), (100, 1.0, 11.0));
+        assert!((means.iter().sum::<f64>() / 100.0 - 1.1).abs() < 1e-9, "the mean of all is kept");
+        assert_eq!(super::means(&[1.0, 3.0, 5.0], 2), [1.0, 4.0]);
+        assert!(super::means(&[], 100).is_empty());
     }
 
     #[test]

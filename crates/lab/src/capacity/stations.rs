@@ -2,7 +2,6 @@
 //! disk. What an operation costs each of them, and which of them sets the limit.
 
 use super::demand::{Act, Operation};
-use super::figure::quantile;
 use serde::{Deserialize, Serialize};
 
 /// How far apart commits begin while several callers write, in seconds.
@@ -44,7 +43,7 @@ pub struct Writer {
     pub commit: f64,
     /// Processor time of one batch.
     pub batch: f64,
-    /// Times of the disk for a commit, from the shortest to the longest: as likely as each other.
+    /// Times of the disk for a commit, each as likely as the others.
     pub sync: Vec<f64>,
     /// How many commits may be on their way at the same time: one where a file is written, connections where a server writes.
     pub at_once: usize,
@@ -55,17 +54,13 @@ pub struct Writer {
 impl Writer {
     /// The mean time of the disk.
     pub fn mean_sync(&self) -> f64 {
-        match self.sync.as_slice() {
-            [] => 0.0,
-            [only] => *only,
-            // In straight lines between the quantiles.
-            many => many.windows(2).map(|pair| pair[0].midpoint(pair[1])).sum::<f64>() / (many.len() - 1) as f64,
-        }
+        self.sync.iter().sum::<f64>() / self.sync.len().max(1) as f64
     }
 
     /// A time of the disk; `chance` is from 0 to 1.
     pub fn some_sync(&self, chance: f64) -> f64 {
-        quantile(&self.sync, chance)
+        let place = (chance * self.sync.len() as f64) as usize;
+        self.sync.get(place).or(self.sync.last()).copied().unwrap_or(0.0)
     }
 
     /// What a batch takes of the writer when it has all it can do: groups are as large as they may be then.

@@ -44,7 +44,8 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
 /// Requests, batches and bytes written so far.
 fn writes(server: &Private) -> Result<[f64; 3], Halt> {
     let metrics = server.metrics()?;
-    let written = server.written().ok_or_else(|| Halt::Skipped("the system does not say what is written".to_owned()))?;
+    let written =
+        server.written().ok_or_else(|| Halt::Skipped("the system does not say what is written".to_owned()))?;
     Ok([metrics.sum("portiere_http_requests_total"), metrics.sum("portiere_store_batches_total"), written as f64])
 }
 

@@ -63,8 +63,8 @@ pub struct Setup {
     pub store: Store,
     /// In which folder its own one is made, and so on which disk; `None`: where temporary files go.
     pub within: Option<PathBuf>,
-    /// Whether lines of the audit log are kept. The program always writes them; in a file that is prepared for it they go nowhere.
-    pub audited: bool,
+    /// Whether the database writes each line of the audit log a second time, into a table of its own (SQLite).
+    pub audited_twice: bool,
     /// What the application's ID tokens and its access tokens are signed with: `RS256`, `ES256` or `EdDSA`.
     pub signed: (&'static str, &'static str),
 }
@@ -79,7 +79,7 @@ impl Setup {
             cores: None,
             store: Store::File,
             within: None,
-            audited: true,
+            audited_twice: false,
             signed: ("RS256", "ES256"),
         }
     }
@@ -114,8 +114,8 @@ impl Private {
         let folder = Folder::new(&setup.program, setup.within.as_deref())?;
         let secret = prepare(setup, &folder)?;
         people::settle(&setup.store, &data(&folder), TEMPLATE, setup.people)?;
-        if !setup.audited {
-            people::forget_events(&setup.store, &data(&folder))?;
+        if setup.audited_twice {
+            people::double_events(&setup.store, &data(&folder))?;
         }
         let mut tries = 1;
         loop {

@@ -60,16 +60,26 @@ pub fn settle(store: &Store, data: &Path, template: &str, count: usize) -> Resul
     made.map_err(|why| Refusal::Failure(format!("people cannot be added to the private server: {why}")))
 }
 
-/// From now on the database drops every line of the audit log (SQLite).
+/// What writes every line of the audit log once more, with an index like that of the first.
+const AGAIN: [&str; 3] = [
+    "CREATE TABLE events_again (realm text NOT NULL, id text NOT NULL, at bigint NOT NULL, kind text NOT NULL, user_id text,
+        client_id text, session_id text, address text, detail text NOT NULL, request text, block bigint NOT NULL DEFAULT 0,
+        PRIMARY KEY (realm, id)) WITHOUT ROWID",
+    "CREATE INDEX events_again_of_block ON events_again (realm, block, id)",
+    "CREATE TRIGGER events_again AFTER INSERT ON events BEGIN INSERT INTO events_again
+        (realm, id, at, kind, user_id, client_id, session_id, address, detail, request) VALUES (NEW.realm, NEW.id, NEW.at,
+        NEW.kind, NEW.user_id, NEW.client_id, NEW.session_id, NEW.address, NEW.detail, NEW.request); END",
+];
+
+/// From now on the database writes each line of the audit log twice (SQLite).
 ///
 /// # Errors
 /// [`Refusal::Failure`]: what the database said.
-pub fn forget_events(store: &Store, data: &Path) -> Result<(), Refusal> {
-    const DROP: &str = "CREATE TRIGGER unaudited BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END";
+pub fn double_events(store: &Store, data: &Path) -> Result<(), Refusal> {
     let altered = with_engine(store, data, async |engine| {
-        engine.alter(vec![DROP.to_owned()]).await.map_err(|error| error.0)
+        engine.alter(AGAIN.map(str::to_owned).into()).await.map_err(|error| error.0)
     });
-    altered.map_err(|why| Refusal::Failure(format!("the audit log of the private server cannot be left out: {why}")))
+    altered.map_err(|why| Refusal::Failure(format!("the private server cannot write its audit log twice: {why}")))
 }
 
 /// Does something with the database, which is open meanwhile.

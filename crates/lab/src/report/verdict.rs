@@ -177,7 +177,11 @@ pub fn summary(findings: &[Finding]) -> String {
             format!("The hypothesis holds in {} on this machine; the rest is not decided.", comparisons(met, all))
         }
         (all, met, unmet) => {
-            let rest = if not_shown > 0 { format!("; {not_shown} are not decided") } else { String::new() };
+            let rest = match not_shown {
+                0 => String::new(),
+                1 => "; one is not decided".to_owned(),
+                more => format!("; {more} are not decided"),
+            };
             format!("On this machine the hypothesis holds in {}, and does not in {unmet}{rest}.", comparisons(met, all))
         }
     }

@@ -1,7 +1,7 @@
 //! Commits: how many batches a second reach the disk, alone and in groups, what each costs, and how long the disk takes.
 
 use super::cpu;
-use crate::capacity::figure::{Figure, quantile};
+use crate::capacity::figure::{Figure, means, quantile};
 use load::Refusal;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -36,7 +36,8 @@ pub struct Group {
 pub struct Storage {
     /// By how many write.
     pub groups: Vec<Group>,
-    /// Milliseconds of one commit on its own, less its processor time: 0, 5, … 100 % of them took no longer.
+    /// Milliseconds of one commit on its own, less its processor time: the means of as many classes, each as frequent as the
+    /// others, from the shortest times to the longest.
     pub sync_ms: Vec<f64>,
     /// Point reads a second on one core.
     pub reads: Figure,
@@ -54,8 +55,8 @@ impl Storage {
 }
 
 const SPAN: Duration = Duration::from_millis(350);
-/// Steps between the shortest and the longest time of the disk that are kept.
-const STEPS: usize = 20;
+/// Classes of times of the disk that are kept: so many that a time that was seen once is in a rare one.
+const CLASSES: usize = 100;
 /// Reads in one fetch.
 const IN_A_FETCH: f64 = 5.0;
 
@@ -212,7 +213,7 @@ impl Probe {
         });
         Storage {
             groups: groups.collect(),
-            sync_ms: (0..=STEPS).map(|step| quantile(&self.alone, step as f64 / STEPS as f64)).collect(),
+            sync_ms: means(&self.alone, CLASSES),
             reads: Figure::of(&self.reads),
             reads_all: Figure::of(&self.reads_all),
             readers: self.readers,
