@@ -124,7 +124,7 @@ fn what_all_findings_come_to() {
     assert_eq!(of(&[no]), "On this machine the hypothesis holds in 0 of 1 comparisons, and does not in 1.");
     assert_eq!(
         of(&[yes, no, open]),
-        "On this machine the hypothesis holds in 1 of 3 comparisons, and does not in 1; 1 are not decided."
+        "On this machine the hypothesis holds in 1 of 3 comparisons, and does not in 1; one is not decided."
     );
     assert_eq!(summary(&[finding(None, true)]), "Nothing was expected beforehand: see the figures.");
 }
