@@ -97,7 +97,7 @@ class Peak:
 
     def __init__(self, pid: int, beside=lambda: 0.0):
         self.pid, self.beside, self.most, self.over = pid, beside, 0.0, threading.Event()
-        self.watcher = threading.Thread(target=self._watch)
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
         self.watcher.start()
 
     def _watch(self) -> None:

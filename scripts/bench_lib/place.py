@@ -13,6 +13,8 @@ REDIRECT_URI = "https://app.example.com/callback"
 CLIENTS = {
     "web-rs256": ["--redirect-uri", REDIRECT_URI, "--trusted"],
     "web-es256": ["--redirect-uri", REDIRECT_URI, "--trusted", "--id-token-alg", "ES256"],
+    "house": ["--redirect-uri", REDIRECT_URI, "--trusted", "--id-token-alg", "ES256", "--first-party",
+              "--grant", "authorization_code", "--grant", "refresh_token", "--grant", "device_code"],
     "service": ["--grant", "client_credentials"],
 }
 

@@ -19,7 +19,7 @@ def traffic(bench: Bench, place: Place) -> None:
         bench.settings.append("hash.max_wait = 60s for the measure `w2`: 2,000 people sign in at once before it begins")
         peak = Peak(server.pid, lambda: arena_mib(server))
         command = [RELEASE / "examples" / "load", "w2", "--json", "--target", server.url, "--server-pid", server.pid, "--vus", USERS,
-                   "--duration", f"{LENGTH * bench.seconds:.0f}s", "--warmup", "5s", *place.arguments("web-es256")]
+                   "--duration", f"{LENGTH * bench.seconds:.0f}s", "--warmup", "5s", *place.arguments("house")]
         (report,) = json.loads(run(command))["runs"]
         most = peak.stop()
     done = f"{report['iterations']:,} done, {report['iterations_per_second']:.0f} a second"
