@@ -206,6 +206,26 @@ fn what_an_acknowledged_write_is_worth_is_said_at_the_start_and_by_readyz() {
 }
 
 #[test]
+fn replication_that_is_said_to_be_strict_and_does_not_look_so_is_said_at_the_start_and_by_readyz() {
+    // red without `contradiction` in server/boot.rs, worth, and in server/http/pages/health.rs.
+    let url = default_server().setting("PORTIERE_STORE_URL");
+    if !url.is_some_and(|url| url.starts_with("postgres")) {
+        println!("skipped: no other database can be said to replicate strictly");
+        return;
+    }
+    let server = Server::start(&[("PORTIERE_STORE_REPLICATION", "strict")]);
+    let ready = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
+    let doubt = "store.replication says that the replication is strict, and no standby confirms the server's commits";
+    assert_eq!(ready["durability"], "nothing acknowledged is lost while the disk survives", "{ready}");
+    assert_eq!(ready["warnings"], serde_json::json!([doubt]), "{ready}");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !server.said().lines().any(|line| line.trim() == doubt) {
+        assert!(Instant::now() < deadline, "{}", server.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     // red without the lock in store/sqlite/open.rs.
     let server = default_server();
