@@ -363,7 +363,7 @@ async fn announce(config: &Config, url: &PublicUrl, instance: &Instance) -> Resu
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!("Portiere runs at {}", url.as_str()));
     say(format!("  data in {}", folder.display()));
-    say(format!("  {worth}"));
+    worth.iter().for_each(|line| say(format!("  {line}")));
     let file = LinkFile::of(&folder);
     let Some(link) = app.offer_setup(false).await? else {
         file.remove();
@@ -386,13 +386,14 @@ async fn announce(config: &Config, url: &PublicUrl, instance: &Instance) -> Resu
 }
 
 /// What an acknowledged write is worth, in the words of `/readyz`: whoever set the database up is told at once.
-async fn worth(instance: &Instance) -> &'static str {
-    let worth = match instance.app.engine.health().await {
-        Ok(health) => instance.database.promise(health.durability),
-        Err(_) => "what an acknowledged write is worth is not known: the database does not answer",
+async fn worth(instance: &Instance) -> Vec<&'static str> {
+    let database = &instance.database;
+    let (worth, contradiction) = match instance.app.engine.health().await {
+        Ok(health) => (database.promise(health.durability), database.contradiction(health.durability)),
+        Err(_) => ("what an acknowledged write is worth is not known: the database does not answer", None),
     };
     tracing::info!(worth, "what an acknowledged write is worth");
-    worth
+    [worth].into_iter().chain(contradiction).collect()
 }
 
 #[cfg(test)]

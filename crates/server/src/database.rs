@@ -1,7 +1,7 @@
 //! The database that the configuration names, behind whichever engine it takes.
 
 use crate::boot::BootError;
-use crate::config::{Config, Loss, Statements, StoreUrl, Synchronous};
+use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous};
 use app::Fault;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -96,6 +96,18 @@ impl Database {
         }
     }
 
+    /// What the operator says of the server, where the server does not bear it out.
+    pub fn contradiction(&self, durability: Durability) -> Option<&'static str> {
+        match self {
+            Database::Postgres(postgres) if postgres.replication() == remote::Replication::Strict => {
+                (durability != Durability::ZeroLoss).then_some(
+                    "store.replication says that the replication is strict, and no standby confirms the server's commits",
+                )
+            }
+            _ => None,
+        }
+    }
+
     /// What is known to be damaged.
     pub fn damage(&self) -> Option<String> {
         match self {
@@ -143,6 +155,11 @@ fn settings(config: &Config, url: &str) -> Settings {
             Statements::Unnamed => remote::Statements::Unnamed,
         },
         accepted: store.accept_loss.iter().map(loss).collect(),
+        replication: match store.replication {
+            Replication::Observed => remote::Replication::Observed,
+            Replication::Strict => remote::Replication::Strict,
+            Replication::Bounded => remote::Replication::Bounded,
+        },
         ..Settings::at(url)
     }
 }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub statements: Statements,
     /// Losses that an operator accepted by name: a server that would have them is refused otherwise.
     pub accepted: Vec<Loss>,
+    /// What an operator says of its replication.
+    pub replication: Replication,
 }
 
 impl Settings {
@@ -33,6 +35,7 @@ impl Settings {
             timeout: Duration::from_secs(10),
             statements: Statements::Kept,
             accepted: Vec::new(),
+            replication: Replication::Observed,
         }
     }
 }
@@ -41,7 +44,7 @@ impl fmt::Debug for Settings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The URL has a password in it.
         let kept = (&self.connections, &self.tls, &self.timeout, &self.statements, &self.accepted);
-        out.debug_tuple("Settings").field(&kept).finish()
+        out.debug_tuple("Settings").field(&kept).field(&self.replication).finish()
     }
 }
 
@@ -75,6 +78,18 @@ pub enum Loss {
     Commits,
     /// The whole database at power loss (`fsync = off`, `full_page_writes = off`, `innodb_doublewrite = 0`).
     Database,
+}
+
+/// What an operator says of the servers that may take over from the one that is written to. No server can say it: that a
+/// standby confirms its commits now does not tell whether it goes on when that standby is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// Nothing: what the server shows at a moment is all that is known.
+    Observed,
+    /// The server never acknowledges what no standby has confirmed, and only one that confirmed takes over.
+    Strict,
+    /// Another may take over that did not get the last of it, whatever the server shows.
+    Bounded,
 }
 
 /// How the connections to a server are used at one moment.

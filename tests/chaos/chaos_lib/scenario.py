@@ -39,6 +39,8 @@ class Scenario:
     gives_up: bool = False
     # Losses that the nodes are told to accept.
     accepts: str = ""
+    # What they are told of the server's replication.
+    replication: str = "observed"
 
 
 def synchronous(place):
@@ -71,9 +73,11 @@ def forgetful_mariadb(place):
 
 
 SCENARIOS = {
-    "patroni-kill": Scenario("A", synchronous, (patroni.kill_machine, patroni.kill_postgres)),
-    "patroni-switchover": Scenario("A", synchronous, (patroni.switch,)),
-    "patroni-pause": Scenario("A", synchronous, (patroni.pause,)),
+    "patroni-kill": Scenario("A", synchronous, (patroni.kill_machine, patroni.kill_postgres), replication="strict"),
+    "patroni-switchover": Scenario("A", synchronous, (patroni.switch,), replication="strict"),
+    "patroni-pause": Scenario("A", synchronous, (patroni.pause,), replication="strict"),
+    # The same servers, of which nobody said that they never go on alone.
+    "patroni-unsaid": Scenario("C", synchronous, (patroni.kill_machine, patroni.switch)),
     "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
     "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
     "patroni-behind-given-up": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True, gives_up=True),

@@ -19,6 +19,8 @@ pub struct Ended {
     pub opaque_tokens: u64,
     /// Devices that waited for an answer or for their tokens.
     pub devices: u64,
+    /// Consents.
+    pub consents: u64,
     /// Hash workers that were trusted.
     pub workers: u64,
 }
@@ -32,7 +34,7 @@ impl App {
         let mut ended = Ended::default();
         loop {
             let touched = self.engine.commit(revive_nothing(&self.realm.id, self.clock.now(), AT_ONCE)).await?;
-            let [sessions, families, codes, opaque_tokens, devices, workers, ..] = touched[..] else {
+            let [sessions, families, codes, opaque_tokens, devices, consents, workers, ..] = touched[..] else {
                 return Err(Fault::Broken("the batch answered for other statements than it has".into()));
             };
             ended.sessions += sessions;
@@ -40,6 +42,7 @@ impl App {
             ended.codes += codes;
             ended.opaque_tokens += opaque_tokens;
             ended.devices += devices;
+            ended.consents += consents;
             ended.workers += workers;
             if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
                 return Ok(ended);

@@ -4,6 +4,7 @@ mod clocks;
 mod consents;
 mod devices;
 mod epochs;
+mod leases;
 mod lists;
 mod restored;
 mod scattered;

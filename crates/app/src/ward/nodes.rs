@@ -22,6 +22,8 @@ const NAMELESS_FOR: Span = Span::hours(1);
 const SWEPT_AFTER: Span = Span::days(29);
 /// Between two words of a node without a journal.
 const BEAT: Duration = Duration::from_secs(5);
+/// Longer than between two words of any node.
+const WATCHED: Duration = Duration::from_secs(7);
 
 /// A node as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,19 @@ impl App {
     pub async fn nodes(&self) -> Result<Vec<Shown>, Fault> {
         let (nodes, waiting) = ask(&**self.below(), &self.realm.id, (nodes::All, Waiting)).await?;
         Ok(shown(nodes, &waiting, &self.own_name(), self.clock.now()))
+    }
+
+    /// The other nodes that run on this database: those that say so while it is watched. When they said so last does not tell:
+    /// a copy of a database has nodes that were there a moment before it was made.
+    pub async fn others_running(&self) -> Result<Vec<String>, Fault> {
+        let (below, own) = (&**self.below(), self.own_name());
+        let before = ask(below, &self.realm.id, nodes::All).await?;
+        if before.iter().all(|node| node.node == own) {
+            return Ok(Vec::new());
+        }
+        tokio::time::sleep(WATCHED).await;
+        let after = ask(below, &self.realm.id, nodes::All).await?;
+        Ok(running(&before, after, &own))
     }
 
     /// What this node is called among nodes.
@@ -147,6 +162,12 @@ impl Ward {
     }
 }
 
+/// Whose marks grew from one look to the next, or are new.
+fn running(before: &[Node], after: Vec<Node>, own: &str) -> Vec<String> {
+    let same = |node: &Node| before.iter().any(|was| was.node == node.node && was.mark == node.mark);
+    after.into_iter().filter(|node| node.node != own && !same(node)).map(|node| node.node).collect()
+}
+
 fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<Shown> {
     // By the clocks of the nodes, and by ours where none of them runs.
     let newest = nodes.iter().map(|node| node.seen).max().unwrap_or(now).max(now);
@@ -210,6 +231,14 @@ mod tests {
         let old: Vec<&str> = old(&nodes, &waiting, NOW).map(|node| node.node.as_str()).collect();
         assert_eq!(old, ["gone", "of before"]);
         assert!(SWEPT_AFTER > super::super::KEPT, "what it had in its journal has ended");
+    }
+
+    #[test]
+    fn who_says_that_it_is_there_while_it_is_watched_runs() {
+        let of = |name: &str, mark| Node { mark, ..node(name, Span::ZERO, Journal::Kept) };
+        let before = [of("own", 1), of("runs", 1), of("stopped a moment ago", 7)];
+        let after = vec![of("own", 2), of("runs", 2), of("stopped a moment ago", 7), of("started", 1)];
+        assert_eq!(running(&before, after, "own"), ["runs", "started"]);
     }
 
     #[test]

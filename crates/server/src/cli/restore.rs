@@ -1,12 +1,15 @@
-//! Putting a backup in the place of the database.
+//! Putting a backup in the place of the database, and making one safe that was put there by other means.
 
+use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
 use super::reach::own;
-use crate::boot::{FIRST_REALM, Instance, make_folder};
+use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
+use app::App;
 use app::admin::restore::Ended;
+use app::ward::Status;
 use clap::{Args, ValueHint};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,23 +19,38 @@ use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
 
 /// Why there is nothing to put in place.
-const ELSEWHERE: &str = "the database is a server (store.url): restore it with that server's own tools";
+const ELSEWHERE: &str = "the database is a server (store.url): restore it with that server's own tools, and then run: \
+                         portiere restore --in-place";
 
 /// A backup to put in place.
 #[derive(Clone, Debug, Args)]
 pub struct Restore {
-    /// The backup
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    /// The backup of a database that is a file of ours
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "in_place")]
+    pub file: Option<PathBuf>,
     /// Replace the database that is there, which is kept beside it under another name
-    #[arg(long)]
+    #[arg(long, requires = "file")]
     pub force: bool,
+    /// The database was put back by other means, a server's by its own tools: end what it would revive
+    #[arg(long, conflicts_with_all = ["file", "force"])]
+    pub in_place: bool,
+    /// Do not ask whether everybody is to be signed out (--in-place)
+    #[arg(long, requires = "in_place", conflicts_with = "file")]
+    pub yes: bool,
 }
 
 impl Restore {
-    /// Does it. The copy is checked, opened with the master key and emptied of all that was issued under another name;
-    /// only then does it take the database's, while no server can start.
+    /// Does it.
     pub async fn run(&self, config: &Config) -> Reply {
+        match &self.file {
+            Some(file) => self.put_in_place(file, config).await,
+            None => self.make_safe_in_place(config).await,
+        }
+    }
+
+    /// The copy is checked, opened with the master key and emptied of all that was issued under another name; only then does
+    /// it take the database's, while no server can start.
+    async fn put_in_place(&self, file: &Path, config: &Config) -> Reply {
         let data = &config.server.data;
         let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
@@ -43,54 +61,94 @@ impl Restore {
             return Err(Failure::Failed(format!("{there} is there already; --force puts it aside and goes on")));
         }
         let copy = Copy(beside(&database, ".restoring"));
-        copy.make(&self.file)?;
-        self.check(&copy.0).await?;
+        copy.make(file)?;
+        check(&copy.0, file).await?;
         let ended = made_safe(config).await?;
         let kept = put_aside(&database)?;
         fs::rename(&copy.0, &database).map_err(|error| about(&database, error))?;
         File::open(data).and_then(|folder| folder.sync_all()).map_err(|error| about(data, error))?;
-        Ok(self.told(&database, kept.as_deref(), ended))
+        let kept_line =
+            kept.as_ref().map(|kept| format!("the database that was there is kept as {}\n", kept.display()));
+        let place = format!("{} restored to {}", file.display(), database.display());
+        let text = format!("{place}\n{}{}", kept_line.unwrap_or_default(), sentence(ended));
+        Ok(Outcome::new(text, json!({ "database": database, "kept": kept, "ended": counts(ended) })))
     }
 
-    /// Refuses what is damaged or was never a database of this program.
-    async fn check(&self, copy: &Path) -> Result<(), Failure> {
-        let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", self.file.display()));
-        let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
-        let realm = FIRST_REALM.into();
-        let sound = ask(&sqlite, &realm, Soundness).await.map_err(|error| wrong(error.0))?;
-        if sound != ["ok"] {
-            return Err(wrong(format!("it is damaged ({})", sound.join("; "))));
+    /// Opens the database as a start would, and ends what is in it.
+    async fn make_safe_in_place(&self, config: &Config) -> Reply {
+        let data = &config.server.data;
+        if config.database().is_some_and(|file| !file.exists()) {
+            return Err(Failure::Failed(format!("there is no database in {}; is --data right?", data.display())));
         }
-        match ask(&sqlite, &realm, Epoch).await {
-            Ok(Some(_)) => Ok(()),
-            _ => Err(wrong("it is not a backup of Portiere".into())),
-        }
+        self.confirm(&mut Input::of_process())?;
+        own(data)?;
+        let instance = match Box::pin(Instance::open(config, None)).await {
+            Err(BootError::InUse) => return Err(serves(data)),
+            opened => opened?,
+        };
+        let done = end_all(&instance.app).await;
+        instance.close().await;
+        let (ended, fences) = done?;
+        let waiting: Vec<&str> = fences.waiting().collect();
+        let text = format!("{}{}", sentence(ended), still_to_come(&waiting));
+        Ok(Outcome::new(text, json!({ "ended": counts(ended), "waiting_for": waiting })))
     }
 
-    fn told(&self, database: &Path, kept: Option<&Path>, ended: Ended) -> Outcome {
-        let (file, place) = (self.file.display(), database.display());
-        let kept_line = kept.map(|kept| format!("the database that was there is kept as {}\n", kept.display()));
-        let text = format!(
-            "{file} restored to {place}\n{}everybody is signed out: {} sessions, {} families of tokens, {} codes, {} opaque \
-             tokens and {} device requests of the backup were ended{}",
-            kept_line.unwrap_or_default(),
-            ended.sessions,
-            ended.families,
-            ended.codes,
-            ended.opaque_tokens,
-            ended.devices,
-            untrusted(ended.workers)
-        );
-        let counts = json!({
-            "sessions": ended.sessions,
-            "families": ended.families,
-            "codes": ended.codes,
-            "opaque_tokens": ended.opaque_tokens,
-            "devices": ended.devices,
-            "workers": ended.workers,
-        });
-        Outcome::new(text, json!({ "database": database, "kept": kept, "ended": counts }))
+    fn confirm(&self, input: &mut Input) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        let question = "Everybody is signed out: every session, code, token and consent in the database is ended.\n\
+                        Type yes to go on: ";
+        match input.line(question)?.as_deref() {
+            Some("yes") => Ok(()),
+            Some(_) => Err(Failure::Failed("nothing was done".into())),
+            None => Err(Failure::Use("nobody can be asked here: --yes says that everybody is to be signed out".into())),
+        }
     }
+}
+
+/// Refuses what is damaged or was never a database of this program.
+async fn check(copy: &Path, file: &Path) -> Result<(), Failure> {
+    let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", file.display()));
+    let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
+    let realm = FIRST_REALM.into();
+    let sound = ask(&sqlite, &realm, Soundness).await.map_err(|error| wrong(error.0))?;
+    if sound != ["ok"] {
+        return Err(wrong(format!("it is damaged ({})", sound.join("; "))));
+    }
+    match ask(&sqlite, &realm, Epoch).await {
+        Ok(Some(_)) => Ok(()),
+        _ => Err(wrong("it is not a backup of Portiere".into())),
+    }
+}
+
+/// What was ended, for people.
+fn sentence(ended: Ended) -> String {
+    format!(
+        "everybody is signed out: {} sessions, {} families of tokens, {} codes, {} opaque tokens, {} device requests and {} \
+         consents of the backup were ended{}",
+        ended.sessions,
+        ended.families,
+        ended.codes,
+        ended.opaque_tokens,
+        ended.devices,
+        ended.consents,
+        untrusted(ended.workers)
+    )
+}
+
+/// What was ended, for programs.
+fn counts(ended: Ended) -> Value {
+    json!({
+        "sessions": ended.sessions,
+        "families": ended.families,
+        "codes": ended.codes,
+        "opaque_tokens": ended.opaque_tokens,
+        "devices": ended.devices,
+        "consents": ended.consents,
+        "workers": ended.workers,
+    })
 }
 
 const UNTIL: &str = "asked nothing until somebody trusts it again, since the backup does not know what was revoked or \
@@ -105,6 +163,32 @@ fn untrusted(workers: u64) -> String {
     }
 }
 
+/// What nodes have not said again that acknowledged more than the backup has.
+fn still_to_come(waiting: &[&str]) -> String {
+    match waiting {
+        [] => String::new(),
+        nodes => format!(
+            "\nof what was changed since the backup, passwords and accounts too, these nodes may have to say something again: \
+             start them, and see portiere fence status: {}",
+            nodes.join(", ")
+        ),
+    }
+}
+
+/// Ends all that was issued in a database that nobody else works on, and lets the audit log go on from there.
+async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
+    if let Some(node) = app.others_running().await?.first() {
+        return Err(Failure::Failed(format!("node {node} runs on this database: stop every node first")));
+    }
+    let ended = app.revive_nothing().await?;
+    app.accept_audit().await?;
+    Ok((ended, app.fences().await?))
+}
+
+fn serves(data: &Path) -> Failure {
+    Failure::Failed(format!("a server runs on {}: stop it first", data.display()))
+}
+
 /// Opens the copy as a start would, which proves that the master key is the right one and brings the schema up to date;
 /// then ends all that was issued, and lets the audit log go on from there.
 async fn made_safe(config: &Config) -> Result<Ended, Failure> {
@@ -113,12 +197,10 @@ async fn made_safe(config: &Config) -> Result<Ended, Failure> {
         file.as_mut_os_string().push(".restoring");
     }
     let instance = Box::pin(Instance::open(&under_its_name, None)).await?;
-    let ended = instance.app.revive_nothing().await;
     // The log of a backup is shorter than the one that this node saw: that is meant, and the log says so.
-    let accepted = instance.app.accept_audit().await;
+    let done = end_all(&instance.app).await;
     instance.close().await;
-    accepted?;
-    Ok(ended?)
+    done.map(|(ended, _)| ended)
 }
 
 /// Takes the place of a server until the file is dropped, by the lock that one takes.
@@ -128,10 +210,7 @@ fn hold(database: &Path, data: &Path) -> Result<File, Failure> {
     let file = file.map_err(|error| about(&name, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let why = format!("a server runs on {}: stop it first", data.display());
-            Err(Failure::Failed(why))
-        }
+        Err(TryLockError::WouldBlock) => Err(serves(data)),
         Err(TryLockError::Error(error)) => Err(about(&name, error)),
     }
 }

@@ -77,13 +77,17 @@ Examples:
     Request(Request),
     /// Put a backup in the place of the database, while no server runs
     ///
-    /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code and token in it
-    /// is ended, since it cannot know what was signed out or revoked after it was made. Hash workers are asked nothing until
-    /// each is trusted again (portiere verifier trust). Accounts, applications, groups, consents and keys are as they were.
+    /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code, token and consent
+    /// in it is ended, since it cannot know what was signed out or revoked after it was made. Hash workers are asked nothing
+    /// until each is trusted again (portiere verifier trust). Accounts, applications, groups and keys are as they were.
+    ///
+    /// A database server is restored with its own tools, while no node runs; then --in-place, on one node, ends the same in it.
+    /// So it does for a file that was put back by other means, such as a snapshot of the machine.
     #[command(after_long_help = "\
 Examples:
   portiere restore /var/backups/portiere-2030-01-31.db
-  portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db")]
+  portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db
+  portiere restore --in-place --config /etc/portiere.toml")]
     Restore(Restore),
     /// Move everything to another database, on whichever engine
     ///

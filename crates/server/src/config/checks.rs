@@ -1,7 +1,8 @@
 //! What a value must be beyond its type, alone and beside others.
 
 use super::options::Config;
-use super::value::Value;
+use super::store_url::StoreUrl;
+use super::value::{Replication, Value};
 use crate::net::Cidr;
 use crate::private::Key;
 use app::audit::sink::{Http, Syslog};
@@ -112,7 +113,8 @@ pub fn together(config: &Config) -> Vec<Joint> {
         both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
         both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
     ];
-    of_passwords(config).into_iter().chain(of_the_rest(config)).chain(pairs).filter(|rule| !rule.holds).collect()
+    let rules = of_passwords(config).into_iter().chain(of_replication(config)).chain(of_the_rest(config));
+    rules.chain(pairs).filter(|rule| !rule.holds).collect()
 }
 
 fn rule(holds: bool, option: &'static str, beside: &'static [&'static str], why: &str) -> Joint {
@@ -155,6 +157,25 @@ fn of_passwords(config: &Config) -> [Joint; 5] {
             &["hash.binding_keys", "hash.peppers"],
             "needs a pepper and a binding key, so that hash workers learn nothing and prove nothing: make them with: portiere \
              hash pepper NAME FILE, and: portiere hash binding NAME FILE",
+        ),
+    ]
+}
+
+fn of_replication(config: &Config) -> [Joint; 2] {
+    let store = &config.store;
+    let strict = store.replication == Replication::Strict;
+    [
+        rule(
+            !strict || matches!(store.url, StoreUrl::Postgres(_)),
+            "store.replication",
+            &["store.url"],
+            "is strict, which no database but PostgreSQL can be",
+        ),
+        rule(
+            !strict || store.accept_loss.is_empty(),
+            "store.replication",
+            &["store.accept_loss"],
+            "is strict, and store.accept_loss accepts that something is lost",
         ),
     ]
 }

@@ -25,7 +25,8 @@ pub use render::example;
 pub use render::markdown;
 pub use store_url::StoreUrl;
 pub use value::{
-    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Share, Size, Statements, Synchronous, TryIt, Value,
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
+    Value,
 };
 
 use reader::{Given, Reader, find, suggestion};

@@ -8,7 +8,7 @@ use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
 use super::value::{
-    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Share, Size, Statements, Synchronous, TryIt, Value,
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous, TryIt, Value,
 };
 use crate::net::Cidr;
 use rules::{Secret, Span};
@@ -179,6 +179,11 @@ options! {
         /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
         /// last moments, when its process dies) or `database` (everything, at power loss).
         accept_loss: Vec<Loss> = Vec::new(), Start;
+        /// A server: what you know of its replication, which no server can say of itself. `strict`: PostgreSQL never
+        /// acknowledges what no standby has confirmed, also when its standbys are gone (Patroni's `synchronous_mode_strict`);
+        /// while one confirms, no journal is kept. `observed`: it may go on alone. `bounded`: another server may take over that
+        /// did not get the last writes, also one that the URL does not name.
+        replication: Replication = Replication::Observed, Start;
         /// A server: what each node keeps so that nothing acknowledged is undone by a failover. `auto` keeps a journal in the
         /// data folder while the server could lose acknowledged writes; `off` never does, and a failover then undoes what it
         /// undoes.

@@ -168,6 +168,24 @@ fn what_holds_between_options_is_checked() {
 }
 
 #[test]
+fn replication_is_strict_only_where_it_can_be() {
+    // red without of_replication in checks.rs.
+    let strict = ("PORTIERE_STORE_REPLICATION", "strict");
+    let postgres = ("PORTIERE_STORE_URL", "postgres://u@db/d");
+    let with = |others: &[(&str, &str)]| Config::load(env(&[&[strict][..], others].concat()));
+    for others in
+        [&[][..], &[("PORTIERE_STORE_URL", "mysql://u@db/d")], &[postgres, ("PORTIERE_STORE_ACCEPT_LOSS", "commits")]]
+    {
+        let wrong = with(others).unwrap_err();
+        let options: Vec<_> = wrong.iter().map(|problem| problem.option.as_deref()).collect();
+        assert_eq!(options, [Some("store.replication")], "{others:?}");
+    }
+    assert_eq!(with(&[postgres]).unwrap().store.replication, Replication::Strict);
+    let unsaid = Config::load(env(&[postgres])).unwrap();
+    assert_eq!(unsaid.store.replication, Replication::Observed, "nobody is taken to have said so");
+}
+
+#[test]
 fn values_that_would_be_dangerous_are_refused() {
     for (name, value) in [
         ("PORTIERE_PROXY_TRUSTED", "0.0.0.0/0"),

@@ -422,6 +422,18 @@ choice! {
 }
 
 choice! {
+    /// What an operator says of a database server's replication.
+    Replication {
+        /// Nothing.
+        Observed = "observed",
+        /// The server never acknowledges what no standby has confirmed.
+        Strict = "strict",
+        /// Another server may take over that did not get the last commits.
+        Bounded = "bounded",
+    }
+}
+
+choice! {
     /// What a database server may be configured to lose without a word.
     Loss {
         /// The last commits, when its process dies.

@@ -206,6 +206,26 @@ fn what_an_acknowledged_write_is_worth_is_said_at_the_start_and_by_readyz() {
 }
 
 #[test]
+fn replication_that_is_said_to_be_strict_and_does_not_look_so_is_said_at_the_start_and_by_readyz() {
+    // red without `contradiction` in server/boot.rs, worth, and in server/http/pages/health.rs.
+    let url = default_server().setting("PORTIERE_STORE_URL");
+    if !url.is_some_and(|url| url.starts_with("postgres")) {
+        println!("skipped: no other database can be said to replicate strictly");
+        return;
+    }
+    let server = Server::start(&[("PORTIERE_STORE_REPLICATION", "strict")]);
+    let ready = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
+    let doubt = "store.replication says that the replication is strict, and no standby confirms the server's commits";
+    assert_eq!(ready["durability"], "nothing acknowledged is lost while the disk survives", "{ready}");
+    assert_eq!(ready["warnings"], serde_json::json!([doubt]), "{ready}");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !server.said().lines().any(|line| line.trim() == doubt) {
+        assert!(Instant::now() < deadline, "{}", server.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     // red without the lock in store/sqlite/open.rs.
     let server = default_server();
@@ -240,7 +260,7 @@ fn a_backup_brings_back_people_and_no_tokens() {
     let copy = server.folder.join("copy.db");
     server.must(&["backup", copy.to_str().unwrap()], "");
     assert_eq!(server.stop(), Some(0));
-    keep_only_master_key(&server.data());
+    keep_only(&server.data(), &["master.key"]);
     server.must(&["restore", copy.to_str().unwrap()], "");
     server.restart();
     assert!(!browser.is_signed_in());
@@ -251,8 +271,57 @@ fn a_backup_brings_back_people_and_no_tokens() {
     server.kill();
 }
 
-fn keep_only_master_key(data: &Path) {
+#[test]
+fn a_database_server_that_was_restored_brings_back_people_and_no_tokens() {
+    // red without end_all in server/cli/restore.rs: the nodes have nothing that remembers what was revoked since.
+    let Some(server) = Server::pair() else { return };
+    let url = server.setting("PORTIERE_STORE_URL").unwrap();
+    let (app, asks, person) = (App::trusted(server), App::web(server), Person::add(server));
+    let [mut stays, mut leaves] = [0; 2].map(|_| Browser::of(server, &person));
+    let [kept, revoked] = [0; 2].map(|_| app.tokens(&mut stays, &person));
+    asks.tokens(&mut stays, &person);
+    let code = app.code(&mut stays, &person, &app.ask());
+    let dump = Dump::of(&url);
+    app.revoke(&revoked.refresh).must_be(200);
+    let sign_out = leaves.account_form("/account/signout");
+    leaves.submit(&sign_out).must_be(200);
+
+    server.stop_first();
+    let in_place = |more: &[&str]| server.command(&[&["restore", "--in-place"], more].concat(), "");
+    let refused = in_place(&["--yes"]);
+    assert!(refused.code == 1 && refused.err.contains("runs on this database"), "{}", refused.err);
+    server.lose_second();
+    server.folders().iter().for_each(|data| keep_only(data, &["master.key", "audit.key"]));
+    dump.restore();
+    assert_eq!(in_place(&[]).code, 2, "it asks, and there is nobody");
+    let told = in_place(&["--yes", "--json"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let told: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    let ended = |what: &str| told["ended"][what].as_u64().unwrap();
+    assert_eq!([ended("sessions"), ended("families"), ended("consents")], [2, 3, 1], "{told}");
+    assert_eq!(told["waiting_for"], serde_json::json!([]), "nobody remembers more");
+
+    server.start_first();
+    server.find_second();
+    assert!(!stays.is_signed_in() && !leaves.is_signed_in());
+    app.redeem(&code).must_fail(400, "invalid_grant");
+    for tokens in [&kept, &revoked] {
+        app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+        assert!(!app.is_active(&tokens.access));
+    }
+    let mut newcomer = Browser::of(server, &person);
+    app.tokens(&mut newcomer, &person);
+    let page = newcomer.get(&asks.ask().target());
+    let page = newcomer.follow(page).text();
+    assert!(Form::find(&page, "/consent").is_some(), "a consent may have been taken back since: {page}");
+    server.kill();
+}
+
+/// A folder on a new disk, with the keys that its owner kept.
+fn keep_only(data: &Path, keys: &[&str]) {
     let files = std::fs::read_dir(data).unwrap().flatten().map(|entry| entry.path());
-    let rest = files.filter(|file: &PathBuf| file.file_name().is_some_and(|name| name != "master.key"));
-    rest.for_each(|file| std::fs::remove_file(file).unwrap());
+    let kept = |file: &PathBuf| keys.iter().any(|key| file.file_name().is_some_and(|name| name == *key));
+    for file in files.filter(|file| !kept(file)) {
+        if file.is_dir() { std::fs::remove_dir_all(file).unwrap() } else { std::fs::remove_file(file).unwrap() }
+    }
 }

@@ -1,36 +1,10 @@
-//! D2, over a real PostgreSQL and two nodes: a database that is put back to an earlier state, as by a failover that lost the
-//! end of what was committed, undoes nothing that was acknowledged.
+//! D2, over a real database server and two nodes: a database that is put back to an earlier state, as by a failover that lost
+//! the end of what was committed, undoes nothing that was acknowledged.
 
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// Everything in a database, to be put back later.
-struct Copy<'a> {
-    url: &'a str,
-    file: tempfile::NamedTempFile,
-}
-
-impl<'a> Copy<'a> {
-    fn of(url: &'a str) -> Copy<'a> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let dump = Command::new("pg_dump").args(["--data-only", "--file"]).arg(file.path()).arg(url).status().unwrap();
-        assert!(dump.success());
-        Copy { url, file }
-    }
-
-    /// In one step, as a server that lost its last moments would have it.
-    fn put_back(&self) {
-        let empty = "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP \
-                     EXECUTE 'TRUNCATE TABLE ' || quote_ident(t); END LOOP; END $$";
-        let mut psql = Command::new("psql");
-        psql.args(["--quiet", "--single-transaction", "--set", "ON_ERROR_STOP=1", "--command", empty, "--file"]);
-        let done = psql.arg(self.file.path()).arg(self.url).stdout(Stdio::null()).status().unwrap();
-        assert!(done.success());
-    }
-}
 
 /// What a node remembers of the database.
 fn memory(data: &Path) -> Value {
@@ -45,11 +19,10 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Two nodes over PostgreSQL; `None` where the facts are kept elsewhere.
+/// Two nodes over a database server, and where that is; `None` where the facts are in a file.
 fn two_nodes() -> Option<(&'static Server, String)> {
     let server = Server::pair()?;
-    let url = server.setting("PORTIERE_STORE_URL").filter(|url| url.starts_with("postgres"))?;
-    Some((server, url))
+    Some((server, server.setting("PORTIERE_STORE_URL")?))
 }
 
 /// Until every node has said after now that it is there, and the database has acknowledged it.
@@ -71,7 +44,7 @@ fn d2_nothing_acknowledged_is_undone_by_a_database_that_forgot_it() {
     let mut leaves = Browser::of(server, &other);
     let [revoked, rotated, gone] = [0; 3].map(|_| app.tokens(&mut stays, &person));
     let code = app.code(&mut stays, &person, &app.ask());
-    let copy = Copy::of(&url);
+    let copy = Dump::of_rows(&url);
 
     app.revoke(&revoked.refresh).must_be(200);
     let next = Tokens::of(&app.refresh(&rotated.refresh));
@@ -123,7 +96,7 @@ fn d2_an_operator_gives_up_what_a_lost_node_knew() {
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
     let tokens = app.tokens(&mut browser, &person);
-    let copy = Copy::of(&url);
+    let copy = Dump::of_rows(&url);
     wait_for_marks(server);
     let missing = memory(&server.folders()[1])["node"].as_str().unwrap().to_owned();
     server.lose_second();

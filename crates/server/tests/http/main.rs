@@ -19,6 +19,7 @@ mod nodes;
 mod profile;
 mod races;
 mod rfc;
+mod rounds;
 mod scale;
 mod support;
 mod workers;

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings, Usage};
+use crate::remote::{OpenError, Replication, Settings, Usage};
 use crate::schema::Migration;
 use crate::tally::{Histogram, Spread, TIMES};
 use crate::turn;
@@ -92,7 +92,8 @@ impl Mysql {
         let address = Address::parse(&settings.url)?;
         let nodes = Node::all(&settings, &address)?;
         let size = u32::try_from(settings.connections.get()).unwrap_or(u32::MAX);
-        let pool = Pool::open(nodes, size).await?;
+        let mut pool = Pool::open(nodes, size).await?;
+        pool.alone &= settings.replication != Replication::Bounded;
         let shared = Shared {
             flavor: pool.active().fitness.flavor,
             pool,

@@ -30,6 +30,8 @@ pub(super) type Place = OwnedSemaphorePermit;
 /// Connections.
 pub(super) struct Pool {
     nodes: Vec<Node>,
+    /// Whether no other server may take the place of the one that is used, as far as we were told.
+    pub(super) alone: bool,
     size: u32,
     /// One for each connection that may be in use.
     places: Arc<Semaphore>,
@@ -140,7 +142,8 @@ impl Pool {
                     let places = Arc::new(Semaphore::new(size as usize));
                     let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
                     let waiting = AtomicUsize::new(0);
-                    return Ok(Pool { nodes, size, places, waiting, state, moving });
+                    let alone = nodes.len() == 1;
+                    return Ok(Pool { nodes, alone, size, places, waiting, state, moving });
                 }
                 Err(refused) => refusals.push(refused),
             }
@@ -157,7 +160,7 @@ impl Pool {
 
     /// What an acknowledgement of it is worth.
     pub(super) fn durability(&self) -> Durability {
-        self.state().fitness.durability(self.nodes.len() == 1)
+        self.state().fitness.durability(self.alone)
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -385,6 +388,7 @@ mod tests {
         let state = State { active: 0, idle, fitness: server("a"), moves: 0, generation: 0, refused: None };
         let (places, state) = (Arc::new(Semaphore::new(1)), Mutex::new(state));
         Pool {
+            alone: true,
             nodes: vec![],
             size: 1,
             places,

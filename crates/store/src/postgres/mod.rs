@@ -27,7 +27,7 @@ pub use server::Identity;
 
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Settings, Statements, Usage};
+use crate::remote::{OpenError, Replication, Settings, Statements, Usage};
 use crate::schema::Migration;
 use crate::turn;
 use cargo::Cargo;
@@ -65,6 +65,11 @@ impl Postgres {
     /// Which database cluster answered last; `None` where we may not know.
     pub fn identity(&self) -> Option<Identity> {
         self.pool.identity()
+    }
+
+    /// What was said of the server's replication.
+    pub fn replication(&self) -> Replication {
+        self.pool.replication
     }
 
     /// What was done since it was opened.

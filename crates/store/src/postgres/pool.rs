@@ -18,7 +18,7 @@ use super::lane::Job;
 use super::link::{Link, Purpose};
 use super::server::{self, Facts, Identity};
 use crate::engine::{Durability, Read};
-use crate::remote::{Loss, OpenError, REPLACED, Settings, Statements, Usage};
+use crate::remote::{Loss, OpenError, REPLACED, Replication, Settings, Statements, Usage};
 
 /// All connections to one database, and what is known of it.
 pub(super) struct Pool {
@@ -28,6 +28,7 @@ pub(super) struct Pool {
     pub(super) timeout: Duration,
     pub(super) mode: Statements,
     pub(super) accepted: Vec<Loss>,
+    pub(super) replication: Replication,
     /// Those for reads first, then those for batches: a batch that waits for a row holds up no read.
     slots: Vec<Slot>,
     reads: usize,
@@ -104,6 +105,7 @@ impl Pool {
             timeout: settings.timeout,
             mode: settings.statements,
             accepted: settings.accepted.clone(),
+            replication: settings.replication,
             slots: (0..count).map(slot).collect(),
             reads: (count / 4).max(1),
             alarm: Notify::new(),
@@ -151,9 +153,9 @@ impl Pool {
 
     /// Remembers what a server said of itself.
     pub(super) fn learn(&self, facts: &Facts, prelude: Option<Read>) {
-        let durability = facts.durability(self.door.is_alone());
+        let durability = facts.durability(self.replication, self.door.is_alone());
         let mut seen = self.seen();
-        for advice in facts.advice() {
+        for advice in facts.advice(self.replication) {
             if !seen.advised.contains(&advice) {
                 tracing::warn!("{advice}");
                 seen.advised.push(advice);

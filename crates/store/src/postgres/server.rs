@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::{Durability, Read, Row, Sql, Value};
-use crate::remote::{Loss, OpenError};
+use crate::remote::{Loss, OpenError, Replication};
 
 /// Which database cluster answers. Another one than before was restored, or is not ours; a higher timeline was promoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +94,12 @@ pub(super) fn facts() -> Read {
     Read { sql, args: vec![] }
 }
 
+/// Replication that was said to be strict, and does not look so.
+const UNCONFIRMED: &str = "replication is said to be strict, and no standby confirms the server's commits";
+/// Replication that may be strict.
+const UNSAID: &str = "a standby confirms the server's commits, and nobody said whether the server goes on without one: it is \
+     taken for one that does, until store.replication says which";
+
 /// When it was started, and since when it counts what it does: a recovery begins that anew, and goes without a start
 /// where only a process of the server died. Microseconds since 1970.
 const LIFE: &str = ", concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
@@ -174,12 +180,19 @@ impl Facts {
         !self.fsync || !self.full_page_writes || self.commit == Level::Off
     }
 
-    /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
-    pub(super) fn durability(&self, alone: bool) -> Durability {
-        if self.forgets() {
+    /// Whether a standby confirms our commits at present.
+    fn confirmed(&self) -> bool {
+        self.waits && self.in_sync > 0 && self.commit >= Level::On
+    }
+
+    /// What an acknowledgement is worth, by what the server shows and what was `said` of its replication. `alone`: no other
+    /// server may take its place, as far as the URL says.
+    pub(super) fn durability(&self, said: Replication, alone: bool) -> Durability {
+        if self.forgets() || said == Replication::Bounded {
             return Durability::Bounded;
         }
-        if self.waits && self.in_sync > 0 && self.commit >= Level::On {
+        // Neither is enough by itself: who confirms now may be gone in a moment, and what was said may not be so.
+        if said == Replication::Strict && self.confirmed() {
             return Durability::ZeroLoss;
         }
         // Whoever takes over may not have got the last of it.
@@ -190,11 +203,14 @@ impl Facts {
     }
 
     /// What an operator should know of it, and may want so.
-    pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
-        let hidden = self.waits && self.in_sync == 0 && self.hidden > 0;
+    pub(super) fn advice(&self, said: Replication) -> impl Iterator<Item = &'static str> {
+        let strict = said == Replication::Strict;
+        let hidden = strict && self.waits && self.in_sync == 0 && self.hidden > 0;
         [
             (!self.checksums, "data checksums are off on the server: it does not notice what a disk garbles"),
             (hidden, "whether a standby is in sync is hidden from this role: grant it pg_monitor"),
+            (strict && !hidden && !self.confirmed(), UNCONFIRMED),
+            (said == Replication::Observed && self.confirmed(), UNSAID),
         ]
         .into_iter()
         .filter_map(|(so, advice)| so.then_some(advice))
@@ -204,6 +220,8 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SEEN: Replication = Replication::Observed;
 
     fn sound() -> Facts {
         Facts {
@@ -240,10 +258,10 @@ mod tests {
     fn losses_are_accepted_by_name() {
         let unsafe_one = Facts { fsync: false, full_page_writes: false, ..sound() };
         assert_eq!(unsafe_one.fit(&[Loss::Database]), Ok(()));
-        assert_eq!(unsafe_one.durability(true), Durability::Bounded);
+        assert_eq!(unsafe_one.durability(SEEN, true), Durability::Bounded);
         assert_eq!(Level::Off.ours(&[Loss::Commits]), Level::Off);
         assert_eq!(Level::Off.ours(&[Loss::Database]), Level::On);
-        assert_eq!(Facts { commit: Level::Off, ..sound() }.durability(true), Durability::Bounded);
+        assert_eq!(Facts { commit: Level::Off, ..sound() }.durability(SEEN, true), Durability::Bounded);
     }
 
     #[test]
@@ -256,29 +274,44 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_only_with_a_standby_that_is_in_sync_now() {
-        let strict = Facts { waits: true, followers: 2, in_sync: 1, ..sound() };
-        assert_eq!(strict.durability(false), Durability::ZeroLoss);
-        assert_eq!(Facts { commit: Level::RemoteApply, ..strict.clone() }.durability(true), Durability::ZeroLoss);
-        for weaker in [
-            Facts { commit: Level::RemoteWrite, ..strict.clone() },
-            Facts { in_sync: 0, ..strict.clone() },
-            Facts { waits: false, ..strict.clone() },
-            Facts { followers: 0, in_sync: 0, hidden: 1, ..strict },
-        ] {
-            assert_eq!(weaker.durability(true), Durability::Bounded, "{weaker:?}");
+    fn nothing_is_lost_only_with_a_standby_that_is_in_sync_now_where_that_is_said_to_be_strict() {
+        // red without either half of the condition for ZeroLoss in durability.
+        let synced = Facts { waits: true, followers: 2, in_sync: 1, ..sound() };
+        let strict = Replication::Strict;
+        assert_eq!(synced.durability(strict, false), Durability::ZeroLoss);
+        assert_eq!(
+            Facts { commit: Level::RemoteApply, ..synced.clone() }.durability(strict, true),
+            Durability::ZeroLoss
+        );
+        for unsaid in [SEEN, Replication::Bounded] {
+            assert_eq!(synced.durability(unsaid, true), Durability::Bounded, "{unsaid:?}");
         }
+        for weaker in [
+            Facts { commit: Level::RemoteWrite, ..synced.clone() },
+            Facts { in_sync: 0, ..synced.clone() },
+            Facts { waits: false, ..synced.clone() },
+            Facts { fsync: false, ..synced.clone() },
+            Facts { followers: 0, in_sync: 0, hidden: 1, ..synced },
+        ] {
+            assert_eq!(weaker.durability(strict, true), Durability::Bounded, "{weaker:?}");
+        }
+    }
+
+    #[test]
+    fn others_may_take_over_from_a_server_that_looks_alone() {
+        assert_eq!(sound().durability(Replication::Bounded, true), Durability::Bounded);
+        assert_eq!(sound().durability(Replication::Strict, true), Durability::DurableNode, "nobody confirms anything");
     }
 
     #[test]
     fn a_server_whose_place_another_may_take_loses_what_that_one_did_not_get() {
         // red without `followers`, `hidden` or `alone` in durability.
-        assert_eq!(sound().durability(true), Durability::DurableNode);
-        assert_eq!(sound().durability(false), Durability::Bounded);
-        assert_eq!(Facts { followers: 1, ..sound() }.durability(true), Durability::Bounded);
-        assert_eq!(Facts { hidden: 1, ..sound() }.durability(true), Durability::Bounded);
+        assert_eq!(sound().durability(SEEN, true), Durability::DurableNode);
+        assert_eq!(sound().durability(SEEN, false), Durability::Bounded);
+        assert_eq!(Facts { followers: 1, ..sound() }.durability(SEEN, true), Durability::Bounded);
+        assert_eq!(Facts { hidden: 1, ..sound() }.durability(SEEN, true), Durability::Bounded);
         // It waits for one that is not there.
-        assert_eq!(Facts { waits: true, ..sound() }.durability(true), Durability::DurableNode);
+        assert_eq!(Facts { waits: true, ..sound() }.durability(SEEN, true), Durability::DurableNode);
     }
 
     #[test]
@@ -301,10 +334,16 @@ mod tests {
 
     #[test]
     fn advice_is_given_where_there_is_something_to_say() {
-        let of = |facts: Facts| facts.advice().count();
-        assert_eq!(of(sound()), 0);
-        assert_eq!(of(Facts { checksums: false, ..sound() }), 1);
-        assert_eq!(of(Facts { checksums: false, waits: true, hidden: 1, ..sound() }), 2);
-        assert_eq!(of(Facts { waits: true, in_sync: 1, hidden: 1, ..sound() }), 0, "nothing hangs on it");
+        let of = |facts: &Facts, said| facts.advice(said).collect::<Vec<_>>().join("; ");
+        let nothing = String::new();
+        assert_eq!(of(&sound(), SEEN), nothing);
+        assert!(of(&Facts { checksums: false, ..sound() }, SEEN).contains("checksums"));
+        let hidden = Facts { waits: true, hidden: 1, ..sound() };
+        assert!(of(&hidden, Replication::Strict).contains("pg_monitor"));
+        assert_eq!([SEEN, Replication::Bounded].map(|said| of(&hidden, said)), [""; 2], "nothing hangs on it");
+        let synced = Facts { waits: true, followers: 1, in_sync: 1, hidden: 1, ..sound() };
+        assert_eq!([Replication::Strict, Replication::Bounded].map(|said| of(&synced, said)), [""; 2]);
+        assert!(of(&synced, SEEN).contains("store.replication"));
+        assert!(of(&sound(), Replication::Strict).contains("no standby confirms"));
     }
 }

@@ -23,8 +23,8 @@ impl Question for Soundness {
 pub const RESTORED: &str = "restored";
 
 /// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
-/// tokens, devices that wait, at most `limit` rows of each, and the set-up link; then no worker is asked any more. To be run
-/// until it touches nothing.
+/// tokens, devices that wait, consents, about `limit` rows of each, and the set-up link; then no worker is asked any more. To
+/// be run until it touches fewer.
 pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
     let some = |sql: &'static str| {
         let args: Vec<Value> = values![realm, realm, limit];
@@ -50,6 +50,11 @@ pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
         some(
             "DELETE FROM devices WHERE realm = ? AND handle IN \
              (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
+        ),
+        // All of a person's at a time.
+        some(
+            "DELETE FROM consents WHERE realm = ? AND user_id IN \
+             (SELECT user_id FROM consents WHERE realm = ? ORDER BY user_id LIMIT ?)",
         ),
         write(
             "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND quarantined_at IS NULL",

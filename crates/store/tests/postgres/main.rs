@@ -10,6 +10,7 @@ mod conforms;
 mod doors;
 mod faults;
 mod proxy;
+mod rounds;
 mod schema;
 mod server;
 mod standing;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::conformance::{MIGRATIONS, three_reads, three_rows};
 use store::engine::{CommitError, Durability, Engine};
 use store::postgres::Postgres;
-use store::remote::{Loss, OpenError, Settings, Statements};
+use store::remote::{Loss, OpenError, Replication, Settings, Statements};
 
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
@@ -133,13 +133,44 @@ async fn a_server_that_turns_read_only_is_left() {
     wait_until("a server that writes", || async { engine.commit(three_rows(2)).await.is_ok() }).await;
 }
 
-/// Lets the server say that it syncs or not, to whoever asks in this database.
-async fn syncs(admin: &Client, fsync: &str) {
+/// Lets the server say something else of a setting than it is, to whoever asks in this database.
+async fn says(admin: &Client, setting: &str, value: &str) {
     let says = format!(
         "CREATE OR REPLACE FUNCTION public.current_setting(name text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
-         RETURN CASE name WHEN 'fsync' THEN '{fsync}' ELSE pg_catalog.current_setting(name) END; END $$"
+         RETURN CASE name WHEN '{setting}' THEN '{value}' ELSE pg_catalog.current_setting(name) END; END $$"
     );
     admin.batch_execute(&says).await.unwrap();
+}
+
+/// Lets the server say that it waits for standbys, and that so many of them confirm its commits.
+async fn confirmed_by(admin: &Client, standbys: u32) {
+    says(admin, "synchronous_standby_names", "*").await;
+    let rows = format!(
+        "CREATE TABLE IF NOT EXISTS public.pg_stat_replication (state text, sync_state text); \
+         GRANT SELECT ON public.pg_stat_replication TO PUBLIC; DELETE FROM public.pg_stat_replication; \
+         INSERT INTO public.pg_stat_replication SELECT 'streaming', 'sync' FROM generate_series(1, {standbys})"
+    );
+    admin.batch_execute(&rows).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_standby_that_confirms_now_is_enough_where_an_operator_says_that_nothing_goes_without_it() {
+    // red without `replication` in postgres/pool.rs, learn.
+    let Some(database) = database().await else { return };
+    let admin = database.admin().await;
+    confirmed_by(&admin, 1).await;
+    database.set("search_path = public, pg_catalog").await;
+    for (said, worth) in [
+        (Replication::Observed, Durability::Bounded),
+        (Replication::Bounded, Durability::Bounded),
+        (Replication::Strict, Durability::ZeroLoss),
+    ] {
+        let engine = database.ready(|settings| settings.replication = said).await;
+        assert_eq!(engine.health().await.unwrap().durability, worth, "{said:?}");
+    }
+    let strict = database.ready(|settings| settings.replication = Replication::Strict).await;
+    confirmed_by(&admin, 0).await;
+    assert_eq!(strict.health().await.unwrap().durability, Durability::DurableNode, "what was said is not so");
 }
 
 /// Connections that were made before are no way to go on.
@@ -148,11 +179,11 @@ async fn a_server_that_stops_syncing_is_left() {
     // red without `fit` in postgres/pool.rs, look_after.
     let Some(database) = database().await else { return };
     let admin = database.admin().await;
-    syncs(&admin, "on").await;
+    says(&admin, "fsync", "on").await;
     database.set("search_path = public, pg_catalog").await;
     let engine = database.ready(|_| ()).await;
     engine.commit(three_rows(0)).await.unwrap();
-    syncs(&admin, "off").await;
+    says(&admin, "fsync", "off").await;
     assert!(engine.health().await.unwrap().writable.is_err_and(|why| why.contains("fsync is off")));
     let numbers = AtomicI64::new(1);
     let next = || engine.commit(three_rows(numbers.fetch_add(1, Relaxed)));
@@ -161,7 +192,7 @@ async fn a_server_that_stops_syncing_is_left() {
     for _ in 0..10 {
         assert!(refused(next().await), "on no connection");
     }
-    syncs(&admin, "on").await;
+    says(&admin, "fsync", "on").await;
     wait_until("a server that syncs", || async { next().await.is_ok() }).await;
 }
 

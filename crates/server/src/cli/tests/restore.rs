@@ -5,6 +5,7 @@ use super::*;
 use app::browser::Browser;
 use app::sign_up::NewPerson;
 use rules::oauth::code::{Code, Granted};
+use rules::oauth::consent::Consent;
 use rules::oauth::device::{Device, Stage};
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::scope::Scope;
@@ -13,13 +14,14 @@ use rules::worker::Worker;
 use rules::{Change, Handle, Span};
 use serde_json::json;
 use std::path::PathBuf;
-use store::tables::{ask, changes, codes, devices, families, sessions, tokens};
+use store::tables::{ask, changes, codes, consents, devices, families, sessions, tokens};
 use tempfile::TempDir;
 
 /// A folder with a house that lives: an owner who is signed in, and one of everything that can be issued.
 struct House {
     folder: TempDir,
     session: rules::id::SessionId,
+    user: rules::id::UserId,
 }
 
 const FAMILY: &str = "0000000000000000000000fam1";
@@ -77,19 +79,21 @@ impl House {
             expires: later,
             redeemed_at: None,
         };
+        let consent = Consent { user: user.id.clone(), client: "shop".into(), scope: Scope::default(), granted: now };
         let mut changes = worker(now).to_vec();
         changes.extend([
             Change::StartFamily(Box::new(family)),
             Change::IssueCode(Box::new(code)),
             Change::IssueOpaque(Box::new(opaque(later))),
             Change::AskDevice(Box::new(device(now, later))),
+            Change::GrantConsent { consent: Box::new(consent), seen: None },
         ]);
         let batch = changes::batch(&app.realm.id, &changes, now, &app::entropy::fresh().unwrap());
         app.engine.commit(batch).await.unwrap();
         let copy = folder.path().join("copy.db");
         app.engine.backup(&copy).await.unwrap();
         instance.close().await;
-        House { folder, session }
+        House { folder, session, user: user.id }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -105,24 +109,30 @@ impl House {
     }
 
     async fn restore(&self, data: &Path, file: &str, force: bool) -> Reply {
-        Restore { file: self.path(file), force }.run(&config(data)).await
+        Restore { file: Some(self.path(file)), force, in_place: false, yes: false }.run(&config(data)).await
     }
 
-    /// How many of session, family, code, opaque token and device are in the database of `data`.
-    async fn alive(&self, data: &Path) -> [bool; 5] {
+    /// What is said of a database that somebody else put there.
+    async fn in_place(&self, data: &Path) -> Reply {
+        Restore { file: None, force: false, in_place: true, yes: true }.run(&config(data)).await
+    }
+
+    /// Which of session, family, code, opaque token, device and consent are in the database of `data`.
+    async fn alive(&self, data: &Path) -> [bool; 6] {
         let instance = instance(data).await;
         let (engine, realm) = (&*instance.app.engine, &instance.app.realm.id);
-        let family = FAMILY.into();
+        let (family, shop) = (FAMILY.into(), "shop".into());
         let questions = (
             sessions::WithUser(Some(&self.session)),
             families::InContext(Some(&family)),
             codes::InContext(Some(&family)),
             tokens::ByHandle(Handle::of("opaque")),
             devices::ByUserCode(Handle::of("user code")),
+            consents::Between(&self.user, &shop),
         );
-        let (session, family, code, opaque, device) = ask(engine, realm, questions).await.unwrap();
+        let (session, family, code, opaque, device, consent) = ask(engine, realm, questions).await.unwrap();
         instance.close().await;
-        [session.is_some(), family.is_some(), code.is_some(), opaque.is_some(), device.is_some()]
+        [session.is_some(), family.is_some(), code.is_some(), opaque.is_some(), device.is_some(), consent.is_some()]
     }
 }
 
@@ -177,13 +187,13 @@ fn files(folder: &Path) -> Vec<String> {
 #[tokio::test]
 async fn a_restored_copy_revives_nothing() {
     let house = House::new().await;
-    assert_eq!(house.alive(&house.path("old")).await, [true; 5], "or the test shows nothing");
+    assert_eq!(house.alive(&house.path("old")).await, [true; 6], "or the test shows nothing");
     let data = house.fresh();
     let told = house.restore(&data, "copy.db", false).await.unwrap();
-    let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1, "workers": 1 });
+    let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1, "consents": 1, "workers": 1 });
     assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
     assert_eq!(files(&data), ["audit.key", "master.key", "portiere.db", "portiere.db.lock"]);
-    assert_eq!(house.alive(&data).await, [false; 5]);
+    assert_eq!(house.alive(&data).await, [false; 6]);
 
     let config = config(&data);
     let mut operator = Operator::new(&config);
@@ -193,15 +203,43 @@ async fn a_restored_copy_revives_nothing() {
 }
 
 #[tokio::test]
+async fn what_was_put_back_by_other_means_revives_nothing_once_that_is_said() {
+    // red without end_all in make_safe_in_place.
+    let house = House::new().await;
+    let data = house.fresh();
+    let Err(Failure::Failed(why)) = house.in_place(&data).await else { panic!("there is nothing") };
+    assert!(why.contains("there is no database"), "{why}");
+    std::fs::copy(house.path("copy.db"), data.join("portiere.db")).unwrap();
+    assert_eq!(house.alive(&data).await, [true; 6], "or the test shows nothing");
+    let told = house.in_place(&data).await.unwrap();
+    assert_eq!((&told.json["ended"]["sessions"], &told.json["waiting_for"]), (&json!(1), &json!([])));
+    assert_eq!(house.alive(&data).await, [false; 6]);
+    let server = instance(&data).await;
+    let Err(Failure::Failed(why)) = house.in_place(&data).await else { panic!("refused") };
+    assert!(why.contains("stop it first"), "{why}");
+    server.close().await;
+}
+
+#[test]
+fn a_backup_or_the_place_is_named_and_not_both() {
+    for line in ["restore", "restore --in-place copy.db", "restore --in-place --force", "restore --yes copy.db"] {
+        assert!(matches!(cli(line), Err(NoCommand::Wrong(Failure::Use(_)))), "{line}");
+    }
+    for line in ["restore copy.db", "restore --force copy.db", "restore --in-place", "restore --in-place --yes"] {
+        assert!(matches!(cli(line), Ok(Cli { command: Command::Restore(_), .. })), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_database_is_replaced_only_by_force_and_kept() {
     let house = House::new().await;
     let old = house.path("old");
     let Err(Failure::Failed(why)) = house.restore(&old, "copy.db", false).await else { panic!("refused") };
     assert!(why.contains("--force"), "{why}");
-    assert_eq!(house.alive(&old).await, [true; 5]);
+    assert_eq!(house.alive(&old).await, [true; 6]);
     let told = house.restore(&old, "copy.db", true).await.unwrap();
     assert!(told.json["kept"].as_str().unwrap().ends_with("portiere.db.replaced-1"), "{}", told.json);
-    assert_eq!(house.alive(&old).await, [false; 5]);
+    assert_eq!(house.alive(&old).await, [false; 6]);
     assert!(old.join("portiere.db.replaced-1").exists());
 }
 

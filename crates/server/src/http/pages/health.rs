@@ -108,6 +108,7 @@ async fn look(site: &Site) -> Readiness {
         }
         Ok(health) => {
             problems.extend(health.writable.err());
+            warnings.extend(site.database.contradiction(health.durability).map(str::to_owned));
             site.database.promise(health.durability)
         }
     };

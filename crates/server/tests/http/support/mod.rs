@@ -2,6 +2,7 @@
 
 mod app;
 mod browser;
+mod dump;
 mod facts;
 mod issued;
 mod jwt;
@@ -12,6 +13,7 @@ mod wire;
 
 pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
+pub use dump::Dump;
 pub use facts::{nodes, on_file};
 pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};

@@ -1,0 +1,78 @@
+//! What is done once for all nodes is done by one of them.
+
+use super::{NOW, database, node};
+use crate::App;
+use crate::clock::Clock;
+use crate::entropy;
+use crate::jobs::{LEASE, Upkeep};
+use rules::{Change, Span};
+use std::sync::Arc;
+use std::time::Duration;
+use store::tables::ask;
+use store::tables::tokens::IsRevoked;
+use tempfile::TempDir;
+
+/// Two nodes, and their one clock.
+async fn two() -> (TempDir, App, App, Clock) {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
+    let engine = database(folder.path()).await;
+    let (one, other) = (node(Arc::clone(&engine), clock.clone()).await, node(engine, clock.clone()).await);
+    (folder, one, other, clock)
+}
+
+async fn leads(app: &App, job: &str) -> bool {
+    app.leads(job).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn of_two_nodes_that_ask_at_once_one_has_the_job() {
+    // red without the guards in store/tables/leases.rs, take.
+    let (_folder, one, other, clock) = two().await;
+    for round in 0..30 {
+        // Nobody has it yet; afterwards its lease has run out.
+        let job = format!("job {}", round / 2);
+        let (mine, yours) = tokio::join!(leads(&one, &job), leads(&other, &job));
+        assert!(mine != yours, "{job}: {mine} {yours}");
+        clock.advance(LEASE);
+    }
+}
+
+#[tokio::test]
+async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_before() {
+    // red without `until` in jobs.rs, leads; without give_back in retire.
+    let (_folder, one, other, clock) = two().await;
+    assert!(leads(&one, "job").await && !leads(&other, "job").await);
+    clock.advance(Span(LEASE.0 - 1));
+    assert!(!leads(&other, "job").await);
+    assert!(leads(&one, "job").await, "it is renewed by whoever has it");
+    clock.advance(Span(1));
+    assert!(!leads(&other, "job").await, "from then on");
+    // It died.
+    clock.advance(LEASE);
+    assert!(leads(&other, "job").await && !leads(&one, "job").await);
+    // It was stopped.
+    other.retire().await;
+    assert!(leads(&one, "job").await);
+}
+
+#[tokio::test]
+async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
+    // red without the condition in jobs.rs, keep_up.
+    let (_folder, one, other, _clock) = two().await;
+    let upkeep = Upkeep { keys: Span::days(90) };
+    let expired = Change::RevokeToken { jti: "old".to_owned(), expires: NOW - Span(1) };
+    one.commit(vec![expired], NOW, &entropy::fresh().unwrap()).await.unwrap();
+    let is_there = async || ask(&*one.engine, &one.realm.id, IsRevoked("old")).await.unwrap();
+    assert!(leads(&one, "upkeep").await);
+    drop(tokio::time::timeout(Duration::from_millis(300), other.keep_up(upkeep)).await);
+    assert!(is_there().await, "it is not the other's to take out");
+    let gone = async {
+        while is_there().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = one.keep_up(upkeep) => {}
+        done = tokio::time::timeout(Duration::from_secs(30), gone) => done.expect("whoever has it takes it out"),
+    }
+}

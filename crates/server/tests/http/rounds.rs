@@ -1,0 +1,100 @@
+//! How often a request waits for its database, where that is a PostgreSQL: counted by something between the two.
+
+use crate::support::*;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+/// Passes on what a database and its clients say, and counts how often a client speaks that was answered before.
+struct Between {
+    port: u16,
+    rounds: Arc<AtomicUsize>,
+}
+
+impl Between {
+    /// In front of the database at this port, for as long as the tests run.
+    fn before(port: u16) -> Between {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (own, rounds) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&rounds);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+                for stream in [&client, &server] {
+                    stream.set_nodelay(true).unwrap();
+                }
+                let (asked, counted) = (Arc::new(AtomicBool::new(false)), Arc::clone(&counted));
+                let (answered, [client_too, server_too]) =
+                    (Arc::clone(&asked), [&client, &server].map(|stream| stream.try_clone().unwrap()));
+                std::thread::spawn(move || {
+                    pass(client, server, || {
+                        if !asked.swap(true, SeqCst) {
+                            counted.fetch_add(1, SeqCst);
+                        }
+                    });
+                });
+                std::thread::spawn(move || pass(server_too, client_too, || answered.store(false, SeqCst)));
+            }
+        });
+        Between { port: own, rounds }
+    }
+
+    /// Round trips of the cheapest of several requests: nodes have business of their own now and then.
+    fn least(&self, requests: impl Iterator<Item = Call>, server: &Server) -> usize {
+        let cost = |call: Call| {
+            let before = self.rounds.load(SeqCst);
+            server.send(&call).must_be(200);
+            self.rounds.load(SeqCst) - before
+        };
+        requests.map(cost).min().unwrap()
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, heard: impl Fn()) {
+    let mut chunk = vec![0; 65_536];
+    while let Ok(count @ 1..) = from.read(&mut chunk) {
+        heard();
+        if to.write_all(&chunk[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
+
+/// A server, and what is between it and its database; `None` where that is no PostgreSQL.
+fn counted() -> Option<(&'static Server, Between)> {
+    if on_file() {
+        return None;
+    }
+    let server = Server::leaked(&[]);
+    let url = server.setting("PORTIERE_STORE_URL").filter(|url| url.starts_with("postgres"))?;
+    let (place, database) = url.rsplit_once('/').unwrap();
+    let (host, port) = place.rsplit_once(':').unwrap();
+    let between = Between::before(port.parse().unwrap());
+    server.stop();
+    server.set("PORTIERE_STORE_URL", &format!("{host}:{}/{database}", between.port));
+    server.restart();
+    Some((server, between))
+}
+
+#[test]
+fn a_token_request_costs_two_round_trips_to_postgresql_and_an_introspection_one() {
+    // red where anything is asked apart from the rest, or committed apart: three are promised.
+    let Some((server, between)) = counted() else { return };
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let codes = [0; 8].map(|_| app.code(&mut browser, &person, &app.ask()));
+    let tokens = [0; 8].map(|_| app.tokens(&mut browser, &person));
+    let redemptions = codes.iter().map(|code| app.redemption(code));
+    let refreshes = tokens.iter().map(|tokens| {
+        app.call("/oauth2/token", &[("grant_type", "refresh_token"), ("refresh_token", tokens.refresh.as_str())])
+    });
+    let introspections =
+        tokens.iter().map(|tokens| app.call("/oauth2/introspect", &[("token", tokens.access.as_str())]));
+    let costs =
+        [between.least(redemptions, server), between.least(introspections, server), between.least(refreshes, server)];
+    assert_eq!(costs, [2, 1, 2], "a redemption, an introspection, a refresh");
+    server.kill();
+}
