@@ -106,14 +106,20 @@ fn lost() -> Outcome {
 impl App {
     /// A request as it arrives.
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
-        // Who may be shown nothing is told so, however busy we are.
-        if !authorize::is_silent(&params) {
+        // Who may be shown nothing is told so, however busy we are; who claims a session, once that was looked at.
+        let guest = !authorize::is_silent(&params);
+        if guest && browser.session.is_none() {
             self.has_time_for(browser, Guest::Comes)?;
         }
         let flow = Flow::new(To::Client(params.pairs().to_vec()), self.clock.now());
         match self.stage(&params, browser).await? {
             Err(outcome) => Ok(*outcome),
-            Ok((scene, known)) => self.go_on(scene, known, Turn { flow, consented: false, browser }).await,
+            Ok((scene, known)) => {
+                if guest && browser.session.is_some() && known.0.is_none() {
+                    self.has_time_for(browser, Guest::Comes)?;
+                }
+                self.go_on(scene, known, Turn { flow, consented: false, browser }).await
+            }
         }
     }
 

@@ -75,6 +75,11 @@ impl App {
         Ok(found)
     }
 
+    /// What a client was called when it was last read; nothing is asked of the database.
+    pub fn held_name(&self, id: &ClientId) -> Option<String> {
+        self.cache.clients.get(id).map(|(_, client)| client.name.clone())
+    }
+
     /// The signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
         let held = self.cache.keys.read().ok().and_then(|held| held.clone());

@@ -13,10 +13,17 @@ use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch takes out.
 const AT_ONCE: i64 = 200;
+/// The same while requests wait: enough to keep up with what expires, since a flood may last.
+const FEW: i64 = 20;
 /// For how long a device that goes on polling is told that its request has expired (RFC 8628 §3.5).
 const POLLED_ON: Span = Span::hours(1);
 /// The shortest rest between two batches.
 const REST: Duration = Duration::from_millis(20);
+/// A rest is so many times as long as the batch before it: requests have the database for most of the time, however slow it
+/// is.
+const RESTS: u32 = 4;
+/// The same while requests wait.
+const LONG_RESTS: u32 = 20;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
 
@@ -62,6 +69,9 @@ where
     }
 }
 
+/// Whether requests wait at this moment. What is done in idle moments gives way to them.
+pub type Busy<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+
 /// What an operator chose for the background.
 #[derive(Clone, Copy, Debug)]
 pub struct Upkeep {
@@ -70,8 +80,9 @@ pub struct Upkeep {
 }
 
 impl App {
-    /// Takes out what has expired, in small batches with rests between them, until there is little left. Gives how many rows went.
-    pub async fn sweep(&self) -> Result<u64, Fault> {
+    /// Takes out what has expired, in small batches with rests between them, until there is little left: while requests wait,
+    /// in smaller ones with longer rests. Gives how many rows went.
+    pub async fn sweep(&self, busy: Busy<'_>) -> Result<u64, Fault> {
         let settings = &self.realm.settings;
         let mut gone = 0;
         loop {
@@ -83,13 +94,13 @@ impl App {
                 families: now - settings.refresh_absolute - Span::days(1),
                 strangers: now - self.books.terms().retention,
             };
-            let touched = self.engine.commit(step(&self.realm.id, &bounds, AT_ONCE)).await?;
+            let (many, rests) = if busy() { (FEW, LONG_RESTS) } else { (AT_ONCE, RESTS) };
+            let touched = self.engine.commit(step(&self.realm.id, &bounds, many)).await?;
             gone += touched.iter().sum::<u64>();
-            if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
+            if touched.iter().all(|rows| *rows < many.unsigned_abs()) {
                 return Ok(gone);
             }
-            // Requests have the database for most of the time, however slow it is.
-            tokio::time::sleep(REST.max(began.elapsed() * 4)).await;
+            tokio::time::sleep(REST.max(began.elapsed() * rests)).await;
         }
     }
 
@@ -119,11 +130,11 @@ impl App {
     }
 
     /// Runs until it is dropped.
-    pub async fn keep_up(&self, upkeep: Upkeep) {
+    pub async fn keep_up(&self, upkeep: Upkeep, busy: Busy<'_>) {
         let mut complaint = Complaint::default();
         loop {
             match self.leads(UPKEEP).await {
-                Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, &mut complaint)).await,
+                Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
                 Ok(None) => complaint.over(),
                 Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
             }
@@ -131,12 +142,12 @@ impl App {
         }
     }
 
-    async fn keep_up_once(&self, upkeep: &Upkeep, complaint: &mut Complaint) {
+    async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) {
         match self.look_at_hashes().await {
             Ok(()) => {}
             Err(fault) => return complaint.tell(&fault, "password hashes could not be looked at"),
         }
-        match self.sweep().await {
+        match self.sweep(busy).await {
             Ok(_) => complaint.over(),
             Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
         }

@@ -104,14 +104,13 @@ impl App {
     }
 
     /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
-    /// it: every door that takes a password asks. Whoever is signed in has none to type. Who has typed one and is told no is
-    /// counted here, since nothing is begun that would count it.
+    /// it: every door that takes a password asks. Who has typed one and is told no is counted here, since nothing is begun
+    /// that would count it.
     ///
     /// # Errors
     /// [`Fault::Busy`].
     pub fn has_time_for(&self, browser: &Browser, guest: Guest) -> Result<(), Fault> {
         let share = match guest {
-            Guest::Comes if browser.session.is_some() => return Ok(()),
             Guest::Comes => NEWCOMERS,
             Guest::Typed => 1.0,
         };
@@ -120,6 +119,18 @@ impl App {
             self.tally.sign_ins.one(Entry::Busy);
         }
         Err(Fault::Busy(span(wait)))
+    }
+
+    /// The same for whoever asks for a form with a password: who is signed in has none to type. A cookie alone says nothing,
+    /// since anybody can make one up: its session has to be there.
+    ///
+    /// # Errors
+    /// [`Fault::Busy`]; what keeps the session from being read.
+    pub async fn has_time_for_newcomer(&self, browser: &Browser) -> Result<(), Fault> {
+        match self.session(browser).await? {
+            Some(_) => Ok(()),
+            None => self.has_time_for(browser, Guest::Comes),
+        }
     }
 
     pub(crate) async fn try_in(

@@ -292,7 +292,7 @@ pub async fn run(config: Config) -> Result<(), BootError> {
         () = instance.app.keep_books() => return Err(BootError::Other("the background jobs ended".into())),
         () = auditing::deliver(&instance.app, streams) => return Err(BootError::Other("the background jobs ended".into())),
         () = look_after(announced.as_ref(), &instance.app) => return Err(BootError::Other("the background jobs ended".into())),
-        () = instance.app.keep_up(upkeep) => return Err(BootError::Other("the background jobs ended".into())),
+        () = keep_up(&watched, upkeep) => return Err(BootError::Other("the background jobs ended".into())),
     };
     if stopped.cut > 0 {
         tracing::warn!(connections = stopped.cut, "connections were cut");
@@ -330,6 +330,11 @@ async fn look_after(file: Option<&LinkFile>, app: &App) {
         file.look_after(app).await;
     }
     std::future::pending().await
+}
+
+/// Does the upkeep, which gives way to requests.
+async fn keep_up(site: &Site, upkeep: Upkeep) {
+    site.app.keep_up(upkeep, &|| site.is_busy()).await;
 }
 
 /// Sends traces, where there is a collector.

@@ -7,7 +7,9 @@
 use crate::admission::Admission;
 use crate::database::Database;
 use crate::metrics::{Store, Together};
+use app::fault::span;
 use hasher::Hasher;
+use rules::Span;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::tally::{Spread, nanos};
@@ -21,6 +23,10 @@ const EASED: f64 = 0.5;
 const EASED_FOR: Duration = Duration::from_secs(2);
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(250);
+/// When to come back to a database that is away: nobody knows for how long.
+const AWAY: Duration = Duration::from_secs(2);
+/// The least and the most that anybody is asked to stay away from one that is there.
+const BACK: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// The queues: the threads that hash, the database, and the places at the door in the order of [`Admission::lanes`].
 const QUEUES: [&str; 5] = ["hashing", "database", "tokens", "pages", "passwords"];
@@ -49,6 +55,22 @@ impl Strain {
     /// How long what came at the last look would have waited for the database.
     pub fn database_wait(&self) -> Duration {
         Duration::from_nanos(self.database.load(Relaxed))
+    }
+
+    /// When to come back to the database: once it will be through with what waits for it, as far as that can be foreseen.
+    /// It goes out in whole seconds, rounded up, as every other wait does.
+    pub fn database_back(&self) -> Span {
+        let [least, most] = BACK;
+        match self.database_wait() {
+            Duration::ZERO => span(AWAY),
+            wait => span(wait.clamp(least, most)),
+        }
+    }
+
+    /// What the next look is to find.
+    #[cfg(test)]
+    pub fn say_database_wait(&self, wait: Duration) {
+        self.database.store(nanos(wait), Relaxed);
     }
 
     /// Every queue, and whether it is strained.
@@ -224,6 +246,16 @@ mod tests {
         assert_eq!(wait, Duration::ZERO, "nothing waits");
         let wait = Commits::default().wait((64, Together::Beside(16)), &spread(10, 0.2), at(0));
         assert_eq!(wait.as_millis(), 80, "a server, by its connections");
+    }
+
+    #[test]
+    fn who_is_sent_away_from_the_database_is_told_to_come_when_it_is_through() {
+        // red with a constant in `database_back`.
+        let strain = Strain::new(Duration::from_secs(3), Duration::ZERO);
+        for (waits, seconds) in [(0, 2), (1, 1), (900, 1), (7_200, 8), (3_600_000, 60)] {
+            strain.say_database_wait(Duration::from_millis(waits));
+            assert_eq!(strain.database_back().whole_seconds(), seconds, "{waits} ms");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ async fn a_device_is_told_for_an_hour_that_its_request_has_expired() {
     ])
     .unwrap();
     let told = async || {
-        app.sweep().await.unwrap();
+        app.sweep(&|| false).await.unwrap();
         let proof = Proof { client: "tv".into(), means: Means::Name };
         app.token(&poll, proof).await.unwrap().expect_err("nobody has answered").code
     };

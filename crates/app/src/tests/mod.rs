@@ -10,6 +10,7 @@ mod restored;
 mod scattered;
 mod sessions;
 mod setup;
+mod sweeps;
 
 use crate::App;
 use crate::browser::Browser;

@@ -62,30 +62,36 @@ impl Admission {
         }
     }
 
-    /// A place for work of this kind; `None` where it needs none.
+    /// A place for work of this kind; `None` where it needs none. It is counted for the realm before it waits for one: each
+    /// kind of work by itself here, too, and only what is worked on.
     ///
     /// # Errors
     /// [`Fault::Over`] the realm's rate; [`Fault::Busy`], at once or when the budget of waiting is over.
     pub async fn enter(&self, pace: Pace) -> Result<Option<Permit>, Fault> {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
-        let permit = timed(Stage::Door, lane.enter()).await.map_err(|wait| Fault::Busy(span(wait)))?;
-        // Each kind of work by itself here, too, and only what is worked on.
-        if let Some(realm) = &self.realm {
-            realm.count(&pace).map_err(Fault::Over)?;
+        let counted = self.realm.as_ref().map(|realm| realm.count(&pace)).transpose().map_err(Fault::Over)?;
+        let entered = timed(Stage::Door, lane.enter()).await;
+        if let (Err(_), Some(realm), Some(standing)) = (&entered, &self.realm, counted) {
+            realm.give_back(&pace, &standing);
         }
-        Ok(Some(permit))
+        entered.map(Some).map_err(|wait| Fault::Busy(span(wait)))
     }
 
-    /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back.
+    /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back. What is always
+    /// answered counts where it fails, too.
     ///
     /// # Errors
     /// [`Fault::Over`]: too many from there have failed.
     pub fn owe(&self, pace: Pace, client: &Client) -> Result<Option<Debt>, Fault> {
         let (Some(failures), Some(key)) = (&self.failures, client.key()) else { return Ok(None) };
-        if pace == Pace::Free || self.is_exempt(client) {
+        if self.is_exempt(client) {
             return Ok(None);
         }
-        failures.count(&key).map(|standing| Some(Debt { key, standing })).map_err(Fault::Over)
+        match failures.count(&key) {
+            Ok(standing) => Ok(Some(Debt { key, standing })),
+            Err(_) if pace == Pace::Free => Ok(None),
+            Err(over) => Err(Fault::Over(over)),
+        }
     }
 
     /// Gives back what was counted, unless the request failed; then says how its sender stands.
@@ -128,5 +134,55 @@ impl Admission {
     pub fn lanes(&self) -> [(&'static str, LaneState); 3] {
         [("tokens", &self.tokens), ("pages", &self.pages), ("passwords", &self.passwords)]
             .map(|(name, lane)| (name, lane.state()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    fn admission(options: &[(&'static str, &str)]) -> Admission {
+        let flags = options.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Admission::of(&Config::load(Sources { flags, ..Sources::default() }).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_realm_has_a_rate_for_each_kind_of_work_and_who_is_over_it_takes_no_place() {
+        // red without the realm in `enter`, or where it is counted behind the lane.
+        let admission = admission(&[("limits.requests_per_realm", "1"), ("limits.tokens", "3")]);
+        let tokens = || admission.enter(Pace::Tokens);
+        let held = (tokens().await.unwrap(), tokens().await.unwrap());
+        assert!(held.0.is_some() && held.1.is_some(), "twice as many at once");
+        // One more a second is let in, however long this takes.
+        let mut admitted = 2;
+        let over = loop {
+            match tokens().await {
+                Ok(_) => admitted += 1,
+                Err(fault) => break fault,
+            }
+        };
+        assert!(
+            matches!(over, Fault::Over(over) if over.standing.limit == 2 && over.standing.remaining == 0),
+            "{over}"
+        );
+        let [(_, lane), ..] = admission.lanes();
+        assert_eq!((lane.admitted_total, lane.refused_total, lane.running), (admitted, 0, 2));
+        assert!(admission.enter(Pace::Pages).await.is_ok(), "pages are another kind");
+        assert!(admission.enter(Pace::Free).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_place_does_not_count_for_the_realm() {
+        // red without the giving back in `enter`.
+        let options = [("limits.requests_per_realm", "1"), ("limits.pages", "1"), ("limits.max_wait", "10ms")];
+        let admission = admission(&options);
+        let held = admission.enter(Pace::Pages).await.unwrap();
+        for _ in 0..20 {
+            let refused = admission.enter(Pace::Pages).await.err();
+            assert!(matches!(refused, Some(Fault::Busy(_))), "{refused:?}");
+        }
+        drop(held);
+        assert!(admission.enter(Pace::Pages).await.is_ok());
     }
 }

@@ -16,9 +16,11 @@ use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 
 /// For public metadata.
-pub async fn everybody(request: Request<Body>, next: Next) -> Response {
-    let preflight = request.method() == Method::OPTIONS;
-    let mut response = if preflight { allow("GET", "*") } else { next.run(request).await };
+pub async fn everybody(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
+    let mut response = match request.method() == Method::OPTIONS {
+        true => preflight(&site, request, async { allow("GET", "*") }).await,
+        false => next.run(request).await,
+    };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
@@ -91,19 +93,25 @@ pub async fn answer(
         let allowed = if put_off { readers.included(site, origin) } else { readers.include(site, origin).await };
         return (response, allowed);
     }
-    let Some(visit) = request.extensions().get::<Visit>().cloned() else { return (forbidden(), false) };
+    let judged = async { if readers.include(site, origin).await { readers.allowance() } else { forbidden() } };
+    let response = preflight(site, request, judged).await;
+    let allowed = response.status() == StatusCode::NO_CONTENT;
+    (response, allowed)
+}
+
+/// A preflight is a request: it is counted, and takes a place.
+async fn preflight(site: &Site, request: Request<Body>, judged: impl Future<Output = Response>) -> Response {
+    let Some(visit) = request.extensions().get::<Visit>().cloned() else { return forbidden() };
+    let told = |fault| Refusal::Fault(fault).to_json(site, &visit);
     let debt = match site.admission.owe(Pace::Tokens, &visit.client) {
         Ok(debt) => debt,
-        Err(fault) => return (Refusal::from(fault).to_json(&visit), false),
+        Err(over) => return told(over),
     };
-    let (response, allowed) = match site.admission.enter(Pace::Tokens).await {
-        Err(fault) => (Refusal::from(fault).to_json(&visit), false),
-        Ok(_place) => match readers.include(site, origin).await {
-            true => (readers.allowance(), true),
-            false => (forbidden(), false),
-        },
+    let response = match site.admission.enter(Pace::Tokens).await {
+        Err(fault) => told(fault),
+        Ok(_place) => judged.await,
     };
-    (settled(site, debt, response), allowed)
+    settled(site, debt, response)
 }
 
 fn forbidden() -> Response {

@@ -2,6 +2,7 @@
 //! in another way, or forget to.
 
 use super::Site;
+use super::again::Again;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
@@ -17,11 +18,12 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::response::Response;
+use bytes::Bytes;
 use hyper::body::Body as _;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use rules::oauth::redirect::Response as Answer;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A request before its handler, but for the body. Clones are the same request.
 #[derive(Clone)]
@@ -39,6 +41,8 @@ pub struct Inside {
     pub uri: Uri,
     /// The request's headers.
     pub headers: HeaderMap,
+    /// What a form sent, once all of it is there, for whoever has to be told to send it again.
+    sent: OnceLock<Bytes>,
 }
 
 impl std::ops::Deref for Door {
@@ -49,21 +53,34 @@ impl std::ops::Deref for Door {
 }
 
 impl Door {
+    /// Of a request.
+    pub fn new(site: Site, visit: Visit, (method, uri, headers): (Method, Uri, HeaderMap)) -> Self {
+        Door(Arc::new(Inside { site, visit, method, uri, headers, sent: OnceLock::new() }))
+    }
+
+    /// What a form sent, as far as it is there.
+    pub fn sent(&self) -> Option<&Bytes> {
+        self.sent.get()
+    }
+
     /// The browser that came.
     pub fn browser(&self) -> Browser {
         self.visit.browser(&self.site, &self.headers)
     }
 
-    /// Does what a form with a password is for, in a place for it, which its handler asks for itself: the page that says no
-    /// keeps what was typed. The place is taken until all is done, whether or not the browser waits for it.
-    pub async fn in_place_for_password<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    /// Does what a form with a password is for, in a place for it, which its handler asks for itself once it knows that the
+    /// form is one of ours. The place is taken until all is done, whether or not the browser waits for it.
+    pub async fn in_place_for_password<T, E: From<Fault>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
         let place = place_for_password(&self.site, &self.browser()).await?;
         holding(place, work).await
     }
 
     /// What keeps this door from answering, as a page. `back` tells the application, where it may be told.
     pub fn refuse(&self, refusal: &Refusal, back: Option<(&str, &Answer)>, locales: Option<&str>) -> Response {
-        refusal.to_page(&self.visit, &self.visit.chrome(&self.site, &self.headers, locales), back)
+        refusal.to_page(self, &self.visit.chrome(&self.site, &self.headers, locales), back)
     }
 
     fn page(&self, refusal: Refusal) -> Response {
@@ -77,21 +94,28 @@ pub struct Told<A> {
     act: A,
     pace: Pace,
     refuse: fn(&Door, Refusal) -> Response,
+    /// How a form of ours is shown once more that cannot be looked at now.
+    again: Option<Again>,
 }
 
 /// Refusals are pages, for people.
 pub fn page<A>(pace: Pace, act: A) -> Told<A> {
-    Told { act, pace, refuse: Door::page }
+    Told { act, pace, refuse: Door::page, again: None }
+}
+
+/// The same for a form of ours: whoever has to come back finds it with what was typed.
+pub fn form<A>(pace: Pace, again: Again, act: A) -> Told<A> {
+    Told { again: Some(again), ..page(pace, act) }
 }
 
 /// Refusals are what client libraries read (RFC 6749 §5.2).
 pub fn json<A>(pace: Pace, act: A) -> Told<A> {
-    Told { act, pace, refuse: |door, refusal| refusal.to_json(&door.visit) }
+    Told { refuse: |door, refusal| refusal.to_json(&door.site, &door.visit), ..page(pace, act) }
 }
 
 /// Refusals are those of a resource server (RFC 6750 §3).
 pub fn bearer<A>(pace: Pace, act: A) -> Told<A> {
-    Told { act, pace, refuse: |door, refusal| refusal.to_bearer(&door.visit) }
+    Told { refuse: |door, refusal| refusal.to_bearer(&door.site, &door.visit), ..page(pace, act) }
 }
 
 impl<A, F> Handler<(), Site> for Told<A>
@@ -107,19 +131,66 @@ where
             let Some(visit) = parts.extensions.get::<Visit>().cloned() else {
                 return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
             };
-            let (method, uri, headers) = (parts.method, parts.uri, parts.headers);
-            let door = Door(Arc::new(Inside { site, visit, method, uri, headers }));
-            let debt = match door.site.admission.owe(self.pace, &door.visit.client) {
-                Ok(debt) => debt,
-                Err(fault) => return (self.refuse)(&door, fault.into()),
+            let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
+            let Told { act, pace, refuse, again } = self;
+            let (debt, answer) = match door.site.admission.owe(pace, &door.visit.client) {
+                Ok(debt) => (debt, let_in(&door, (pace, again.is_some()), act, body).await),
+                Err(over) => {
+                    // A form is read even then: nothing that was typed is lost.
+                    if again.is_some() {
+                        drop(door.take(body, true).await);
+                    }
+                    (None, Err(over.into()))
+                }
             };
-            let answer = match let_in(&door.site, self.pace, body).await {
-                Ok((body, _permit)) => (self.act)(door.clone(), body).await,
-                Err(refusal) => Err(refusal),
-            };
-            let response = answer.unwrap_or_else(|refusal| (self.refuse)(&door, refusal));
+            let response = answer.unwrap_or_else(|refusal| {
+                again.and_then(|again| door.once_more(again, &refusal)).unwrap_or_else(|| refuse(&door, refusal))
+            });
             settled(&door.site, debt, response)
         })
+    }
+}
+
+impl Door {
+    /// The whole body; kept, if it `is_form`.
+    async fn take(&self, body: Body, is_form: bool) -> Result<Bytes, BodyError> {
+        let bytes = whole(&self.site, body).await?;
+        if is_form {
+            drop(self.sent.set(bytes.clone()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Does what is behind a door, in a place for its kind of work: it is taken once all of the request is there, so that who
+/// sends slowly holds none.
+async fn let_in<F>(
+    door: &Door,
+    (pace, is_form): (Pace, bool),
+    act: impl FnOnce(Door, Body) -> F,
+    body: Body,
+) -> Result<Response, Refusal>
+where
+    F: Future<Output = Result<Response, Refusal>>,
+{
+    let bytes = door.take(body, is_form).await?;
+    let _place = place(&door.site, pace).await?;
+    act(door.clone(), bytes.into()).await
+}
+
+/// The whole of a body, within its size and its time.
+pub async fn whole(site: &Site, body: Body) -> Result<Bytes, BodyError> {
+    match body.is_end_stream() {
+        true => Ok(Bytes::new()),
+        false => timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await,
+    }
+}
+
+/// A place for work of this kind. Forms with a password ask for theirs themselves: see [`Door::in_place_for_password`].
+pub async fn place(site: &Site, pace: Pace) -> Result<Option<Permit>, Fault> {
+    match pace {
+        Pace::Passwords => Ok(None),
+        pace => site.admission.enter(pace).await,
     }
 }
 
@@ -127,21 +198,6 @@ where
 pub async fn place_for_password(site: &Site, browser: &Browser) -> Result<Option<Permit>, Fault> {
     site.app.has_time_for(browser, Guest::Typed)?;
     site.admission.enter(Pace::Passwords).await
-}
-
-/// A place for a request, once all of it is there: who sends slowly holds none. See [`Door::in_place_for_password`], too.
-pub async fn let_in<E>(site: &Site, pace: Pace, body: Body) -> Result<(Body, Option<Permit>), E>
-where
-    E: From<BodyError> + From<Fault>,
-{
-    let body = match body.is_end_stream() {
-        true => body,
-        false => timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await?.into(),
-    };
-    match pace {
-        Pace::Passwords => Ok((body, None)),
-        pace => Ok((body, site.admission.enter(pace).await?)),
-    }
 }
 
 /// Marks an answer that is an error by its status and part of how things go: a device that polls (RFC 8628 §3.5).

@@ -1,16 +1,16 @@
 //! From errors to statuses: one exhaustive match, so that a new code does not compile until it has a status.
 
 use super::Site;
-use super::door::AsExpected;
+use super::door::{AsExpected, Door};
 use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::metrics::Refused;
 use crate::net::BodyError;
-use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, ThrottledPage};
+use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
 use app::Fault;
 use app::fault::span;
 use axum::response::Response;
-use hyper::header::{self, HeaderMap};
+use hyper::header;
 use hyper::{Method, StatusCode};
 use rules::Span;
 use rules::oauth::redirect::{Mode, Response as Answer};
@@ -119,7 +119,7 @@ struct Outside {
 }
 
 impl Refusal {
-    fn outside(&self) -> Outside {
+    fn outside(&self, site: &Site) -> Outside {
         let new = |status, code, why, reason| Outside { status, code, why, wait: None, reason };
         match self {
             Refusal::Protocol(error) => {
@@ -135,7 +135,7 @@ impl Refusal {
                 ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many requests", Reason::Denied)
             },
             Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
-                wait: Some(Span::seconds(2)),
+                wait: Some(site.strain.database_back()),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "unavailable", Reason::Unavailable)
             },
             Refusal::Fault(Fault::Broken(_)) => {
@@ -207,10 +207,27 @@ impl Refusal {
         }
     }
 
-    /// As a client library reads it (RFC 6749 §5.2).
-    pub fn to_json(&self, visit: &Visit) -> Response {
+    /// Where whoever posted a form may come again with the same: how long that takes, in the words of a form.
+    pub fn setback(&self, site: &Site) -> Option<Setback> {
+        let Outside { status, wait, .. } = self.outside(site);
+        let seconds = wait?.whole_seconds();
+        Some(match status {
+            StatusCode::TOO_MANY_REQUESTS => Setback::Throttled { seconds },
+            _ => Setback::Busy { seconds },
+        })
+    }
+
+    /// Tells it on a page that was made for it: in headers, in what is counted, and in the log.
+    pub fn tell_on(&self, response: &mut Response, site: &Site, visit: &Visit) {
         self.log(visit);
-        let outside = self.outside();
+        self.put_off(response, self.outside(site).wait);
+        self.mark(response);
+    }
+
+    /// As a client library reads it (RFC 6749 §5.2).
+    pub fn to_json(&self, site: &Site, visit: &Visit) -> Response {
+        self.log(visit);
+        let outside = self.outside(site);
         let body = json!({ "error": outside.code, "error_description": outside.why }).to_string();
         let mut response = reply::json(outside.status, body);
         self.mark(&mut response);
@@ -229,14 +246,14 @@ impl Refusal {
     }
 
     /// As a resource server says it (RFC 6750 §3).
-    pub fn to_bearer(&self, visit: &Visit) -> Response {
-        let mut response = self.to_json(visit);
+    pub fn to_bearer(&self, site: &Site, visit: &Visit) -> Response {
+        let mut response = self.to_json(site, visit);
         if let Refusal::Protocol(Error {
             code: ErrorCode::InvalidToken | ErrorCode::InsufficientScope | ErrorCode::InvalidRequest,
             ..
         }) = self
         {
-            let outside = self.outside();
+            let outside = self.outside(site);
             let challenge = format!("Bearer error=\"{}\", error_description=\"{}\"", outside.code, outside.why);
             reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, &challenge);
         }
@@ -244,15 +261,16 @@ impl Refusal {
     }
 
     /// As people read it, in the frame of the page. `back` tells the application, where it may be told.
-    pub fn to_page(&self, visit: &Visit, chrome: &Chrome<'_>, back: Option<(&str, &Answer)>) -> Response {
-        self.log(visit);
-        let outside = self.outside();
+    pub fn to_page(&self, door: &Door, chrome: &Chrome<'_>, back: Option<(&str, &Answer)>) -> Response {
+        let (visit, outside) = (&door.visit, self.outside(&door.site));
         let request_id = &*visit.request_id;
+        // What was only asked for can be asked for again; a form is another matter (`again`).
+        let retry = matches!(door.method, Method::GET | Method::HEAD).then_some(Retry::Page);
         let html = match (outside.status, outside.wait) {
             (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
-                ThrottledPage { seconds: wait.whole_seconds(), request_id }.render(chrome)
+                ThrottledPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
-            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id }.render(chrome),
+            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome),
             _ => {
                 // What went to the browser as a form goes there as a link too: the error is in its query.
                 let url = back.map(|(_, answer)| answer.to.with(link_mode(answer.mode), &answer.fields));
@@ -270,8 +288,7 @@ impl Refusal {
             }
         };
         let mut response = reply::page(outside.status, visit, html, Forms::Stay);
-        self.mark(&mut response);
-        self.put_off(&mut response, outside.wait);
+        self.tell_on(&mut response, &door.site, visit);
         response
     }
 
@@ -304,8 +321,9 @@ fn reason_of(error: &Error) -> Reason {
 }
 
 /// 405 with what would do (RFC 9110 §15.5.6).
-pub fn wrong_method(site: &Site, visit: &Visit, headers: &HeaderMap, allowed: &[Method]) -> Response {
-    let chrome = visit.chrome(site, headers, None);
+pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
+    let visit = &door.visit;
+    let chrome = visit.chrome(&door.site, &door.headers, None);
     let page = ErrorPage {
         status: 405,
         reason: Reason::WrongMethod,

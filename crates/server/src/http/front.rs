@@ -1,8 +1,11 @@
 //! What happens to every request before and after its door: a name, a known host, and headers that no door can forget.
 
 use super::Site;
+use super::door::{Door, page};
+use super::error::Refusal;
 use super::reply::{self, Forms};
 use super::visit::Visit;
+use crate::admission::Pace;
 use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
@@ -10,6 +13,7 @@ use crate::trace::{Traced, Went};
 use app::stopwatch::{self, Sheet, Stage};
 use axum::body::Body;
 use axum::extract::{MatchedPath, State};
+use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
@@ -39,15 +43,17 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let named = host(&request).map(|host| site.serves(host));
     let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
-    let (mut response, sheet) = match known {
-        Some(true) => {
-            request.extensions_mut().insert(visit.clone());
-            let asked = app::asked::within(visit.request_id.to_string(), next.run(request));
-            stopwatch::timing(began, asked).await
+    request.extensions_mut().insert(visit.clone());
+    let answered = async {
+        match known {
+            Some(true) => next.run(request).await,
+            // Who comes to no door of ours is counted and takes a place as everybody does.
+            Some(false) => page(Pace::Pages, misdirected).call(request, site.clone()).await,
+            None => page(Pace::Pages, nameless).call(request, site.clone()).await,
         }
-        Some(false) => (misdirected(&site, &visit, &request), Sheet::since(began)),
-        None => (reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST), Sheet::since(began)),
     };
+    let asked = app::asked::within(visit.request_id.to_string(), answered);
+    let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
     let (took, status) = (began.elapsed(), response.status().as_u16());
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());
@@ -113,7 +119,8 @@ fn host(request: &Request<Body>) -> Option<&str> {
 }
 
 /// RFC 9110 §15.5.20. Links, issuer and cookies never follow the Host header (PR-02).
-fn misdirected(site: &Site, visit: &Visit, request: &Request<Body>) -> Response {
+async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
+    let visit = &door.visit;
     let page = ErrorPage {
         status: 421,
         reason: Reason::WrongHost,
@@ -122,10 +129,14 @@ fn misdirected(site: &Site, visit: &Visit, request: &Request<Body>) -> Response 
         request_id: &visit.request_id,
         back: None,
     };
-    let html = page.render(&visit.chrome(site, request.headers(), None));
+    let html = page.render(&visit.chrome(&door.site, &door.headers, None));
     let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay);
     response.extensions_mut().insert(Refused::WrongHost);
-    response
+    Ok(response)
+}
+
+async fn nameless(_: Door, _: Body) -> Result<Response, Refusal> {
+    Ok(reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST))
 }
 
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {

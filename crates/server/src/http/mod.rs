@@ -1,5 +1,6 @@
 //! The doors: what HTTP says becomes a use case's argument, and its answer becomes HTTP again.
 
+mod again;
 mod api;
 mod cookies;
 mod cors;
@@ -12,6 +13,8 @@ mod pages;
 mod reply;
 mod routes;
 mod site;
+#[cfg(test)]
+mod tests;
 pub mod try_it;
 mod visit;
 

@@ -1,17 +1,17 @@
 //! Every route of the server.
 
-use super::door::{bearer, json, page};
+use super::again;
+use super::door::{Door, bearer, form, json, page};
 use super::error::wrong_method;
 use super::oauth::{authorize, device as device_endpoint, introspect, logout, metadata, revoke, token, userinfo};
 use super::pages::{account, assets, device, health, home, login, setup, signup};
 use super::site::Site;
-use super::visit::Visit;
 use super::{api, cors, front};
 use crate::admission::Pace;
-use axum::extract::State;
+use axum::body::Body;
 use axum::routing::{MethodRouter, get, post};
-use axum::{Extension, Router, middleware};
-use hyper::{HeaderMap, Method};
+use axum::{Router, middleware};
+use hyper::Method;
 
 /// All doors of a site.
 pub fn router(site: Site) -> Router {
@@ -28,7 +28,7 @@ pub fn router(site: Site) -> Router {
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::registered));
     let realm = Router::new()
-        .merge(metadata.layer(middleware::from_fn(cors::everybody)))
+        .merge(metadata.layer(middleware::from_fn_with_state(site.clone(), cors::everybody)))
         .merge(callable)
         .merge(protocol())
         .merge(own_pages())
@@ -39,7 +39,7 @@ pub fn router(site: Site) -> Router {
             &format!("/.well-known/oauth-authorization-server{base}"),
             only_get(get(json(Pace::Tokens, metadata::discovery))),
         )
-        .layer(middleware::from_fn(cors::everybody));
+        .layer(middleware::from_fn_with_state(site.clone(), cors::everybody));
     let realm = match base.as_str() {
         "" => realm,
         base => {
@@ -65,7 +65,7 @@ fn protocol() -> Router<Site> {
         .route("/oauth2/introspect", only_post(post(json(Pace::Tokens, introspect::introspect))))
         .route("/oauth2/device", only_post(post(json(Pace::Tokens, device_endpoint::device))))
         .route("/oauth2/logout", both(get(page(Pace::Pages, logout::get)).post(page(Pace::Pages, logout::post))))
-        .route("/oauth2/logout/confirm", only_post(post(page(Pace::Pages, logout::confirm))))
+        .route("/oauth2/logout/confirm", only_post(post(form(Pace::Pages, again::same, logout::confirm))))
 }
 
 fn own_pages() -> Router<Site> {
@@ -74,21 +74,30 @@ fn own_pages() -> Router<Site> {
         .route("/try", only_get(get(page(Pace::Pages, home::try_it))))
         .route("/try/callback", only_get(get(page(Pace::Pages, home::try_it))))
         .route("/assets/{name}", only_get(get(page(Pace::Free, assets::asset))))
-        .route("/setup", both(get(page(Pace::Pages, setup::get)).post(page(Pace::Passwords, setup::post))))
-        .route("/login", both(get(page(Pace::Pages, login::get)).post(page(Pace::Passwords, login::post))))
-        .route("/login/choose", only_post(post(page(Pace::Pages, login::choose))))
+        .route(
+            "/setup",
+            both(get(page(Pace::Pages, setup::get)).post(form(Pace::Passwords, setup::again, setup::post))),
+        )
+        .route(
+            "/login",
+            both(get(page(Pace::Pages, login::get)).post(form(Pace::Passwords, login::again, login::post))),
+        )
+        .route("/login/choose", only_post(post(form(Pace::Pages, again::same, login::choose))))
         .route("/continue", only_get(get(page(Pace::Pages, login::carry_on))))
-        .route("/consent", only_post(post(page(Pace::Pages, login::consent))))
-        .route("/signup", both(get(page(Pace::Pages, signup::get)).post(page(Pace::Passwords, signup::post))))
-        .route("/device", both(get(page(Pace::Pages, device::get)).post(page(Pace::Pages, device::post))))
-        .route("/device/confirm", only_post(post(page(Pace::Pages, device::confirm))))
+        .route("/consent", only_post(post(form(Pace::Pages, again::same, login::consent))))
+        .route(
+            "/signup",
+            both(get(page(Pace::Pages, signup::get)).post(form(Pace::Passwords, signup::again, signup::post))),
+        )
+        .route("/device", both(get(page(Pace::Pages, device::get)).post(form(Pace::Pages, again::same, device::post))))
+        .route("/device/confirm", only_post(post(form(Pace::Pages, again::same, device::confirm))))
         .route("/account", only_get(get(page(Pace::Pages, account::get))))
-        .route("/account/profile", only_post(post(page(Pace::Pages, account::profile))))
-        .route("/account/password", only_post(post(page(Pace::Passwords, account::password))))
-        .route("/account/sessions/revoke", only_post(post(page(Pace::Pages, account::end_session))))
-        .route("/account/sessions/revoke-others", only_post(post(page(Pace::Pages, account::end_others))))
-        .route("/account/applications/revoke", only_post(post(page(Pace::Pages, account::remove_access))))
-        .route("/account/signout", only_post(post(page(Pace::Pages, account::sign_out))))
+        .route("/account/profile", only_post(post(form(Pace::Pages, again::same, account::profile))))
+        .route("/account/password", only_post(post(form(Pace::Passwords, again::same_passwords, account::password))))
+        .route("/account/sessions/revoke", only_post(post(form(Pace::Pages, again::same, account::end_session))))
+        .route("/account/sessions/revoke-others", only_post(post(form(Pace::Pages, again::same, account::end_others))))
+        .route("/account/applications/revoke", only_post(post(form(Pace::Pages, again::same, account::remove_access))))
+        .route("/account/signout", only_post(post(form(Pace::Pages, again::same, account::sign_out))))
 }
 
 fn only_get(methods: MethodRouter<Site>) -> MethodRouter<Site> {
@@ -103,9 +112,7 @@ fn both(methods: MethodRouter<Site>) -> MethodRouter<Site> {
     allowing(methods, &[Method::GET, Method::HEAD, Method::POST])
 }
 
-/// Any other method is answered with those that would do.
+/// Any other method is answered with those that would do, and counts as any request does.
 fn allowing(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
-    methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>, headers: HeaderMap| {
-        wrong_method(&site, &visit, &headers, allowed)
-    })
+    methods.fallback(page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed))))
 }

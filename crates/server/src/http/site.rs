@@ -13,6 +13,9 @@ use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+/// Who waits so long for the database waits for others, and not for its disk alone.
+const FELT: Duration = Duration::from_millis(10);
+
 /// Shared by all doors.
 #[derive(Clone)]
 pub struct Site(Arc<Inside>);
@@ -105,6 +108,13 @@ impl Site {
             readiness: tokio::sync::Mutex::default(),
             url,
         }))
+    }
+
+    /// Whether requests wait: for a place at the door, for a thread that hashes, or for the database.
+    pub fn is_busy(&self) -> bool {
+        self.admission.lanes().iter().any(|(_, lane)| lane.waiting > 0)
+            || self.app.hasher.state().waiting > 0
+            || self.strain.database_wait() >= FELT
     }
 
     /// Whether a request names a host that is served: the public one, or for a localhost URL its other names.

@@ -42,7 +42,7 @@ pub use problem::{Problem, Setback};
 pub use setup::{SetupClosed, SetupClosedPage, SetupPage};
 pub use sign_in::{AccountChoicePage, LoginPage, LoginProblem, SignUpPage};
 pub use sign_out::{SignOutPage, SignedOutPage};
-pub use trouble::{BusyPage, ErrorPage, FormPostPage, Reason, ThrottledPage};
+pub use trouble::{BusyPage, ErrorPage, FormPostPage, Reason, Retry, ThrottledPage};
 
 /// Gives a view its `render`: the template sees the frame as `c`, the messages as `t` and the view as `v`.
 macro_rules! page {

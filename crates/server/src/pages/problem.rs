@@ -68,6 +68,15 @@ impl Setback {
 }
 
 impl Problem {
+    /// What to say above a form that was not looked at; `None` where it was.
+    pub fn later(setback: Setback) -> Option<Self> {
+        match setback {
+            Setback::Typed => None,
+            Setback::Throttled { seconds } => Some(Problem::Throttled { seconds }),
+            Setback::Busy { seconds } => Some(Problem::Busy { seconds }),
+        }
+    }
+
     fn setback(&self) -> Setback {
         match *self {
             Problem::Throttled { seconds } => Setback::Throttled { seconds },

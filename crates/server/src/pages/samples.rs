@@ -162,12 +162,18 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let returns =
         ErrorPage { reason: Reason::of_code("invalid_scope"), code: w("invalid_scope"), back: Some(back), ..local };
     let missing = ErrorPage { status: 404, reason: Reason::NotFound, code: "", detail: None, ..local };
+    let busy = BusyPage { seconds: 3, request_id: w("01J9Z3K8"), retry: Some(Retry::Page) };
+    let typed = [("csrf", w("Y3NyZg")), ("given_name", w("Ada")), ("email", w("ada@example.org"))];
+    let form = |minimum| Some(Retry::Form { fields: &typed, minimum });
     vec![
         sample("error_local", local.render(c)),
         sample("error_back", returns.render(c)),
         sample("error_missing", missing.render(c)),
-        sample("busy", BusyPage { seconds: 3, request_id: w("01J9Z3K8") }.render(c)),
-        sample("throttled", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8") }.render(c)),
+        sample("busy", busy.render(c)),
+        sample("busy_form", BusyPage { retry: form(None), ..busy }.render(c)),
+        sample("busy_passwords", BusyPage { retry: form(Some(8)), ..busy }.render(c)),
+        sample("throttled", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8"), retry: None }.render(c)),
+        sample("throttled_form", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8"), retry: form(None) }.render(c)),
     ]
 }
 

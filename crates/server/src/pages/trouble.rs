@@ -92,6 +92,20 @@ pub struct ErrorPage<'a> {
     pub back: Option<Back<'a>>,
 }
 
+/// The same step once more, for whoever has to come back.
+#[derive(Clone, Copy, Debug)]
+pub enum Retry<'a> {
+    /// The page that was asked for.
+    Page,
+    /// The form that was sent, to the address that it was sent to.
+    Form {
+        /// What was typed or chosen: name and value.
+        fields: &'a [(&'a str, &'a str)],
+        /// The current and the new password, which are typed again; the fewest characters of the new one.
+        minimum: Option<usize>,
+    },
+}
+
 /// 503: more to do than time.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPage<'a> {
@@ -99,6 +113,8 @@ pub struct BusyPage<'a> {
     pub seconds: i64,
     /// The id to look for in the log.
     pub request_id: &'a str,
+    /// How to go on afterwards.
+    pub retry: Option<Retry<'a>>,
 }
 
 /// 429: this caller has asked too often.
@@ -108,6 +124,8 @@ pub struct ThrottledPage<'a> {
     pub seconds: i64,
     /// The id to look for in the log.
     pub request_id: &'a str,
+    /// How to go on afterwards.
+    pub retry: Option<Retry<'a>>,
 }
 
 /// An authorization response by POST (OAuth 2.0 Form Post Response Mode), sent by script or by hand.
@@ -119,6 +137,26 @@ pub struct FormPostPage<'a> {
     pub client: &'a str,
     /// The response's parameters: name and value.
     pub fields: &'a [(&'a str, &'a str)],
+}
+
+impl Retry<'_> {
+    fn is_form(&self) -> bool {
+        matches!(self, Retry::Form { .. })
+    }
+
+    fn fields(&self) -> &[(&str, &str)] {
+        match self {
+            Retry::Page => &[],
+            Retry::Form { fields, .. } => fields,
+        }
+    }
+
+    fn minimum(&self) -> Option<usize> {
+        match self {
+            Retry::Page => None,
+            Retry::Form { minimum, .. } => *minimum,
+        }
+    }
 }
 
 impl BusyPage<'_> {

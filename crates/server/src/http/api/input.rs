@@ -1,12 +1,21 @@
 //! Bodies: JSON objects, judged by the table of what a door takes.
 
-use super::problem::{Kind, Problem};
+use super::problem::{FieldProblem, Kind, Problem};
 use crate::http::site::Site;
 use crate::net::read_body;
 use axum::body::Body;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
+
+/// More members than any body has; the unknown ones count, too.
+pub const MOST_MEMBERS: usize = 32;
+/// More values than there are in any body, those inside of lists and objects included, which are ignored.
+const MOST_VALUES: usize = 64;
+/// Longer than the name of any member, in characters.
+const LONGEST_NAME: usize = 64;
+/// Longer than any text, in characters.
+const LONGEST_TEXT: usize = 16_384;
 
 /// One member of a body.
 pub struct Field {
@@ -23,8 +32,8 @@ pub struct Field {
 /// The types of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A string.
-    Text,
+    /// A string of at most so many characters. What a rule says of shorter ones is another matter.
+    Text(usize),
     /// `true` or `false`.
     Flag,
 }
@@ -34,7 +43,7 @@ pub struct Input(Map<String, Value>);
 
 impl Input {
     /// Reads a body that has `fields`. Members that are not among them are ignored; one that is named twice is refused,
-    /// because two readers must not see two values (RFC 8259 §4).
+    /// because two readers must not see two values (RFC 8259 §4). There is a limit to how many there are, and to how long.
     pub async fn read(site: &Site, headers: &HeaderMap, body: Body, fields: &[Field]) -> Result<Self, Problem> {
         if !is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
@@ -43,10 +52,14 @@ impl Input {
         let malformed = |why| Problem::new(Kind::MalformedRequest, why);
         let members = rules::jose::object(&bytes)
             .ok_or_else(|| malformed("the body is not one JSON object without duplicate members"))?;
+        measure(&members).map_err(malformed)?;
         for field in fields {
             match (members.get(field.name), field.takes) {
                 (None, _) if field.required => return Err(malformed("a required member is missing")),
-                (None, _) | (Some(Value::String(_)), Takes::Text) | (Some(Value::Bool(_)), Takes::Flag) => {}
+                (Some(Value::String(text)), Takes::Text(most)) if longer(text, most) => {
+                    return Err(too_long(field, most));
+                }
+                (None, _) | (Some(Value::String(_)), Takes::Text(_)) | (Some(Value::Bool(_)), Takes::Flag) => {}
                 _ => return Err(malformed("a member has the wrong type")),
             }
         }
@@ -65,6 +78,50 @@ impl Input {
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
+}
+
+/// Whether a body is of a size that is looked at, unknown members included.
+fn measure(members: &Map<String, Value>) -> Result<(), &'static str> {
+    let limits = [
+        (members.len() > MOST_MEMBERS, "the body has more than 32 members"),
+        (members.keys().any(|name| longer(name, LONGEST_NAME)), "the name of a member has more than 64 characters"),
+        (members.values().map(values).sum::<usize>() > MOST_VALUES, "the body has more than 64 values, all in all"),
+        (members.values().any(holds_long), "a text in the body has more than 16,384 characters"),
+    ];
+    limits.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, why)| Err(why))
+}
+
+/// How many values there are in one, itself included.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// Whether there is a text in it, or the name of one, that is too long.
+fn holds_long(value: &Value) -> bool {
+    match value {
+        Value::String(text) => longer(text, LONGEST_TEXT),
+        Value::Array(items) => items.iter().any(holds_long),
+        Value::Object(members) => members.iter().any(|(name, value)| longer(name, LONGEST_NAME) || holds_long(value)),
+        _ => false,
+    }
+}
+
+fn longer(text: &str, most: usize) -> bool {
+    // A character has four bytes at the most.
+    text.len() > most && (text.len() > 4 * most || text.chars().count() > most)
+}
+
+fn too_long(field: &Field, most: usize) -> Problem {
+    let detail = format!("It has more than {most} characters.");
+    Problem::new(Kind::MalformedRequest, "a member is too long").about(FieldProblem {
+        field: field.name,
+        code: "too-long",
+        detail,
+    })
 }
 
 /// CS-01: a kind of body that no form can send, so that a browser asks before another origin's page sends it.

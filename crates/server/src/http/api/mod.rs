@@ -13,12 +13,13 @@ mod table;
 mod tests;
 
 use crate::admission::Pace;
-use crate::http::door::{let_in, place_for_password, settled};
+use crate::http::door::{place, place_for_password, settled, whole};
 use crate::http::site::Site;
 use crate::http::visit::Visit;
 use app::jobs::holding;
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, patch, post};
@@ -41,25 +42,29 @@ pub fn routes(site: &Site) -> Router<Site> {
         .route(SIGN_OUT.path, only(site, &SIGN_OUT, post(account::sign_out)))
         .route(CHANGE_PASSWORD.path, only(site, &CHANGE_PASSWORD, patch(account::change_password)))
         .route(ME.path, only(site, &ME, get(account::me)))
-        .fallback(nothing)
+        .fallback(nothing.layer(middleware::from_fn_with_state((site.clone(), Pace::Tokens), in_turn)))
         .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     let document = Bytes::from(openapi::document(site.url.as_str()));
     let described = Router::new()
-        .route("/openapi.json", get(async move || as_json(document.clone())))
-        .route("/problems/{slug}", get(described))
-        .layer(middleware::from_fn(crate::http::cors::everybody));
+        .route("/openapi.json", by(site, ("GET", Pace::Tokens), get(async move || as_json(document.clone()))))
+        .route("/problems/{slug}", by(site, ("GET", Pace::Tokens), get(described)))
+        .layer(middleware::from_fn_with_state(site.clone(), crate::http::cors::everybody));
     Router::new().nest(BASE, doors.merge(described))
 }
 
-/// In its turn; any other method is answered with the one that would do.
 fn only(site: &Site, operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    by(site, (operation.method, operation.pace), methods)
+}
+
+/// In its turn; any other method is answered with the one that would do.
+fn by(site: &Site, (method, pace): (&'static str, Pace), methods: MethodRouter<Site>) -> MethodRouter<Site> {
     let methods = methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>| {
         let mut response = Problem::of(Kind::MethodNotAllowed).to_response(&site, &visit);
-        let allowed = if operation.method == "GET" { "GET, HEAD" } else { operation.method };
+        let allowed = if method == "GET" { "GET, HEAD" } else { method };
         crate::http::reply::set(response.headers_mut(), hyper::header::ALLOW, allowed);
         response
     });
-    methods.layer(middleware::from_fn_with_state((site.clone(), operation.pace), in_turn))
+    methods.layer(middleware::from_fn_with_state((site.clone(), pace), in_turn))
 }
 
 /// Lets a request in when there is a place for it, as the doors of pages and of the protocol do.
@@ -75,11 +80,12 @@ async fn in_turn(
     };
     let (parts, body) = request.into_parts();
     let came_in = async {
-        let (body, place) = let_in::<Problem>(&site, pace, body).await?;
-        Ok::<_, Problem>(match pace {
-            Pace::Passwords => (body, place_for_password(&site, &visit.browser(&site, &parts.headers)).await?),
-            _ => (body, place),
-        })
+        let body = whole(&site, body).await?;
+        let place = match pace {
+            Pace::Passwords => place_for_password(&site, &visit.browser(&site, &parts.headers)).await?,
+            pace => place(&site, pace).await?,
+        };
+        Ok::<_, Problem>((Body::from(body), place))
     };
     let response = match came_in.await {
         Ok((body, place)) => holding(place, next.run(Request::from_parts(parts, body))).await,

@@ -1,7 +1,7 @@
 //! The account API in the words of OpenAPI 3.1, made from the table.
 
 use super::BASE;
-use super::input::{Field, Takes};
+use super::input::{Field, MOST_MEMBERS, Takes};
 use super::problem::{self, Kind};
 use super::table::{Caller, OPERATIONS, Operation, Shape};
 use serde_json::{Map, Value, json};
@@ -111,14 +111,14 @@ fn problem_response() -> Value {
 fn object(fields: &[Field]) -> Value {
     let mut properties = Map::new();
     for field in fields {
-        let kind = match field.takes {
-            Takes::Text => "string",
-            Takes::Flag => "boolean",
+        let schema = match field.takes {
+            Takes::Text(most) => json!({ "type": "string", "maxLength": most, "description": field.about }),
+            Takes::Flag => json!({ "type": "boolean", "description": field.about }),
         };
-        properties.insert(field.name.to_owned(), json!({ "type": kind, "description": field.about }));
+        properties.insert(field.name.to_owned(), schema);
     }
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
+    json!({ "type": "object", "properties": properties, "required": required, "maxProperties": MOST_MEMBERS })
 }
 
 fn schemas() -> Value {

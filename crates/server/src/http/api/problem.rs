@@ -123,6 +123,12 @@ impl Problem {
         Problem { fields, ..Problem::of(Kind::InvalidFields) }
     }
 
+    /// Names a member that is to blame.
+    pub fn about(mut self, field: FieldProblem) -> Self {
+        self.fields.push(field);
+        self
+    }
+
     /// Why the server said no of itself; `None` where the caller is to blame.
     fn refused(&self) -> Option<Refused> {
         match (&self.fault, self.kind) {
@@ -161,6 +167,9 @@ impl Problem {
         match (self.wait, &self.fault) {
             (Some(wait), Some(Fault::Busy(_))) => reply::busy(&mut response, wait),
             (Some(wait), _) => reply::retry_after(&mut response, wait),
+            (None, _) if kind == Kind::Unavailable => {
+                reply::retry_after(&mut response, site.strain.database_back());
+            }
             (None, _) => {}
         }
         if let Some(Fault::Over(over)) = &self.fault {
@@ -192,7 +201,8 @@ impl From<Fault> for Problem {
         let (kind, wait) = match &fault {
             Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
             Fault::Over(over) => (Kind::TooManyAttempts, Some(span(over.wait))),
-            Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, Some(Span::seconds(2))),
+            // How long that may take is known where it is told.
+            Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, None),
             Fault::Broken(_) => (Kind::ServerError, None),
         };
         Problem { wait, fault: Some(fault), ..Problem::of(kind) }

@@ -50,18 +50,25 @@ pub enum Shape {
     Nothing,
 }
 
-const fn text(name: &'static str, about: &'static str) -> Field {
-    Field { name, takes: Takes::Text, required: true, about }
+/// The longest name or address that is looked at: of those that are too long for a rule, it says so.
+const NAME: usize = 1024;
+/// The longest password, likewise; none has more than 1,024 bytes.
+const PASSWORD: usize = 4096;
+/// The longest token, secret or assertion.
+const TOKEN: usize = 16_384;
+
+const fn text(name: &'static str, most: usize, about: &'static str) -> Field {
+    Field { name, takes: Takes::Text(most), required: true, about }
 }
 
-const fn maybe(name: &'static str, about: &'static str) -> Field {
-    Field { name, takes: Takes::Text, required: false, about }
+const fn maybe(name: &'static str, most: usize, about: &'static str) -> Field {
+    Field { name, takes: Takes::Text(most), required: false, about }
 }
 
-const CLIENT_ID: Field = maybe("client_id", "The client. May be left out with `client_secret_basic`.");
-const CLIENT_SECRET: Field = maybe("client_secret", "For `client_secret_post`.");
-const ASSERTION_TYPE: Field = maybe("client_assertion_type", "For `private_key_jwt`.");
-const ASSERTION: Field = maybe("client_assertion", "For `private_key_jwt`.");
+const CLIENT_ID: Field = maybe("client_id", NAME, "The client. May be left out with `client_secret_basic`.");
+const CLIENT_SECRET: Field = maybe("client_secret", TOKEN, "For `client_secret_post`.");
+const ASSERTION_TYPE: Field = maybe("client_assertion_type", NAME, "For `private_key_jwt`.");
+const ASSERTION: Field = maybe("client_assertion", TOKEN, "For `private_key_jwt`.");
 const COOKIES: Field = Field {
     name: "cookies",
     takes: Takes::Flag,
@@ -81,9 +88,9 @@ pub const SIGN_UP: Operation = Operation {
     caller: Caller::Client,
     fields: &[
         CLIENT_ID,
-        text("username", "1 to 64 visible characters without white space and without `@`."),
-        maybe("email", "An address."),
-        text("password", "At least 8 characters (the operator may ask for more), at most 1,024 bytes."),
+        text("username", NAME, "1 to 64 visible characters without white space and without `@`."),
+        maybe("email", NAME, "An address."),
+        text("password", PASSWORD, "At least 8 characters (the operator may ask for more), at most 1,024 bytes."),
         COOKIES,
         CLIENT_SECRET,
         ASSERTION_TYPE,
@@ -105,8 +112,8 @@ pub const SIGN_IN: Operation = Operation {
     caller: Caller::Client,
     fields: &[
         CLIENT_ID,
-        text("login", "A username or a verified address."),
-        text("password", "The password."),
+        text("login", NAME, "A username or a verified address."),
+        text("password", PASSWORD, "The password."),
         COOKIES,
         CLIENT_SECRET,
         ASSERTION_TYPE,
@@ -128,7 +135,7 @@ pub const REFRESH: Operation = Operation {
     caller: Caller::Client,
     fields: &[
         CLIENT_ID,
-        maybe("refresh_token", "The newest refresh token, where it is not in a cookie."),
+        maybe("refresh_token", TOKEN, "The newest refresh token, where it is not in a cookie."),
         CLIENT_SECRET,
         ASSERTION_TYPE,
         ASSERTION,
@@ -161,7 +168,10 @@ pub const CHANGE_PASSWORD: Operation = Operation {
     about: "Every other session of the account ends, and every application has to ask again. This sign-in goes on with \
             the tokens in the answer; the old ones are dead.",
     caller: Caller::Account,
-    fields: &[text("current", "The current password."), text("new", "The new password, as at sign-up.")],
+    fields: &[
+        text("current", PASSWORD, "The current password."),
+        text("new", PASSWORD, "The new password, as at sign-up."),
+    ],
     answer: (200, Shape::Tokens),
     problems: &[Kind::WrongPassword, Kind::InvalidFields, Kind::TooManyAttempts, Kind::Busy],
 };

@@ -2,10 +2,8 @@ use super::problem::Kind;
 use super::table::{ME, OPERATIONS};
 use super::{BASE, openapi};
 use crate::boot::Instance;
-use crate::config::{Config, PublicUrl, Sources};
-use crate::http::{Site, router};
-use crate::net::{Caps, Peer};
-use crate::trace::Exporter;
+use crate::http::tests::{House, ISSUER};
+use crate::net::Peer;
 use app::admin::clients::ClientSecret;
 use app::sign_up::NewPerson;
 use axum::Router;
@@ -22,7 +20,6 @@ use rules::secret::Secret;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-const ISSUER: &str = "https://id.example.test";
 const SHOP: &str = "https://shop.example.test";
 const OTHER: &str = "https://other.example.test";
 const SECRET: &str = "0123456789012345678901234567890123456789abc";
@@ -132,13 +129,7 @@ fn client(id: &str, origin: &str, secret: bool) -> Client {
 
 impl Server {
     async fn start(options: &[(&'static str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data").display().to_string();
-        let given = [("data", data.as_str()), ("public_url", ISSUER)];
-        let flags = given.iter().chain(options).map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
-        let url = PublicUrl::parse(ISSUER).unwrap();
-        let instance = Instance::open(&config, Some(&url)).await.unwrap();
+        let House { doors, instance, folder, .. } = House::open(options).await;
         let app = &instance.app;
         for (client, secret) in [
             (client("shop", SHOP, false), ClientSecret::Nothing),
@@ -149,9 +140,7 @@ impl Server {
         }
         let ada = NewPerson::new("ada", "ada@example.test", PASSWORD.as_bytes());
         app.add_user(&ada, Role::Member).await.unwrap().unwrap();
-        let (tracer, _) = Exporter::of(&config, "node", &instance.app.clock).unwrap();
-        let site = Site::new(&config, (url, false), &instance, Caps::of(&config), tracer);
-        Server { doors: router(site), instance, _folder: folder }
+        Server { doors, instance, _folder: folder }
     }
 
     async fn sign_in(&self) -> Reply {
@@ -264,6 +253,36 @@ async fn bodies_are_json_objects_without_duplicates_and_of_the_right_types() {
     ] {
         let reply = sign_in().with("content-type", json).raw(malformed).at(&server).await;
         reply.is(Kind::MalformedRequest);
+    }
+    // red without `measure` in input.rs.
+    let with = |name: &str, value: Value| {
+        let mut body = credentials();
+        body[name] = value;
+        body
+    };
+    let many: Vec<u8> = vec![0; 60];
+    let mut crowd = credentials();
+    (0..30).for_each(|at| crowd[format!("m{at}")] = json!(at));
+    let deep = (0..70).fold(json!(1), |inside, _| json!([inside]));
+    for beyond in [
+        crowd,
+        with(&"n".repeat(65), json!(1)),
+        with("list", json!(many.iter().map(|_| json!({ "a": 1 })).collect::<Vec<_>>())),
+        with("list", deep),
+        with("text", json!("ä".repeat(16_385))),
+        with("map", json!({ "n".repeat(65): 1 })),
+    ] {
+        sign_in().json(&beyond).at(&server).await.is(Kind::MalformedRequest);
+    }
+    for (name, most) in [("client_id", 1024), ("login", 1024), ("password", 4096)] {
+        let longest = sign_in().json(&with(name, json!("ä".repeat(most)))).at(&server).await;
+        assert_ne!(longest.status, StatusCode::BAD_REQUEST, "{name}: {}", longest.body);
+        let longer = sign_in().json(&with(name, json!("ä".repeat(most + 1)))).at(&server).await;
+        longer.is(Kind::MalformedRequest);
+        assert_eq!(
+            (longer.body["fields"][0]["field"].as_str(), longer.body["fields"][0]["code"].as_str()),
+            (Some(name), Some("too-long"))
+        );
     }
     let long = format!(r#"{{"client_id":"shop","login":"{}","password":"x"}}"#, "a".repeat(4 << 20));
     sign_in().with("content-type", json).raw(&long).at(&server).await.is(Kind::BodyTooLarge);

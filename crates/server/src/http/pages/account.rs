@@ -117,8 +117,6 @@ macro_rules! forms {
 forms! {
     /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`.
     profile => save_profile;
-    /// `POST /account/password`: `current`, `new`.
-    password => change_password;
     /// `POST /account/sessions/revoke`: `id`.
     end_session => end_one;
     /// `POST /account/sessions/revoke-others`.
@@ -127,6 +125,17 @@ forms! {
     remove_access => revoke_access;
     /// `POST /account/signout`.
     sign_out => leave;
+}
+
+/// `POST /account/password`: `current`, `new`. The place comes first, before the database is asked whose session it is.
+pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
+    let changed = Box::pin(async {
+        match door.own_form(body).await? {
+            Some(form) => change_password(&door, &form).await,
+            None => Ok(door.sign_in_first()),
+        }
+    });
+    door.in_place_for_password(changed).await
 }
 
 async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
@@ -144,20 +153,17 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
     let bytes = |name| form.params.get(name).unwrap_or("").as_bytes();
     let whose = (&form.session, &form.user);
     let typed = PasswordChange::new(bytes("current"), bytes("new"));
-    let attempt = door.in_place_for_password(door.site.app.change_password(whose, typed, &form.browser));
-    let problem = match attempt.await {
-        Ok(Ok(changed)) => {
+    let problem = match door.site.app.change_password(whose, typed, &form.browser).await? {
+        Ok(changed) => {
             let mut response = door.done(Notice::PasswordChanged);
             reply::session_cookie(&mut response, &door.site, &changed.started);
             reply::device_cookie(&mut response, &door.site, changed.device.as_ref());
             return Ok(response);
         }
-        Ok(Err(NotChanged::New(weak))) => weakness(weak),
-        Ok(Err(NotChanged::SignedOut)) => return Ok(door.sign_in_first()),
-        Ok(Err(NotChanged::Current(Refused::Wrong))) => Problem::CurrentPassword,
-        Ok(Err(NotChanged::Current(Refused::Wait(wait)))) => Problem::Throttled { seconds: wait.whole_seconds() },
-        Err(app::Fault::Busy(wait)) => Problem::Busy { seconds: wait.whole_seconds() },
-        Err(fault) => return Err(fault.into()),
+        Err(NotChanged::New(weak)) => weakness(weak),
+        Err(NotChanged::SignedOut) => return Ok(door.sign_in_first()),
+        Err(NotChanged::Current(Refused::Wrong)) => Problem::CurrentPassword,
+        Err(NotChanged::Current(Refused::Wait(wait))) => Problem::Throttled { seconds: wait.whole_seconds() },
     };
     door.account(whose, None, &[problem]).await
 }

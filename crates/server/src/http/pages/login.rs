@@ -4,21 +4,21 @@ use super::Posted;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::reply;
-use crate::pages::LoginProblem;
-use app::Fault;
+use crate::pages::{LoginProblem, Setback};
 use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, Question, To};
-use app::sign_in::{Guest, Next, SignedIn, Typed};
+use app::sign_in::{Next, SignedIn, Typed};
 use axum::body::Body;
 use axum::response::Response;
 use rules::login::attempt::Refusal as Refused;
+use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
 /// `GET /login[?flow=…]`: without a flow, on the way to the account home.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
-    door.site.app.has_time_for(&browser, Guest::Comes)?;
+    door.site.app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
         Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,
@@ -40,12 +40,22 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(Refused::Wrong)) => LoginProblem::Wrong,
         Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },
-        Err(Fault::Busy(wait)) => LoginProblem::Busy { seconds: wait.whole_seconds() },
-        Err(fault) => return Err(fault.into()),
+        Err(fault) => return Err(Refusal::Fault(fault)),
     };
     // The page once more, with everything that was typed but the password.
     let page = SignIn { login: login.to_owned(), ..app.sign_in_page(flow, &browser).await? };
     Ok(door.sign_in(&page, Some(problem), locales.as_deref()))
+}
+
+/// The sign-in page once more, with what was typed but the password.
+pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
+    let (flow, page) = door.page_of(sent)?;
+    let problem = match setback {
+        Setback::Typed => LoginProblem::Wrong,
+        Setback::Throttled { seconds } => LoginProblem::Throttled { seconds },
+        Setback::Busy { seconds } => LoginProblem::Busy { seconds },
+    };
+    Some(door.sign_in(&page, Some(problem), flow.ui_locales()))
 }
 
 /// After signing in: to the application, or on to the next page.

@@ -5,7 +5,6 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::reply::{self, Forms};
 use crate::pages::{Notice, Problem, Setback, SetupClosed, SetupClosedPage, SetupPage};
-use app::Fault;
 use app::setup::{Refused, SetUp};
 use app::sign_up::NewPerson;
 use axum::body::Body;
@@ -30,15 +29,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let text = |name| params.get(name).unwrap_or("");
     let typed = NewPerson::new(text("username"), text("email"), text("password").as_bytes());
     let making = Box::pin(door.site.app.set_up(text("token"), &typed, &browser));
-    let attempt = door.in_place_for_password(making);
-    let made = match attempt.await {
-        Ok(made) => made,
-        Err(Fault::Busy(wait)) => {
-            return Ok(door.setup(&params, &[Problem::Busy { seconds: wait.whole_seconds() }]));
-        }
-        Err(fault) => return Err(fault.into()),
-    };
-    match made {
+    match door.in_place_for_password(making).await? {
         Ok(SetUp { started, device }) => {
             let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());
             let mut response = reply::see_other(&place);
@@ -53,6 +44,11 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
             Ok(door.setup(&params, &problems))
         }
     }
+}
+
+/// The set-up page once more, with what was typed but the password.
+pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
+    Some(door.setup(sent, &[Problem::later(setback)?]))
 }
 
 impl Door {

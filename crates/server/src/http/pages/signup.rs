@@ -5,13 +5,12 @@ use super::{Posted, problem};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::oauth::authorize::Before;
-use crate::pages::Problem;
-use app::Fault;
+use crate::pages::{Problem, Setback};
 use app::flow::{Flow, Place, To};
-use app::sign_in::Guest;
 use app::sign_up::{NewPerson, NotMade};
 use axum::body::Body;
 use axum::response::Response;
+use rules::oauth::params::Params;
 
 /// `GET /signup[?flow=…]`.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
@@ -20,7 +19,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         return Err(Refusal::NotFound);
     }
     let browser = door.browser();
-    app.has_time_for(&browser, Guest::Comes)?;
+    app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), app.clock.now()),
         // Who is expected has an account.
@@ -50,9 +49,16 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(NotMade::Wait(wait))) => vec![Problem::Throttled { seconds: wait.whole_seconds() }],
         Ok(Err(NotMade::Problems(problems))) => problems.into_iter().map(problem).collect(),
-        Err(Fault::Busy(wait)) => vec![Problem::Busy { seconds: wait.whole_seconds() }],
-        Err(fault) => return Err(fault.into()),
+        Err(fault) => return Err(Refusal::Fault(fault)),
     };
     let page = app.sign_in_page(flow, &browser).await?;
     Ok(door.sign_up(&page, &Before { username, email, problems: &problems }, locales.as_deref()))
+}
+
+/// The sign-up page once more, with what was typed but the password.
+pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
+    let (flow, page) = door.page_of(sent)?;
+    let text = |name| sent.get(name).unwrap_or("");
+    let before = Before { username: text("username"), email: text("email"), problems: &[Problem::later(setback)?] };
+    Some(door.sign_up(&page, &before, flow.ui_locales()))
 }

@@ -1,0 +1,93 @@
+//! A form that cannot be looked at now: whoever sent it is told when to come back, and finds it with what was typed, but for
+//! passwords. Nothing is asked of the database for that, since that may be what is busy, and a refusal has to stay cheap.
+
+use super::door::Door;
+use super::error::Refusal;
+use super::extract;
+use super::reply::{self, Forms};
+use crate::pages::{BusyPage, Retry, Setback, ThrottledPage};
+use app::authorize::SignIn;
+use app::flow::{Flow, Place, Sealed, To};
+use axum::response::Response;
+use rules::oauth::authorize;
+use rules::oauth::params::Params;
+
+/// How a form is shown once more; `None` where what was sent is no form that a page of ours began.
+pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
+
+/// What the forms that have no page of their own for this carry along, out of sight. No password is among them.
+const KEPT: [&str; 11] = [
+    "flow",
+    "csrf",
+    "choice",
+    "decision",
+    "user_code",
+    "id",
+    "client_id",
+    "name",
+    "given_name",
+    "family_name",
+    "email",
+];
+
+/// One button sends the same form again.
+pub fn same(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
+    door.later(sent, setback, None)
+}
+
+/// The same, with the current and the new password typed again.
+pub fn same_passwords(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
+    door.later(sent, setback, Some(door.site.app.realm.settings.password_min))
+}
+
+impl Door {
+    /// A form once more whose refusal says when to come back. What came from another site's page is not: sent again, it would
+    /// come from ours (CS-01).
+    pub fn once_more(&self, again: Again, refusal: &Refusal) -> Option<Response> {
+        let setback = refusal.setback(&self.site)?;
+        extract::own_form(&self.site, &self.headers).ok()?;
+        if !extract::is_form(&self.headers) {
+            return None;
+        }
+        let sent = Params::parse(extract::pairs(self.sent()?).ok()?).ok()?;
+        let mut response = again(self, &sent, setback)?;
+        refusal.tell_on(&mut response, &self.site, &self.visit);
+        Some(response)
+    }
+
+    /// The flow that a form carries on, and the page that it came from, as far as it is known without the database.
+    pub fn page_of(&self, sent: &Params) -> Option<(Flow, SignIn)> {
+        let text = sent.get("flow")?;
+        let flow = self.site.app.open_flow(text, &self.browser())?;
+        let page = SignIn {
+            flow: Sealed { text: text.to_owned(), cookie: None },
+            client: self.name_of_client(&flow),
+            device: matches!(flow.to, To::Place(Place::Device(_))),
+            login: sent.get("login").unwrap_or("").to_owned(),
+            again: flow.expects.is_some(),
+        };
+        Some((flow, page))
+    }
+
+    /// What the application of a flow is called; its id, where it was not read lately.
+    fn name_of_client(&self, flow: &Flow) -> Option<String> {
+        let id = authorize::client_id(&flow.params()?).ok()?;
+        Some(self.site.app.held_name(&id).unwrap_or_else(|| id.as_str().to_owned()))
+    }
+
+    /// The page that says when to come back, with the form in it. A new password has to have at least `minimum` characters.
+    fn later(&self, sent: &Params, setback: Setback, minimum: Option<usize>) -> Option<Response> {
+        let fields: Vec<(&str, &str)> = KEPT.into_iter().filter_map(|name| Some((name, sent.get(name)?))).collect();
+        let flow = sent.get("flow").and_then(|text| self.site.app.open_flow(text, &self.browser()));
+        let chrome = self.visit.chrome(&self.site, &self.headers, flow.as_ref().and_then(Flow::ui_locales));
+        let (request_id, retry) = (&*self.visit.request_id, Some(Retry::Form { fields: &fields, minimum }));
+        let html = match setback {
+            Setback::Throttled { seconds } => ThrottledPage { seconds, request_id, retry }.render(&chrome),
+            Setback::Busy { seconds } => BusyPage { seconds, request_id, retry }.render(&chrome),
+            Setback::Typed => return None,
+        };
+        // What is answered here may lead to the application, or out.
+        let leaves = flow.is_some_and(|flow| !matches!(flow.to, To::Place(_)));
+        Some(reply::form(Some(setback), &self.visit, html, if leaves { Forms::Leave } else { Forms::Stay }))
+    }
+}
