@@ -9,6 +9,7 @@ mod restored;
 mod scattered;
 mod sessions;
 mod setup;
+mod workers;
 
 use crate::App;
 use crate::browser::Browser;
