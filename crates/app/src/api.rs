@@ -12,6 +12,7 @@ use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
+use rules::Decision;
 use rules::id::FamilyId;
 use rules::login::attempt::Refusal;
 use rules::login::session::Session;
@@ -150,18 +151,24 @@ impl App {
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let session = &signed_in.started.session;
         let ask = Beginning { client, user: &signed_in.user, session };
-        match self.begin_tokens(&ask).await? {
-            Ok(handed) => Ok(Ok(Entered { handed, device: signed_in.device })),
-            Err(error) => {
-                self.leave(session, browser).await?;
-                Ok(Err(NotIn::Tokens(error)))
-            }
+        let begun = self.begin_tokens(&ask).await;
+        let device = signed_in.device;
+        let entered = begun.map(|begun| begun.map(|handed| Entered { handed, device }).map_err(NotIn::Tokens));
+        if !matches!(entered, Ok(Ok(_))) {
+            self.leave(session, browser).await?;
         }
+        entered
     }
 
     async fn begin_tokens(&self, ask: &Beginning<'_>) -> Result<Result<Handed, Error>, Fault> {
         let begun = self
-            .settle(|now, fresh| async move { Ok(first_party::begin(ask, &self.context(), (now, &fresh))) })
+            .settle(|now, fresh| async move {
+                // A password was hashed meanwhile: what the client may have is what it may have by now.
+                let client = self.client(&ask.client.id, self.epoch().await?).await?;
+                let Some(client) = client else { return Ok(Decision::refuse(Error::client("the client is gone"))) };
+                let ask = Beginning { client: &client, user: ask.user, session: ask.session };
+                Ok(first_party::begin(&ask, &self.context(), (now, &fresh)))
+            })
             .await?;
         match begun {
             Ok(tokens) => self.handed(tokens, Issued::FirstParty).await.map(Ok),

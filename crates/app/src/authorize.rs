@@ -238,6 +238,7 @@ impl App {
         match (step, session) {
             (Step::Consent(scope), Some((session, user))) => {
                 flow.asks = Some(Question::Consent(session.id.clone()));
+                flow.shown = Some(scope.clone());
                 let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Consent(Box::new(asked), scope))
             }
@@ -295,13 +296,17 @@ impl App {
         }))
     }
 
-    /// The answer of somebody whom the consent page asked. A yes that comes when the sign-in has grown too old for the
+    /// The answer of somebody whom the consent page asked, which is asked again where the application may have more by then
+    /// than the page showed. A yes that comes when the sign-in has grown too old for the
     /// request is not the end of it: they prove again who they are.
     pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {
             Err(outcome) => Ok(*outcome),
-            Ok((scene, known)) if allow => self.go_on(scene, known, Turn { flow, consented: true, browser }).await,
+            Ok((scene, known)) if allow => {
+                let consented = flow.shown.as_ref().is_some_and(|shown| scene.request.asked().is_within(shown));
+                self.go_on(scene, known, Turn { flow, consented, browser }).await
+            }
             Ok((scene, _)) => {
                 let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
                 Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))

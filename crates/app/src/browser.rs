@@ -2,10 +2,11 @@
 
 use crate::{App, Fault};
 use rules::login::session::{Cookie, Origin, Session, proved};
-use rules::login::throttle::address_key;
+use rules::login::throttle::Shared;
 use rules::people::User;
 use rules::secret::{Secret, from_base64url, mac, same};
-use rules::{Decision, Handle, Time};
+use rules::{Decision, Time};
+use std::net::IpAddr;
 use store::tables::sessions::{ForEnding, WithUser};
 
 /// The cookies of a browser and where it is.
@@ -19,8 +20,8 @@ pub struct Browser {
     pub device: Option<Secret>,
     /// The user agent and address.
     pub origin: Origin,
-    /// The address as limits count it; `None` where it stands for everybody behind it (a listed proxy that names nobody).
-    pub address_key: Option<String>,
+    /// The address that limits count; `None` where it stands for everybody behind it (a listed proxy that names nobody).
+    pub counted: Option<IpAddr>,
 }
 
 impl App {
@@ -85,11 +86,11 @@ impl App {
         same(self.csrf(session).as_bytes(), token.as_bytes())
     }
 
-    /// The counter of a browser's address for what it does there: the one way to it, so that an address which is not
-    /// counted is counted nowhere (BF-04).
-    pub(crate) fn address_counter(&self, what: &str, browser: &Browser) -> Option<Handle> {
-        let address = browser.address_key.as_ref()?;
-        Some(address_key(&self.keyring.lookup, &format!("{what}:{address}")))
+    /// The counters of a browser's address, its own first, for what it does there: the one way to them, so that an address
+    /// which is not counted is counted nowhere (BF-04).
+    pub(crate) fn shared_counters(&self, what: &str, browser: &Browser) -> Vec<Shared> {
+        let policy = &self.realm.settings.throttle;
+        browser.counted.map_or_else(Vec::new, |address| policy.shared_by(&self.keyring.lookup, what, address))
     }
 
     /// The cookie that remembers, after a sign-in, that this browser is known to `account`: a stranger's failures

@@ -1,15 +1,18 @@
 //! The device grant: asking, and the person's answer. Polling is at the token endpoint.
 
 use crate::browser::Browser;
+use crate::jobs::{Pledge, to_the_end};
+use crate::stakes::Stake;
 use crate::{App, Fault};
 use rules::login::session::Session;
-use rules::login::throttle::account_key;
+use rules::login::throttle::{Held, Seen, Shared, account_key, all_admit};
 use rules::oauth::authorize;
 use rules::oauth::client::Client;
 use rules::oauth::device::{self, Answerer, Asked, Device, user_code_handle};
 use rules::oauth::error::Error;
 use rules::oauth::params::Params;
-use rules::{Change, Decision, Span};
+use rules::secret::{base64url, mac, same};
+use rules::{Decision, Span};
 use std::sync::Arc;
 use store::tables::realms::Epoch;
 use store::tables::{consents, counters, devices};
@@ -32,6 +35,15 @@ pub enum Lookup {
     Wait(Span),
 }
 
+/// How an answer ended, as the page that says so is told by its link.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending<'a> {
+    /// In one word.
+    pub done: &'a str,
+    /// The application that asked; empty where there is none.
+    pub client: &'a str,
+}
+
 impl App {
     /// RFC 8628 §3.1.
     pub async fn device_ask(
@@ -52,23 +64,34 @@ impl App {
         .await
     }
 
-    /// Finds what waits under a code that a signed-in person typed. Guesses are counted per person and address.
+    /// Finds what waits under a code that a signed-in person typed. Guesses are counted per person and address, also those
+    /// whose answer nobody waits for.
     pub async fn device_find(
         &self,
         typed: &str,
         session: &Session,
         browser: &Browser,
     ) -> Result<Result<Waiting, Lookup>, Fault> {
+        let (app, typed, session, browser) = (self.clone(), typed.to_owned(), session.clone(), browser.clone());
+        to_the_end(|pledge| async move { app.look_up(&pledge, &typed, &session, &browser).await }).await
+    }
+
+    async fn look_up(
+        &self,
+        _: &Pledge,
+        typed: &str,
+        session: &Session,
+        browser: &Browser,
+    ) -> Result<Result<Waiting, Lookup>, Fault> {
         let person = account_key(&self.keyring.lookup, &format!("user code:{}", session.user), None);
-        let address = self.address_counter("user code", browser);
-        let (mine, theirs) = self.ask((counters::Of(Some(person)), counters::Of(address))).await?;
-        let (policy, now) = (&self.realm.settings.throttle, self.clock.now());
-        for (seen, free) in [(mine, policy.free), (theirs, policy.address_free)] {
-            if let Err(wait) = policy.leaky_admits(seen, free, now) {
-                return Ok(Err(Lookup::Wait(wait)));
-            }
-        }
-        let handle = user_code_handle(&self.keyring.lookup, typed);
+        let mut shared = vec![self.realm.settings.throttle.shared_as(person)];
+        shared.extend(self.shared_counters("user code", browser));
+        // At stake until a miss is counted: guesses in parallel are as many as they would be in turn.
+        let _stake = match self.may_guess(&shared).await? {
+            Ok(stake) => stake,
+            Err(wait) => return Ok(Err(Lookup::Wait(wait))),
+        };
+        let (now, handle) = (self.clock.now(), user_code_handle(&self.keyring.lookup, typed));
         let found = match handle {
             Some(handle) => self.ask(devices::ByUserCode(handle)).await?.filter(|found| device::is_open(found, now)),
             None => None,
@@ -78,14 +101,32 @@ impl App {
         {
             return Ok(Ok(Waiting { device, client }));
         }
+        let shared = &shared;
         self.settle(|now, _| async move {
-            let missed = [Some(person), address].into_iter().flatten();
-            let miss = missed.map(|key| Change::CountFailure { key, at: now, leak: policy.leak });
-            Ok(Decision::<(), ()>::accept(()).with(miss))
+            Ok(Decision::<(), ()>::accept(()).with(shared.iter().map(|one| one.failed(now))))
         })
         .await?
         .ok();
         Ok(Err(Lookup::Unknown))
+    }
+
+    /// Whether one more guess may be made beside those that are under way; if not, how long to wait.
+    async fn may_guess(&self, shared: &[Shared]) -> Result<Result<Stake, Span>, Fault> {
+        let keys: Vec<_> = shared.iter().map(|one| one.key).collect();
+        let mut hopeful = self.stakes.hopeful(keys.clone(), self.patience());
+        loop {
+            let stake = hopeful.stake().await?;
+            let beside = stake.beside();
+            let seen = Seen::all(shared, self.ask(counters::Each(&keys)).await?, beside);
+            match all_admit(&seen, self.clock.now()) {
+                Ok(more) => {
+                    stake.let_in(more);
+                    return Ok(Ok(stake));
+                }
+                Err(Held::Wait(wait)) => return Ok(Err(wait)),
+                Err(Held::Crowded(key)) => hopeful.step_back(stake, key),
+            }
+        }
     }
 
     /// The answer of somebody who was shown the request.
@@ -107,5 +148,24 @@ impl App {
             Ok(device::answer(&device, allow, &who, (now, &fresh)))
         })
         .await
+    }
+    /// What a link to that page carries, so that nobody else's link says it to them.
+    pub fn seal_ending(&self, ending: &Ending<'_>, session: &Session) -> String {
+        let parts = [ending.done, ending.client, session.id.as_str()].map(str::as_bytes);
+        base64url(&mac(&*self.keyring.flow, &[b"device ending", parts[0], parts[1], parts[2]]))
+    }
+
+    /// The name of the application that such a link is about, where it has one; `None` where the link is not ours.
+    pub async fn open_ending(
+        &self,
+        ending: &Ending<'_>,
+        seal: &str,
+        session: &Session,
+    ) -> Result<Option<Option<String>>, Fault> {
+        if !same(self.seal_ending(ending, session).as_bytes(), seal.as_bytes()) {
+            return Ok(None);
+        }
+        let client = self.client(&ending.client.into(), self.epoch().await?).await?;
+        Ok(Some(client.map(|client| client.name.clone())))
     }
 }

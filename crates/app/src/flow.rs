@@ -6,6 +6,7 @@ use crate::{App, Fault, entropy};
 use rules::Time;
 use rules::id::{SessionId, UserId};
 use rules::oauth::params::Params;
+use rules::oauth::scope::Scope;
 use rules::oauth::step::Progress;
 use rules::secret::{Secret, base64url, from_base64url, mac, same};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct Flow {
     /// count (MF-02).
     #[serde(default)]
     pub asks: Option<Question>,
+    /// What the consent page has shown: a yes is to nothing else, whatever the application may have by then.
+    #[serde(default)]
+    pub shown: Option<Scope>,
     /// Whom the sign-in page expects: nobody else will do.
     #[serde(default)]
     pub expects: Option<UserId>,
@@ -69,7 +73,7 @@ pub enum Place {
 impl Flow {
     /// A flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
-        Flow { to, started: now, chosen: false, asks: None, expects: None }
+        Flow { to, started: now, chosen: false, asks: None, shown: None, expects: None }
     }
     /// How far it has come, as the rules count.
     pub fn progress(&self, consented: bool) -> Progress {

@@ -28,6 +28,7 @@ mod settle;
 pub mod setup;
 pub mod sign_in;
 pub mod sign_up;
+mod stakes;
 pub mod stopwatch;
 pub mod tally;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use passwords::Evening;
 use rates::{Rate, Rates};
 use rules::id::ClientId;
 use rules::realm::Realm;
+use stakes::Stakes;
 use std::sync::Arc;
 use store::engine::Engine;
 use tally::Tally;
@@ -79,6 +81,7 @@ pub struct Parts {
     pub(crate) books: audit::Books,
     cache: Cache,
     turnstile: Turnstile,
+    stakes: Stakes,
     /// How often clients ask, where that is limited.
     clients: Option<Rates<ClientId>>,
     evening: Evening,
@@ -129,6 +132,7 @@ impl App {
             books: audit::Books::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
+            stakes: Stakes::default(),
             tally: Tally::default(),
             clients: Rates::new(rate),
             evening: Evening::default(),

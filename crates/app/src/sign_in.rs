@@ -6,6 +6,7 @@ use crate::fault::span;
 use crate::flow::{Flow, Place, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed, read};
+use crate::stakes::Stake;
 use crate::stopwatch::{self, timed};
 use crate::tally::Entry;
 use crate::turnstile::Pass;
@@ -15,7 +16,7 @@ use rules::decision::Change;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::Started;
-use rules::login::throttle::{Counted, account_key};
+use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit};
 use rules::oauth::authorize;
 use rules::oauth::redirect::Response;
 use rules::people::User;
@@ -23,7 +24,6 @@ use rules::people::names::LoginKey;
 use rules::secret::{Secret, mac};
 use rules::{Decision, Fresh, Time};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
@@ -81,13 +81,31 @@ pub enum Next {
 /// An attempt to sign in, as far as it is known before anything is hashed.
 struct Attempt<'a> {
     key: Option<LoginKey>,
-    /// The account that the attempt counts for: its id, or the name of nobody.
+    /// Where it counts: for the account (its id, or the name of nobody), and for the address.
     counters: Counters,
     user: Option<User>,
     /// Whether this browser has signed in to the account before.
     known: bool,
     password: &'a [u8],
     browser: &'a Browser,
+}
+
+/// An attempt that was counted, and may be made.
+struct Admitted {
+    counted: Counted,
+    /// Whether it goes behind others, since so many failed before.
+    slowed: bool,
+    /// The epoch of that moment.
+    epoch: i64,
+    /// How many more may be admitted beside it.
+    more: i64,
+}
+
+/// What an attempt holds until it was judged and its count forgotten again, so that who comes next finds it so: what it
+/// may cost its address, and the place behind its account's turnstile.
+struct Hold {
+    _stake: Stake,
+    _pass: Pass,
 }
 
 impl App {
@@ -114,7 +132,8 @@ impl App {
             Guest::Comes => NEWCOMERS,
             Guest::Typed => 1.0,
         };
-        let Some(wait) = self.hasher.crowded(&self.fair_key(browser), share) else { return Ok(()) };
+        let wait = self.hasher.crowded(&self.fair_key(browser), share);
+        let Some(wait) = wait.or_else(|| self.crowded_address(browser, guest)) else { return Ok(()) };
         if guest == Guest::Typed {
             self.tally.sign_ins.one(Entry::Busy);
         }
@@ -131,6 +150,15 @@ impl App {
             Some(_) => Ok(()),
             None => self.has_time_for(browser, Guest::Comes),
         }
+    }
+
+    /// How much too long a newcomer would wait for others of the same address. One that an account may know is not asked.
+    fn crowded_address(&self, browser: &Browser, guest: Guest) -> Option<Duration> {
+        if guest == Guest::Typed || browser.device.is_some() {
+            return None;
+        }
+        let keys: Vec<_> = self.shared_counters("sign-in", browser).iter().map(|one| one.key).collect();
+        self.stakes.crowded(&keys, self.patience().mul_f64(NEWCOMERS))
     }
 
     pub(crate) async fn try_in(
@@ -158,8 +186,7 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
-        // Held until the count is forgotten again: who comes next finds it so.
-        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+        let (proof, _hold) = match self.hash(pledge, &attempt).await? {
             Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -177,7 +204,7 @@ impl App {
                 let after = After {
                     user: user.as_ref(),
                     matches: proof.ok && expected && same,
-                    counters: attempt.counters,
+                    counters: &attempt.counters,
                     before: before.as_ref().map(|(session, _)| session),
                     origin: &attempt.browser.origin,
                 };
@@ -213,35 +240,68 @@ impl App {
         let device = user.as_ref().and_then(|user| self.known_device(browser, user));
         let counters = Counters {
             account: account_key(&self.keyring.lookup, &account, device.as_deref()),
-            address: self.address_counter("sign-in", browser),
+            shared: self.shared_counters("sign-in", browser),
         };
         Ok(Attempt { key, counters, user, known: device.is_some(), password, browser })
     }
 
-    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile; the place behind the turnstile is,
-    /// until the attempt was judged.
-    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Pass), Refusal>, Fault> {
-        let patience = Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs());
-        let pass = timed(stopwatch::Stage::Turnstile, self.turnstile.pass(attempt.counters.account, patience)).await?;
-        let epoch = &AtomicI64::new(0);
-        let counted = self
-            .settle(|now, _| async move {
-                let counters = attempt.counters;
-                let asked = (counters::Of(Some(counters.account)), counters::Of(counters.address), Epoch);
-                let (account, address, found) = self.ask(asked).await?;
-                epoch.store(self.epoch_of(found)?, SeqCst);
-                let policy = &self.realm.settings.throttle;
-                let address = address.filter(|_| !attempt.known);
-                let slowed = policy.slows(account, address, now);
-                Ok(begin(&Before { counters, account, address, policy }, now).map(|counted| (counted, slowed)))
-            })
-            .await?;
-        let (counted, slowed) = &match counted {
-            Ok(counted) => counted,
+    /// Counts the attempt as failed, once it may be made beside those that are under way. Whoever waits for others of the
+    /// address has no place behind the turnstile meanwhile: it would be taken from the account's owner.
+    async fn admit(&self, attempt: &Attempt<'_>) -> Result<Result<(Admitted, Hold), Refusal>, Fault> {
+        // A browser that is known to the account is not asked for its address.
+        let shared: &[Shared] = if attempt.known { &[] } else { &attempt.counters.shared };
+        let keys = shared.iter().map(|one| one.key).collect();
+        let mut hopeful = self.stakes.hopeful(keys, self.patience());
+        loop {
+            let stake = timed(stopwatch::Stage::Turnstile, hopeful.stake()).await?;
+            let pass = self.turnstile.pass(attempt.counters.account, self.patience());
+            let pass = timed(stopwatch::Stage::Turnstile, pass).await?;
+            match self.count(attempt, shared, &stake).await? {
+                Ok(admitted) => {
+                    stake.let_in(admitted.more);
+                    return Ok(Ok((admitted, Hold { _stake: stake, _pass: pass })));
+                }
+                Err(Held::Wait(wait)) => return Ok(Err(Refusal::Wait(wait))),
+                Err(Held::Crowded(key)) => hopeful.step_back(stake, key),
+            }
+        }
+    }
+
+    async fn count(
+        &self,
+        attempt: &Attempt<'_>,
+        shared: &[Shared],
+        stake: &Stake,
+    ) -> Result<Result<Admitted, Held>, Fault> {
+        let (key, policy) = (attempt.counters.account, &self.realm.settings.throttle);
+        let keys: Vec<_> = [key].into_iter().chain(shared.iter().map(|one| one.key)).collect();
+        let keys = &keys[..];
+        self.settle(|now, _| async move {
+            let beside = stake.beside();
+            let (counters, found) = self.ask((counters::Each(keys), Epoch)).await?;
+            let account = counters.first().copied().flatten();
+            let seen = Seen::all(shared, counters.into_iter().skip(1), beside);
+            let (slowed, epoch) = (policy.slows(account, &seen, now), self.epoch_of(found)?);
+            let more = all_admit(&seen, now).unwrap_or(0);
+            let begun = begin(&Before { key, account, shared: &seen, policy }, now);
+            Ok(begun.map(|counted| Admitted { counted, slowed, epoch, more }))
+        })
+        .await
+    }
+
+    /// How long somebody waits for a hash, and for those before them.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs())
+    }
+
+    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
+    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Hold), Refusal>, Fault> {
+        let (Admitted { counted, slowed, epoch, .. }, hold) = match self.admit(attempt).await? {
+            Ok(admitted) => admitted,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let key = self.fair_key(attempt.browser);
-        let key = if *slowed { key.throttled() } else { key };
+        let key = if slowed { key.throttled() } else { key };
         // Too long or not text: it is nobody's password, and costs what every wrong one costs.
         let password = Password::read(attempt.password).ok();
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
@@ -259,11 +319,11 @@ impl App {
         };
         match verified {
             Ok(verified) => {
-                self.even_out(begun, epoch.load(SeqCst)).await?;
-                Ok(Ok((verified, pass)))
+                self.even_out(begun, epoch).await?;
+                Ok(Ok((verified, hold)))
             }
             Err(refusal) => {
-                self.not_hashed(attempt, counted, matches!(refusal, hasher::Refusal::Unconfirmed { .. })).await?;
+                self.not_hashed(attempt, &counted, matches!(refusal, hasher::Refusal::Unconfirmed { .. })).await?;
                 Err(refusal.into())
             }
         }
@@ -275,12 +335,12 @@ impl App {
             let after = After {
                 user: attempt.user.as_ref(),
                 matches: false,
-                counters: attempt.counters,
+                counters: &attempt.counters,
                 before: None,
                 origin: &attempt.browser.origin,
             };
             Ok(match made {
-                true => leave_open(&after, &self.realm.settings, now),
+                true => leave_open(&after, now),
                 false => Decision::accept(()).and(Change::GiveBack(counted.clone())),
             })
         });
@@ -354,16 +414,16 @@ impl App {
     ) -> Result<Result<User, Refusal>, Fault> {
         let mut attempt = self.attempt(&user.username, password, browser).await?;
         attempt.user = attempt.user.filter(|found| found.id == user.id);
-        let (proof, _pass) = match self.hash(pledge, &attempt).await? {
+        let (proof, _hold) = match self.hash(pledge, &attempt).await? {
             Ok(proved) => proved,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let counters = attempt.counters;
+        let counters = &attempt.counters;
         let known = self
             .settle(|now, _| async move {
                 let after =
                     After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
-                Ok(confirm(&after, &self.realm.settings, now))
+                Ok(confirm(&after, now))
             })
             .await?;
         // Without an account nothing matches.

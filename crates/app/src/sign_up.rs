@@ -185,10 +185,12 @@ impl App {
         typed: &NewPerson,
         browser: &Browser,
     ) -> Result<Result<SignedIn, NotMade>, Fault> {
-        let address = self.address_counter("sign-up", browser);
-        let seen = self.ask(counters::Of(address)).await?;
-        if let Err(wait) = sign_up::admits(seen, &self.realm.settings.throttle, self.clock.now()) {
-            return Ok(Err(NotMade::Wait(wait)));
+        let address = self.shared_counters("sign-up", browser).first().map(|own| own.key);
+        if let Some(address) = address {
+            let seen = self.ask(counters::Of(address)).await?;
+            if let Err(wait) = sign_up::admits(address, seen, self.clock.now()) {
+                return Ok(Err(NotMade::Wait(wait)));
+            }
         }
         // Operators may give such a name; a stranger would be taken for somebody else.
         if Username::parse(&typed.username).is_ok_and(|name| name.mixes_scripts()) {

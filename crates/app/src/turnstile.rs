@@ -32,9 +32,13 @@ pub(crate) struct Turnstile(Arc<Gates>);
 #[derive(Default)]
 struct Gates {
     of: Mutex<HashMap<Handle, Arc<Semaphore>>>,
-    /// How long a place is taken, whatever the key, in nanoseconds: a moving mean.
-    taken: AtomicU64,
+    /// How long a place is taken, whatever the key.
+    taken: Taken,
 }
+
+/// How long places are taken, in nanoseconds: a moving mean.
+#[derive(Default)]
+pub(crate) struct Taken(AtomicU64);
 
 /// A place behind the turnstile; dropping it lets the next one through.
 pub(crate) struct Pass {
@@ -74,8 +78,23 @@ impl Turnstile {
     }
 }
 
-fn busy(wait: Duration) -> Fault {
+/// Come back after so long, or a little later.
+pub(crate) fn busy(wait: Duration) -> Fault {
     Fault::Busy(span(wait.max(LEAST)))
+}
+
+impl Taken {
+    /// One was taken for so long.
+    pub(crate) fn note(&self, took: Duration) {
+        let (took, mean) = (nanos(took), self.0.load(Relaxed));
+        // Two at once may lose one of their steps, which a mean bears.
+        self.0.store(if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT }, Relaxed);
+    }
+
+    /// How long so many turns take, of which so many go at once.
+    pub(crate) fn turns(&self, turns: u64, at_once: u64) -> Duration {
+        Duration::from_nanos(self.0.load(Relaxed).saturating_mul(turns) / at_once)
+    }
 }
 
 impl Gates {
@@ -88,14 +107,7 @@ impl Gates {
         // The map has one; each of them has another.
         let before = Arc::strong_count(gate) - 1;
         let turns = (before + 1).saturating_sub(AT_ONCE) as u64;
-        (before, Duration::from_nanos(self.taken.load(Relaxed).saturating_mul(turns) / AT_ONCE as u64))
-    }
-
-    /// A place was taken for so long.
-    fn took(&self, took: Duration) {
-        let (took, mean) = (nanos(took), self.taken.load(Relaxed));
-        // Two at once may lose one of their steps, which a mean bears.
-        self.taken.store(if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT }, Relaxed);
+        (before, self.taken.turns(turns, AT_ONCE as u64))
     }
 }
 
@@ -103,7 +115,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         if let Some((permit, since)) = self.place.take() {
             drop(permit);
-            self.gates.took(since.elapsed());
+            self.gates.taken.note(since.elapsed());
         }
         let mut gates = self.gates.open();
         // The map alone holds it: nobody is behind it or waits before it.
@@ -153,11 +165,11 @@ mod tests {
             passes.push(turnstile.pass(key, LEAST).await.expect("a place"));
         }
         // An attempt takes 30 s: the next of four places is free in 7.5.
-        turnstile.0.taken.store(30_000_000_000, Relaxed);
+        turnstile.0.taken.0.store(30_000_000_000, Relaxed);
         let refused = turnstile.pass(key, Duration::from_secs(2)).await;
         assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == rules::Span(5_500)));
         assert!(turnstile.pass(Handle([2; 32]), Duration::ZERO).await.is_ok(), "another account waits for nobody");
-        turnstile.0.taken.store(1, Relaxed);
+        turnstile.0.taken.0.store(1, Relaxed);
         let refused = turnstile.pass(key, Duration::from_millis(10)).await;
         assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == span(LEAST)), "slower than was thought");
     }

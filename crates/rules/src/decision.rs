@@ -66,6 +66,8 @@ pub struct Standing {
     pub user: Option<UserId>,
     /// An enabled application.
     pub client: Option<ClientId>,
+    /// And one that was not changed after this epoch: what it may no longer have is not issued to it.
+    pub registered: Option<i64>,
     /// A session that was not ended.
     pub session: Option<SessionId>,
     /// A family that was not revoked.

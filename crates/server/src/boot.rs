@@ -242,6 +242,7 @@ fn settings(config: &Config) -> Settings {
         throttle: throttle::Policy {
             free: throttle.free_failures.into(),
             address_free: throttle.address_free_failures.into(),
+            network_factor: throttle.network_factor.into(),
             base: throttle.base_delay,
             max: throttle.max_delay,
             ..throttle::Policy::default()

@@ -165,7 +165,7 @@ class Visitor(threading.Thread):
         if found is None:
             return self._no(page, self._loses(session, "a session is not known"))
         session.known = False
-        if not self._yes(browser.submit(self.crowd, found), 200):
+        if not self._yes(browser.submit(self.crowd, found), 303):
             return False
         session.known, session.ended = True, time.monotonic()
         self._must_be_out(session)

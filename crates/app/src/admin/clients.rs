@@ -145,8 +145,8 @@ impl App {
 
     /// Changes what an application registered: `edit` is given it as it is, again whenever another change came between.
     ///
-    /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Secret and
-    /// keys follow the ways in which it authenticates: what no way needs goes, and a secret that one needs is made.
+    /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Only where it
+    /// is trusted no longer does all of that end: nobody was asked for it. Secret and keys follow the ways in which it authenticates: what no way needs goes, and a secret that one needs is made.
     pub async fn edit_client<F>(
         &self,
         id: &ClientId,
@@ -157,7 +157,7 @@ impl App {
     {
         let fresh = entropy::fresh()?.secret("client");
         let handle = fresh.handle();
-        let edited = self.change_client(id, |client, _| {
+        let edited = self.change_client(id, |client, (now, fresh)| {
             let before = client.clone();
             edit(client)?;
             client.secret = by_secret(client).then(|| client.secret.unwrap_or(handle));
@@ -169,6 +169,9 @@ impl App {
                 return Err(Refused(problems.join("; ")));
             }
             let changed = differences(&before, client);
+            if before.trusted && !client.trusted {
+                *client = client.clone().distrusted(now, fresh);
+            }
             Ok((!changed.is_empty()).then_some(changed).map(|changed| with("settings", changed)))
         });
         Ok(edited.await?.map(|edited| {

@@ -3,13 +3,15 @@
 
 use super::scattered::Scattered;
 use super::{NOW, application, database, node};
-use crate::App;
 use crate::admin::clients::ClientSecret;
 use crate::clock::Clock;
-use rules::Span;
+use crate::{App, Fault};
 use rules::id::ClientId;
 use rules::oauth::client::Client;
+use rules::oauth::scope::Scope;
+use rules::oauth::token;
 use rules::secret::Secret;
+use rules::{Fresh, Span};
 use std::sync::Arc;
 use std::time::Instant;
 use tempfile::TempDir;
@@ -135,4 +137,27 @@ async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
         // The other node brings in successors whatever there is; after this one is done, it does so once more.
         assert_eq!(after, before * if place < 3 { 2 } else { 3 }, "{place}");
     }
+}
+
+#[tokio::test]
+async fn rt_02_what_a_client_may_no_longer_have_is_not_issued_by_whoever_saw_it_before() {
+    // red without `registered` in rules/oauth/token.rs, standing, or in store/tables/changes.rs, stands.
+    let two = Two::start().await;
+    let here = &two.here;
+    let issue = async |client: Arc<Client>| {
+        let client = &client;
+        let own = |now, fresh: Fresh| async move {
+            Ok(token::own(client, Some("read"), Vec::new(), &here.context(), (now, &fresh)).map(drop))
+        };
+        here.settle(own).await
+    };
+    let before = two.believed().await;
+    assert!(matches!(issue(before.clone()).await, Ok(Ok(()))));
+    let other = |client: &mut Client| {
+        client.scope = Scope::from("write".to_owned());
+        Ok(())
+    };
+    assert!(two.there.edit_client(&two.svc, other).await.unwrap().is_ok());
+    assert!(matches!(issue(before).await, Err(Fault::Contended(_))), "it is somebody else by now");
+    assert!(matches!(issue(two.believed().await).await, Ok(Err(_))), "who looks again sees why");
 }

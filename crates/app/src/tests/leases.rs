@@ -64,7 +64,7 @@ async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
     one.commit(vec![expired], NOW, &entropy::fresh().unwrap()).await.unwrap();
     let is_there = async || ask(&*one.engine, &one.realm.id, IsRevoked("old")).await.unwrap();
     assert!(leads(&one, "upkeep").await);
-    drop(tokio::time::timeout(Duration::from_millis(300), other.keep_up(upkeep)).await);
+    drop(tokio::time::timeout(Duration::from_millis(300), other.keep_up(upkeep, &|| false)).await);
     assert!(is_there().await, "it is not the other's to take out");
     let gone = async {
         while is_there().await {
@@ -72,7 +72,7 @@ async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
         }
     };
     tokio::select! {
-        () = one.keep_up(upkeep) => {}
+        () = one.keep_up(upkeep, &|| false) => {}
         done = tokio::time::timeout(Duration::from_secs(30), gone) => done.expect("whoever has it takes it out"),
     }
 }

@@ -11,6 +11,7 @@ mod scattered;
 mod sessions;
 mod setup;
 mod sweeps;
+mod workers;
 
 use crate::App;
 use crate::browser::Browser;

@@ -1,14 +1,14 @@
 //! One attempt to sign in with a password: unknown, disabled and wrong look the same.
 
+use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
-use crate::login::throttle::{Counter, Policy};
+use crate::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared, all_admit};
 use crate::people::User;
 use crate::realm::Settings;
 use crate::secret::Handle;
 use crate::time::{Span, Time};
-use crate::{Fresh, login::throttle::Counted};
 
 /// Why somebody was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,34 +20,37 @@ pub enum Refusal {
 }
 
 /// The counters under which an attempt falls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Counters {
     /// The account's (or the account's on a known device).
     pub account: Handle,
-    /// The address's; `None` where the address stands for everybody behind it and is not counted.
-    pub address: Option<Handle>,
+    /// Those of the address and its networks; none where the address stands for everybody behind it and is not counted.
+    pub shared: Vec<Shared>,
 }
 
 /// What is known before a password is hashed.
 pub struct Before<'a> {
-    /// Where the attempt is counted.
-    pub counters: Counters,
+    /// The account's counter.
+    pub key: Handle,
     /// Earlier failures of the account.
     pub account: Option<Counter>,
-    /// Earlier failures of the address; `None` too where this browser is known to the account.
-    pub address: Option<Counter>,
+    /// Earlier failures of the address and its networks; none where this browser is known to the account.
+    pub shared: &'a [Seen],
     /// How guessers are slowed.
     pub policy: &'a Policy,
 }
 
 /// Admits an attempt and counts it as failed before anything is hashed. Known and unknown names alike.
-pub fn begin(before: &Before<'_>, now: Time) -> Decision<Counted, Refusal> {
-    if let Err(wait) = before.policy.leaky_admits(before.address, before.policy.address_free, now) {
-        return Decision::refuse(Refusal::Wait(wait));
+pub fn begin(before: &Before<'_>, now: Time) -> Decision<Counted, Held> {
+    let shared = all_admit(before.shared, now);
+    if let Err(Held::Wait(wait)) = shared {
+        return Decision::refuse(Held::Wait(wait));
     }
-    match before.policy.admit(before.counters.account, before.account, before.policy.free, now) {
-        Err(wait) => Decision::refuse(Refusal::Wait(wait)),
-        Ok(counted) => Decision::accept(counted.clone()).and(Change::CountAttempt(counted)),
+    match (before.policy.admit(before.key, before.account, before.policy.free, now), shared) {
+        // Whoever has to wait for the account need not stand in a crowd first.
+        (Err(wait), _) => Decision::refuse(Held::Wait(wait)),
+        (Ok(_), Err(held)) => Decision::refuse(held),
+        (Ok(counted), Ok(_)) => Decision::accept(counted.clone()).and(Change::CountAttempt(counted)),
     }
 }
 
@@ -58,7 +61,7 @@ pub struct After<'a> {
     /// Whether the password was its password.
     pub matches: bool,
     /// Where the attempt is counted.
-    pub counters: Counters,
+    pub counters: &'a Counters,
     /// The live session of this browser.
     pub before: Option<&'a Session>,
     /// From where.
@@ -76,35 +79,34 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
         }
     }
     match after.user {
-        Some(user) => failed(after, settings, now).and(Change::Record(failure(user, after, now))),
+        Some(user) => failed(after, now).and(Change::Record(failure(user, after, now))),
         None => {
             let address = after.origin.address.clone();
-            failed(after, settings, now).and(Change::CountStranger { address, at: now })
+            failed(after, now).and(Change::CountStranger { address, at: now })
         }
     }
 }
 
 /// Judges the current password of somebody who is signed in, asked for before a change: guesses at it count like those
 /// of a sign-in.
-pub fn confirm(after: &After<'_>, settings: &Settings, now: Time) -> Decision<(), Refusal> {
+pub fn confirm(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     if after.matches {
         return Decision::accept(()).and(Change::ForgetAttempts { key: after.counters.account });
     }
     let event = after.user.map(|user| failure(user, after, now).detail("what", "current password"));
-    failed(after, settings, now).with(event.map(Change::Record))
+    failed(after, now).with(event.map(Change::Record))
 }
 
 /// Counts an attempt that was made although nobody can say how it ended: the answer is not known here, and whoever made
 /// it is told to come back. Otherwise guesses that cannot be confirmed in time would be free.
-pub fn leave_open(after: &After<'_>, settings: &Settings, now: Time) -> Decision<(), Refusal> {
+pub fn leave_open(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     let event = after.user.map(|user| failure(user, after, now).detail("why", "not confirmed"));
-    failed(after, settings, now).with(event.map(Change::Record))
+    failed(after, now).with(event.map(Change::Record))
 }
 
-/// The account's counter stands where [`begin`] put it; the address's follows here.
-fn failed<T>(after: &After<'_>, settings: &Settings, now: Time) -> Decision<T, Refusal> {
-    let leak = settings.throttle.leak;
-    Decision::refuse(Refusal::Wrong).with(after.counters.address.map(|key| Change::CountFailure { key, at: now, leak }))
+/// The account's counter stands where [`begin`] put it; those that are shared follow here.
+fn failed<T>(after: &After<'_>, now: Time) -> Decision<T, Refusal> {
+    Decision::refuse(Refusal::Wrong).with(after.counters.shared.iter().map(|shared| shared.failed(now)))
 }
 
 fn failure(user: &User, after: &After<'_>, now: Time) -> Event {
@@ -117,28 +119,37 @@ mod tests {
     use crate::people::user::tests::person;
 
     const ACCOUNT: Handle = Handle([1; 32]);
-    const ADDRESS: Handle = Handle([2; 32]);
+    const ADDRESS: Shared = Shared { key: Handle([2; 32]), free: 50, leak: Span(30_000) };
+    const NETWORK: Shared = Shared { key: Handle([3; 32]), free: 500, leak: Span(3_000) };
     const NOW: Time = Time(1_000_000);
 
-    fn after<'a>(user: &'a User, matches: bool, address: Option<Handle>, origin: &'a Origin) -> After<'a> {
-        After { user: Some(user), matches, counters: Counters { account: ACCOUNT, address }, before: None, origin }
+    fn counters(shared: &[Shared]) -> Counters {
+        Counters { account: ACCOUNT, shared: shared.to_vec() }
     }
 
-    fn counts(changes: &[Change]) -> bool {
-        changes.iter().any(|change| matches!(change, Change::CountFailure { key, .. } if *key == ADDRESS))
+    fn after<'a>(user: &'a User, matches: bool, counters: &'a Counters, origin: &'a Origin) -> After<'a> {
+        After { user: Some(user), matches, counters, before: None, origin }
+    }
+
+    fn counted(changes: &[Change]) -> Vec<(Handle, Span)> {
+        let failures = changes.iter().filter_map(|change| match change {
+            Change::CountFailure { key, leak, .. } => Some((*key, *leak)),
+            _ => None,
+        });
+        failures.collect()
     }
 
     #[test]
-    fn bf_04_a_guess_counts_for_its_address_at_every_door_and_only_where_it_has_one() {
+    fn bf_04_a_guess_counts_for_its_address_and_networks_at_every_door_and_only_where_it_has_one() {
         let (ada, settings, origin) = (person("ada"), Settings::default(), Origin::default());
-        for address in [Some(ADDRESS), None] {
-            let after = after(&ada, false, address, &origin);
-            let (signed_in, confirmed) =
-                (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, &settings, NOW));
-            let open = leave_open(&after, &settings, NOW);
+        for shared in [&[ADDRESS, NETWORK][..], &[]] {
+            let counters = counters(shared);
+            let after = after(&ada, false, &counters, &origin);
+            let (signed_in, confirmed) = (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, NOW));
+            let open = leave_open(&after, NOW);
             assert!(signed_in.reply.is_err() && confirmed.reply.is_err() && open.reply.is_err());
             for changes in [signed_in.changes, confirmed.changes, open.changes] {
-                assert_eq!(counts(&changes), address.is_some());
+                assert_eq!(counted(&changes), shared.iter().map(|one| (one.key, one.leak)).collect::<Vec<_>>());
                 assert!(changes.iter().any(|change| matches!(change, Change::Record(_))));
                 assert!(!changes.iter().any(|change| matches!(change, Change::ForgetAttempts { .. })));
             }
@@ -146,9 +157,31 @@ mod tests {
     }
 
     #[test]
+    fn bf_07_each_of_the_counters_can_hold_an_attempt_back_and_a_held_one_is_not_counted() {
+        // red if `begin` asked for less than all that are shared, or admitted in a crowd.
+        let policy = Policy::default();
+        let of = |address: (i64, usize), network: (i64, usize)| {
+            let seen = |shared: Shared, (failures, beside)| {
+                let counter = Some(Counter { expires: NOW.0 + failures * shared.leak.0, ..Counter::default() });
+                Seen { shared, counter, beside }
+            };
+            let shared = [seen(ADDRESS, address), seen(NETWORK, network)];
+            let before = Before { key: ACCOUNT, account: None, shared: &shared, policy: &policy };
+            let begun = begin(&before, NOW);
+            assert_eq!(begun.reply.is_ok(), !begun.changes.is_empty());
+            begun.reply.err()
+        };
+        assert_eq!(of((50, 0), (500, 0)), None);
+        assert_eq!(of((51, 0), (0, 0)), Some(Held::Wait(ADDRESS.leak)));
+        assert_eq!(of((0, 0), (501, 0)), Some(Held::Wait(NETWORK.leak)));
+        assert_eq!(of((50, 1), (0, 0)), Some(Held::Crowded(ADDRESS.key)));
+        assert_eq!(of((0, 0), (499, 2)), Some(Held::Crowded(NETWORK.key)));
+    }
+
+    #[test]
     fn the_right_current_password_clears_the_count() {
-        let (ada, origin) = (person("ada"), Origin::default());
-        let confirmed = confirm(&after(&ada, true, Some(ADDRESS), &origin), &Settings::default(), NOW);
+        let (ada, origin, counters) = (person("ada"), Origin::default(), counters(&[ADDRESS]));
+        let confirmed = confirm(&after(&ada, true, &counters, &origin), NOW);
         assert!(confirmed.reply.is_ok());
         assert!(matches!(confirmed.changes[..], [Change::ForgetAttempts { key }] if key == ACCOUNT));
     }

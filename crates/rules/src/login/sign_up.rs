@@ -4,7 +4,7 @@ use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
-use crate::login::throttle::{Counter, Policy};
+use crate::login::throttle::{Counter, Held, Seen, Shared};
 use crate::people::User;
 use crate::realm::Settings;
 use crate::secret::Handle;
@@ -16,8 +16,16 @@ pub const AT_ONCE: i64 = 500;
 pub const LEAK: Span = Span::seconds(1);
 
 /// Whether an address of which so many sign-ups were seen may make another account; if not, how long to wait.
-pub fn admits(seen: Option<Counter>, policy: &Policy, now: Time) -> Result<(), Span> {
-    Policy { leak: LEAK, ..*policy }.leaky_admits(seen, AT_ONCE, now)
+pub fn admits(address: Handle, seen: Option<Counter>, now: Time) -> Result<(), Span> {
+    match (Seen { shared: counted(address), counter: seen, beside: 0 }).admits(now) {
+        Err(Held::Wait(wait)) => Err(wait),
+        Err(Held::Crowded(_)) | Ok(_) => Ok(()),
+    }
+}
+
+/// Every sign-up counts like a failure.
+fn counted(address: Handle) -> Shared {
+    Shared { key: address, free: AT_ONCE, leak: LEAK }
 }
 
 /// A new person whose password was hashed.
@@ -40,7 +48,7 @@ pub struct Taken;
 
 /// An account and its first session, or not. It counts either way: the hash was the same.
 pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Taken> {
-    let count = ask.address.map(|key| Change::CountFailure { key, at: now, leak: LEAK });
+    let count = ask.address.map(|address| counted(address).failed(now));
     if ask.taken {
         return Decision::refuse(Taken).with(count);
     }
@@ -91,8 +99,8 @@ mod tests {
     #[test]
     fn an_address_may_go_on_at_a_steady_rate() {
         let after = |sign_ups: i64| Some(Counter { expires: NOW.0 + sign_ups * LEAK.0, ..Counter::default() });
-        let policy = Policy::default();
-        assert!(admits(None, &policy, NOW).is_ok() && admits(after(AT_ONCE), &policy, NOW).is_ok());
-        assert_eq!(admits(after(AT_ONCE + 1), &policy, NOW), Err(LEAK));
+        let admits = |seen| admits(Handle([2; 32]), seen, NOW);
+        assert!(admits(None).is_ok() && admits(after(AT_ONCE)).is_ok());
+        assert_eq!(admits(after(AT_ONCE + 1)), Err(LEAK));
     }
 }

@@ -1,11 +1,13 @@
 //! Slowing a guesser without locking anybody out for good.
 //!
-//! Failures are counted per account (or per account and known device) and per address. A few are free; after that each
-//! further attempt on an account has to wait, twice as long each time up to a limit, and success clears the count. An
-//! address, which many may share, is held to a steady rate of failures instead.
+//! Failures are counted per account (or per account and known device), per address and per network around it. A few are
+//! free; after that each further attempt on an account has to wait, twice as long each time up to a limit, and success
+//! clears the count. An address or a network, which many may share, is held to a steady rate of failures instead.
 
+use crate::decision::Change;
 use crate::secret::{Handle, mac};
 use crate::time::{Span, Time};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How guessers are slowed.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +16,8 @@ pub struct Policy {
     pub free: i64,
     /// Failures of one address that cost no wait.
     pub address_free: i64,
+    /// How many addresses' failures the network around an address may have; zero: networks are not counted.
+    pub network_factor: i64,
     /// The first wait.
     pub base: Span,
     /// The longest wait.
@@ -29,6 +33,7 @@ impl Default for Policy {
         Policy {
             free: 5,
             address_free: 50,
+            network_factor: 10,
             base: Span::seconds(1),
             max: Span::minutes(15),
             forget: Span::hours(24),
@@ -86,22 +91,136 @@ impl Policy {
         Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
     }
 
-    /// Whether an account or an address has failed so often that its guesses are slowed down.
-    pub fn slows(&self, account: Option<Counter>, address: Option<Counter>, now: Time) -> bool {
+    /// Whether an account, an address or a network has failed so often that its guesses are slowed down.
+    pub fn slows(&self, account: Option<Counter>, shared: &[Seen], now: Time) -> bool {
         let live = |seen: &Counter| !Time(seen.expires).has_come(now);
         let account = account.filter(live).is_some_and(|seen| seen.count >= self.free);
-        let backlog = Time(address.map_or(0, |seen| seen.expires)).since(now);
-        account || backlog >= Span(self.leak.0.saturating_mul(self.address_free))
+        account || shared.iter().any(|seen| seen.left(now) <= 0)
     }
 
-    /// Whether somebody who shares a counter with many others (an address, or guesses of user codes) may try; if not,
-    /// how long to wait. Failures drain one after another, so that an office behind one address is never shut out for
-    /// long: a generic cell rate, whose only state is when the last failure will have drained.
-    pub fn leaky_admits(&self, seen: Option<Counter>, free: i64, now: Time) -> Result<(), Span> {
-        let backlog = Time(seen.map_or(0, |seen| seen.expires)).since(now);
-        let allowance = Span(self.leak.0.saturating_mul(free));
-        if backlog <= allowance { Ok(()) } else { Err(Span(backlog.0 - allowance.0)) }
+    /// The counters that an address shares for `what` it does: its own (a /64 in IPv6), and those of the networks around
+    /// it, which may fail more often by as much as they are larger (BF-07). An IPv6 customer has a /56, at times a /48.
+    pub fn shared_by(&self, secret: &[u8; 32], what: &str, address: IpAddr) -> Vec<Shared> {
+        let networks = match address.to_canonical() {
+            IpAddr::V4(one) => vec![(one.to_string(), 1), (cut_v4(one, 24), self.network_factor)],
+            IpAddr::V6(one) => vec![
+                (cut_v6(one, 64), 1),
+                (cut_v6(one, 56), self.network_factor),
+                (cut_v6(one, 48), self.network_factor * WIDER),
+            ],
+        };
+        let counted = networks.into_iter().filter(|(_, times)| *times > 0);
+        counted
+            .map(|(network, times)| Shared {
+                key: address_key(secret, &format!("{what}:{network}")),
+                free: self.address_free.saturating_mul(times),
+                leak: Span((self.leak.0 / times).max(1)),
+            })
+            .collect()
     }
+
+    /// A counter of guesses that each cost as much as a failure of an account, and drain like those of an address.
+    pub fn shared_as(&self, key: Handle) -> Shared {
+        Shared { key, free: self.free, leak: self.leak }
+    }
+}
+
+/// How many times as many failures as a /56 a /48 may have.
+const WIDER: i64 = 4;
+
+/// `192.0.2.0/24`.
+fn cut_v4(address: Ipv4Addr, length: u32) -> String {
+    format!("{}/{length}", Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - length))))
+}
+
+/// `2001:db8::/48`.
+fn cut_v6(address: Ipv6Addr, length: u32) -> String {
+    format!("{}/{length}", Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - length))))
+}
+
+/// A counter that many may share, by their address or otherwise. Its failures drain one after another, so that an office
+/// behind one address is never shut out for long: a generic cell rate, whose only state is when the last failure will have
+/// drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// Which counter.
+    pub key: Handle,
+    /// Failures that cost no wait.
+    pub free: i64,
+    /// How long it takes until one failure is forgiven.
+    pub leak: Span,
+}
+
+impl Shared {
+    /// One more failure.
+    pub fn failed(&self, at: Time) -> Change {
+        Change::CountFailure { key: self.key, at, leak: self.leak }
+    }
+}
+
+/// A shared counter and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Which.
+    pub shared: Shared,
+    /// Its failures.
+    pub counter: Option<Counter>,
+    /// Attempts that were let in and may turn out to be failures, none of which is among those yet.
+    pub beside: usize,
+}
+
+/// Why an attempt may not be made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Too many failed before: try again after so long.
+    Wait(Span),
+    /// If those that are under way fail, too many will have failed by this counter: one of them has to end first.
+    Crowded(Handle),
+}
+
+impl Seen {
+    /// Each of `shared` with its counter and those beside it, which are in the same order.
+    pub fn all(
+        shared: &[Shared],
+        counters: impl IntoIterator<Item = Option<Counter>>,
+        beside: Vec<usize>,
+    ) -> Vec<Self> {
+        let known = shared.iter().zip(counters).zip(beside);
+        known.map(|((shared, counter), beside)| Seen { shared: *shared, counter, beside }).collect()
+    }
+
+    /// How much more may be drained, in milliseconds; below zero: so much too much.
+    fn left(&self, now: Time) -> i64 {
+        let backlog = Time(self.counter.map_or(0, |seen| seen.expires)).since(now);
+        self.shared.leak.0.saturating_mul(self.shared.free) - backlog.0
+    }
+
+    /// Whether one more may try; how many more after it. Those under way count like failures, so that of a hundred guesses
+    /// in parallel no more are heard than of a hundred in turn.
+    pub fn admits(&self, now: Time) -> Result<i64, Held> {
+        let left = self.left(now);
+        if left < 0 {
+            return Err(Held::Wait(Span(-left)));
+        }
+        let beside = i64::try_from(self.beside).unwrap_or(i64::MAX);
+        match left / self.shared.leak.0.max(1) - beside {
+            more if more < 0 => Err(Held::Crowded(self.shared.key)),
+            more => Ok(more),
+        }
+    }
+}
+
+/// Whether all of `shared` let one more try; how many more after it, at most. Who has to wait anyway waits for nobody first.
+pub fn all_admit(shared: &[Seen], now: Time) -> Result<i64, Held> {
+    let answers: Vec<_> = shared.iter().map(|seen| seen.admits(now)).collect();
+    let waits = answers.iter().filter_map(|answer| match answer {
+        Err(Held::Wait(wait)) => Some(*wait),
+        _ => None,
+    });
+    if let Some(wait) = waits.max() {
+        return Err(Held::Wait(wait));
+    }
+    answers.into_iter().try_fold(i64::MAX, |least, answer| answer.map(|more| least.min(more)))
 }
 
 /// Which counter an attempt falls under: one for an account, however it was written; one more for each device that
@@ -113,8 +232,8 @@ pub fn account_key(secret: &[u8; 32], account: &str, device: Option<&str>) -> Ha
     })
 }
 
-/// The counter of an address (`/64` for IPv6, as the caller cut it).
-pub fn address_key(secret: &[u8; 32], address: &str) -> Handle {
+/// The counter of an address or a network, as it is written.
+fn address_key(secret: &[u8; 32], address: &str) -> Handle {
     Handle(mac(secret, &[b"address", address.as_bytes()]))
 }
 
@@ -158,27 +277,81 @@ mod tests {
         assert!(policy.admit(Handle([0; 32]), Some(counted.next), policy.free, Time(1_000)).is_ok());
     }
 
+    /// An address that so many failures of have not drained, with so many attempts under way.
+    fn seen(failures: i64, beside: usize) -> Seen {
+        let policy = Policy::default();
+        let shared = Shared { key: Handle([2; 32]), free: policy.address_free, leak: policy.leak };
+        Seen { shared, counter: Some(Counter { expires: failures * policy.leak.0, ..Counter::default() }), beside }
+    }
+
     #[test]
     fn an_address_is_held_to_a_steady_rate_of_failures() {
+        let leak = Policy::default().leak;
+        assert_eq!(Seen { counter: None, ..seen(0, 0) }.admits(Time(0)), Ok(50));
+        assert_eq!(seen(50, 0).admits(Time(0)), Ok(0));
+        assert_eq!(seen(51, 0).admits(Time(0)), Err(Held::Wait(leak)));
+        assert_eq!(seen(51, 0).admits(Time(leak.0)), Ok(0));
+    }
+
+    #[test]
+    fn bf_what_is_under_way_counts_like_a_failure() {
+        // red without `beside` in Seen::admits.
+        let crowded = Err(Held::Crowded(Handle([2; 32])));
+        assert_eq!((seen(0, 50).admits(Time(0)), seen(0, 51).admits(Time(0))), (Ok(0), crowded));
+        assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded));
+        // One that has drained in part is a failure still.
+        assert_eq!(seen(50, 1).admits(Time(1)), crowded);
+    }
+
+    #[test]
+    fn who_has_to_wait_is_told_so_whoever_is_under_way() {
+        let leak = Policy::default().leak;
+        assert_eq!(all_admit(&[seen(0, 51), seen(51, 0), seen(52, 9)], Time(0)), Err(Held::Wait(Span(2 * leak.0))));
+        assert_eq!(all_admit(&[seen(0, 0), seen(0, 51)], Time(0)), Err(Held::Crowded(Handle([2; 32]))));
+        assert_eq!(all_admit(&[seen(0, 0), seen(45, 2)], Time(0)), Ok(3));
+        assert_eq!(all_admit(&[], Time(0)), Ok(i64::MAX), "nothing that is shared");
+    }
+
+    #[test]
+    fn bf_07_an_address_shares_its_networks_with_its_neighbours_and_nobody_else() {
+        // red without the networks in Policy::shared_by.
         let policy = Policy::default();
-        let after = |failures: i64| Some(Counter { expires: failures * policy.leak.0, ..Counter::default() });
-        assert!(policy.leaky_admits(None, 50, Time(0)).is_ok());
-        assert!(policy.leaky_admits(after(50), 50, Time(0)).is_ok());
-        assert_eq!(policy.leaky_admits(after(51), 50, Time(0)), Err(policy.leak));
-        assert!(policy.leaky_admits(after(51), 50, Time(policy.leak.0)).is_ok());
+        let of = |address: &str| policy.shared_by(&[7; 32], "sign-in", address.parse().expect("an address"));
+        let alike = |one: &str, other: &str| {
+            let both: Vec<_> = of(one).into_iter().zip(of(other)).collect();
+            both.into_iter().map(|(one, other)| one.key == other.key).collect::<Vec<_>>()
+        };
+        assert_eq!(alike("192.0.2.1", "192.0.2.254"), [false, true]);
+        assert_eq!(alike("192.0.2.1", "192.0.3.1"), [false, false]);
+        assert_eq!(alike("192.0.2.1", "::ffff:192.0.2.1"), [true, true]);
+        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:203:ffff::"), [true, true, true]);
+        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:2ff::1"), [false, true, true]);
+        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:303::1"), [false, false, true]);
+        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:2:203::1"), [false, false, false]);
+        let figures = |address: &str| of(address).iter().map(|one| (one.free, one.leak.0)).collect::<Vec<_>>();
+        assert_eq!(figures("192.0.2.1"), [(50, 30_000), (500, 3_000)]);
+        assert_eq!(figures("2001:db8::1"), [(50, 30_000), (500, 3_000), (2_000, 750)]);
+    }
+
+    #[test]
+    fn networks_that_are_not_counted_have_no_counters() {
+        let policy = Policy { network_factor: 0, ..Policy::default() };
+        for address in ["192.0.2.1", "2001:db8::1"] {
+            assert_eq!(policy.shared_by(&[7; 32], "sign-in", address.parse().expect("an address")).len(), 1);
+        }
     }
 
     #[test]
     fn who_has_used_up_what_is_free_is_slowed() {
         let policy = Policy::default();
         let of = |count, expires| Some(Counter { count, until: 0, expires });
-        assert!(!policy.slows(None, None, Time(0)));
-        assert!(!policy.slows(of(policy.free - 1, 10), None, Time(0)));
-        assert!(policy.slows(of(policy.free, 10), None, Time(0)));
-        assert!(!policy.slows(of(policy.free, 10), None, Time(10)), "forgotten by then");
-        let backlog = policy.address_free * policy.leak.0;
-        assert!(!policy.slows(None, of(0, backlog - 1), Time(0)));
-        assert!(policy.slows(None, of(0, backlog), Time(0)));
+        assert!(!policy.slows(None, &[], Time(0)));
+        assert!(!policy.slows(of(policy.free - 1, 10), &[], Time(0)));
+        assert!(policy.slows(of(policy.free, 10), &[], Time(0)));
+        assert!(!policy.slows(of(policy.free, 10), &[], Time(10)), "forgotten by then");
+        let used = seen(policy.address_free, 0);
+        assert!(!policy.slows(None, &[used], Time(1)));
+        assert!(policy.slows(None, &[seen(0, 0), used], Time(0)));
     }
 
     #[test]

@@ -141,6 +141,9 @@ pub struct Client {
     /// When it was registered. Kept in a column of its own.
     #[serde(skip, default = "epoch")]
     pub created: Time,
+    /// At which of the realm's epochs it was changed last: what tells it from what it was before. Kept in a column of its own.
+    #[serde(skip)]
+    pub epoch: i64,
 }
 
 fn epoch() -> Time {
@@ -166,6 +169,11 @@ impl Client {
     pub fn revived(self, now: Time, fresh: &Fresh) -> Self {
         let at = now.max(self.since() + Span(1));
         Client { disabled_at: None, revived_at: Some(at), life: Some(fresh.life(at)), ..self }
+    }
+    /// Its people are asked from now on: what was issued to it without their word stays dead.
+    #[must_use]
+    pub fn distrusted(self, now: Time, fresh: &Fresh) -> Self {
+        Client { disabled_at: self.disabled_at, ..self.revived(now, fresh) }
     }
     /// Since when it has been what it is, by the clock of some node.
     fn since(&self) -> Time {
@@ -229,6 +237,7 @@ pub(crate) mod tests {
             life: None,
             disabled_at: None,
             created: Time(0),
+            epoch: 0,
         }
     }
 

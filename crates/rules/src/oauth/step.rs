@@ -165,8 +165,8 @@ pub fn issue(
         .and(Change::Stands(Standing {
             user: Some(user.id.clone()),
             client: Some(request.client.clone()),
+            registered: Some(facts.client.epoch),
             session: Some(session.id.clone()),
-            family: None,
             consent: by_consent.map(|granted| (user.id.clone(), request.client.clone(), granted)),
             ..Standing::default()
         }))

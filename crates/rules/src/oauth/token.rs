@@ -296,6 +296,7 @@ fn standing(ask: &Ask<'_>) -> Change {
     Change::Stands(Standing {
         user: person.map(|person| person.user.id.clone()),
         client: Some(ask.client.id.clone()),
+        registered: Some(ask.client.epoch),
         session: person.and_then(|person| person.session).map(|session| session.id.clone()),
         family: goes_on.map(|person| person.family.clone()),
         ..Standing::default()

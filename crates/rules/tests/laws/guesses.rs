@@ -4,12 +4,12 @@ use crate::cases;
 use crate::tables::Tables;
 use proptest::prelude::*;
 use rules::decision::Change;
-use rules::login::attempt::{Before, Counters, begin};
-use rules::login::throttle::{Counted, Counter, Policy};
+use rules::login::attempt::{Before, begin};
+use rules::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared};
 use rules::{Handle, Span, Time};
 
+const ACCOUNT: Handle = Handle([1; 32]);
 const ADDRESS: Handle = Handle([2; 32]);
-const COUNTERS: Counters = Counters { account: Handle([1; 32]), address: Some(ADDRESS) };
 const START: Time = Time(1_700_000_000_000);
 /// As often as `app::settle` tries.
 const TRIES: usize = 12;
@@ -18,18 +18,23 @@ fn counter(tables: &Tables, key: Handle) -> Option<Counter> {
     tables.counters.get(&key.0).copied()
 }
 
-fn before<'a>(tables: &Tables, policy: &'a Policy) -> Before<'a> {
-    let (account, address) = (counter(tables, COUNTERS.account), counter(tables, ADDRESS));
-    Before { counters: COUNTERS, account, address, policy }
+fn address(tables: &Tables, policy: &Policy, beside: usize) -> Seen {
+    let shared = Shared { key: ADDRESS, free: policy.address_free, leak: policy.leak };
+    Seen { shared, counter: counter(tables, ADDRESS), beside }
+}
+
+fn begun(tables: &Tables, policy: &Policy, now: Time) -> rules::Decision<Counted, Held> {
+    let shared = [address(tables, policy, 0)];
+    begin(&Before { key: ACCOUNT, account: counter(tables, ACCOUNT), shared: &shared, policy }, now)
 }
 
 /// One attempt, settled: counted, or told how long to wait.
 fn attempt(tables: &mut Tables, policy: &Policy, now: Time) -> Result<Counted, Span> {
-    let decision = begin(&before(tables, policy), now);
+    let decision = begun(tables, policy, now);
     tables.apply(&decision.changes).expect("nobody disturbs");
-    decision.reply.map_err(|refusal| match refusal {
-        rules::login::attempt::Refusal::Wait(wait) => wait,
-        rules::login::attempt::Refusal::Wrong => unreachable!("nothing was judged"),
+    decision.reply.map_err(|held| match held {
+        Held::Wait(wait) => wait,
+        Held::Crowded(_) => unreachable!("nobody is beside"),
     })
 }
 
@@ -94,7 +99,7 @@ proptest! {
         for _ in 0..earlier {
             now = now + attempt(&mut tables, &policy, now).err().unwrap_or(Span(1));
         }
-        let mut rivals: Vec<_> = (0..100).map(|_| begin(&before(&tables, &policy), now)).collect();
+        let mut rivals: Vec<_> = (0..100).map(|_| begun(&tables, &policy, now)).collect();
         let mut through = 0;
         for rival in &mut rivals {
             for _ in 0..TRIES {
@@ -102,7 +107,7 @@ proptest! {
                     through += i64::from(rival.reply.is_ok());
                     break;
                 }
-                *rival = begin(&before(&tables, &policy), now);
+                *rival = begun(&tables, &policy, now);
             }
         }
         let left = policy.free - i64::try_from(earlier).expect("few");
@@ -115,11 +120,11 @@ proptest! {
         let (policy, mut tables, mut now) = (Policy::default(), Tables::default(), START);
         for pause in pauses {
             now = now + pause;
-            let failures = counter(&tables, COUNTERS.account).map_or(0, |counter| counter.count);
+            let failures = counter(&tables, ACCOUNT).map_or(0, |counter| counter.count);
             if let Ok(counted) = attempt(&mut tables, &policy, now) {
                 let forgotten = counted.next.count == 1;
                 tables.apply(&[Change::GiveBack(counted)]).expect("always");
-                let after = counter(&tables, COUNTERS.account).map_or(0, |counter| counter.count);
+                let after = counter(&tables, ACCOUNT).map_or(0, |counter| counter.count);
                 prop_assert_eq!(after, if forgotten { 0 } else { failures });
                 prop_assert!(attempt(&mut tables, &policy, now).is_ok(), "it has to wait for nothing");
             }
@@ -133,20 +138,41 @@ proptest! {
         let (policy, mut tables, mut now, mut failures) = (Policy::default(), Tables::default(), START, 0);
         for pause in pauses {
             now = now + pause;
-            let seen = counter(&tables, ADDRESS);
-            match policy.leaky_admits(seen, policy.address_free, now) {
-                Err(wait) => {
+            let seen = address(&tables, &policy, 0);
+            match seen.admits(now) {
+                Err(held) => {
+                    let Held::Wait(wait) = held else { unreachable!("nobody is beside") };
                     prop_assert!(wait <= policy.leak, "{wait:?}");
-                    prop_assert!(policy.leaky_admits(seen, policy.address_free, now + wait).is_ok());
+                    prop_assert!(seen.admits(now + wait).is_ok());
                 }
-                Ok(()) => {
-                    let failed = Change::CountFailure { key: ADDRESS, at: now, leak: policy.leak };
-                    tables.apply(&[failed]).expect("always");
+                Ok(_) => {
+                    tables.apply(&[seen.shared.failed(now)]).expect("always");
                     failures += 1;
                     let drained = now.since(START).0 / policy.leak.0;
                     prop_assert!(failures <= policy.address_free + 1 + drained, "{failures} in {:?}", now.since(START));
                 }
             }
+        }
+    }
+    /// Guesses from one address that overlap in any way: each may be let in, and fail, at any later step. However they
+    /// overlap, no more are judged than of guesses in turn.
+    #[test]
+    fn guesses_in_parallel_fail_no_more_often_than_in_turn(
+        steps in proptest::collection::vec((any::<bool>(), (0i64..2_000).prop_map(Span)), 1..300)
+    ) {
+        let (policy, mut tables, mut now) = (Policy::default(), Tables::default(), START);
+        let (mut under_way, mut judged) = (0, 0);
+        for (comes, pause) in steps {
+            now = now + pause;
+            let seen = address(&tables, &policy, under_way);
+            if comes && seen.admits(now).is_ok() {
+                under_way += 1;
+            } else if !comes && under_way > 0 {
+                tables.apply(&[seen.shared.failed(now)]).expect("always");
+                (under_way, judged) = (under_way - 1, judged + 1);
+            }
+            let most = policy.address_free + 1 + now.since(START).0 / policy.leak.0;
+            prop_assert!(judged + i64::try_from(under_way).expect("few") <= most, "{judged} and {under_way}");
         }
     }
 }

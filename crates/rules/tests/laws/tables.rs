@@ -30,6 +30,7 @@ pub struct Tables {
     pub revoked: BTreeSet<String>,
     pub counters: BTreeMap<[u8; 32], Counter>,
     pub keys: Vec<Key>,
+    pub epoch: i64,
 }
 
 /// A guard did not hold: nothing of the batch happened.
@@ -86,6 +87,10 @@ impl Tables {
     fn stands(&self, standing: &Standing) -> Made {
         let user = |id: &UserId| self.users.get(id).is_some_and(|user| user.disabled_at.is_none());
         let client = |id: &ClientId| self.clients.get(id).is_some_and(|client| client.disabled_at.is_none());
+        let registered = |epoch: i64| {
+            let client = standing.client.as_ref().and_then(|id| self.clients.get(id));
+            client.is_some_and(|client| client.epoch == epoch)
+        };
         let session = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.ended_at.is_none());
         let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
         let password =
@@ -93,6 +98,7 @@ impl Tables {
         must(
             standing.user.as_ref().is_none_or(user)
                 && standing.client.as_ref().is_none_or(client)
+                && standing.registered.is_none_or(registered)
                 && standing.session.as_ref().is_none_or(session)
                 && standing.family.as_ref().is_none_or(family)
                 && standing
@@ -219,8 +225,8 @@ impl Tables {
                 self.consents.remove(&(user.clone(), client.clone()));
                 Ok(())
             }
-            Change::AddClient(client) => must(self.clients.insert(client.id.clone(), (**client).clone()).is_none()),
-            Change::SaveClient(client) => must(self.clients.insert(client.id.clone(), (**client).clone()).is_some()),
+            Change::AddClient(client) => must(self.put(client).is_none()),
+            Change::SaveClient(client) => must(self.put(client).is_some()),
             Change::RemoveClient(client) => {
                 self.consents.retain(|(_, to), _| to != client);
                 self.devices.retain(|_, device| &device.client != client);
@@ -237,9 +243,18 @@ impl Tables {
                 must(self.keys.iter().any(|key| key.kid == *kid && key.revoked_at.is_none()))?;
                 self.key(kid, |key| key.revoked_at = Some(*at))
             }
-            Change::BumpEpoch | Change::Record(_) => Ok(()),
+            Change::BumpEpoch => {
+                self.epoch += 1;
+                Ok(())
+            }
+            Change::Record(_) => Ok(()),
             other => self.about_devices(other),
         }
+    }
+
+    /// An application as it was changed at this epoch; what it was before.
+    fn put(&mut self, client: &Client) -> Option<Client> {
+        self.clients.insert(client.id.clone(), Client { epoch: self.epoch, ..client.clone() })
     }
 
     fn about_devices(&mut self, change: &Change) -> Made {

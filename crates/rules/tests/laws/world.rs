@@ -181,5 +181,6 @@ pub fn client(name: &str) -> Client {
         life: None,
         disabled_at: None,
         created: Time(0),
+        epoch: 0,
     }
 }

@@ -212,6 +212,7 @@ impl Add {
             assertion_aud_endpoint: self.assertion_aud_endpoint,
             revived_at: None,
             life: None,
+            epoch: 0,
             disabled_at: None,
             created: Time(0),
         };

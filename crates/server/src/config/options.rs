@@ -312,6 +312,10 @@ options! {
         max_delay: Span = Span::minutes(15), Start, between(Span::seconds(1), Span::hours(24));
         /// Failures of an address (a /64 for IPv6) that cost nothing.
         address_free_failures: u32 = 50, Start, between(1, 1_000_000);
+        /// How many times as many failures as one address the network around it may have (a /24, a /56 for IPv6; four times
+        /// as many again for a /48), so that guesses that are spread over its addresses are slowed, too. 0: networks are
+        /// not counted.
+        network_factor: u32 = 10, Start, between(0, 1000);
     }
 
     /// What a connection may take of the server.

@@ -53,6 +53,7 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
         assertion_aud_endpoint: false,
         revived_at: None,
         life: None,
+        epoch: 0,
         disabled_at: None,
         created: Time(0),
     };

@@ -46,7 +46,7 @@ impl Visit {
             flow: site.cookie(headers, Name::Flow).filter(|flow| flow.reveal().len() == 43),
             device: site.cookie(headers, Name::Device),
             origin: Origin { agent: agent.chars().take(300).collect(), address: self.address() },
-            address_key: self.client.key().filter(|_| !site.admission.lists(&self.client)).map(|key| key.to_string()),
+            counted: self.client.counted().filter(|_| !site.admission.lists(&self.client)),
         }
     }
 

@@ -51,10 +51,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// The key under which limits count this client; `None` when all that is known is a listed proxy's own address,
-    /// which stands for everybody behind it and is never counted.
+    /// The key under which limits count this client, where they do.
     pub fn key(&self) -> Option<AddressKey> {
-        self.counted.then(|| AddressKey::of(self.address))
+        self.counted().map(AddressKey::of)
+    }
+
+    /// The address that limits count; `None` when all that is known is a listed proxy's own, which stands for everybody
+    /// behind it and is never counted.
+    pub fn counted(&self) -> Option<IpAddr> {
+        self.counted.then_some(self.address)
     }
 }
 

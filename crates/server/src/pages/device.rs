@@ -85,6 +85,25 @@ pub enum DeviceOutcome {
     Invalid,
 }
 
+impl DeviceOutcome {
+    const CODES: [(DeviceOutcome, &'static str); 4] = [
+        (DeviceOutcome::Approved, "approved"),
+        (DeviceOutcome::Denied, "denied"),
+        (DeviceOutcome::Expired, "expired"),
+        (DeviceOutcome::Invalid, "invalid"),
+    ];
+
+    /// The word for it in a link.
+    pub fn code(self) -> &'static str {
+        Self::CODES.iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, code)| code)
+    }
+
+    /// What that word stands for.
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::CODES.iter().find(|(_, known)| *known == code).map(|(outcome, _)| *outcome)
+    }
+}
+
 /// After the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceResultPage<'a> {

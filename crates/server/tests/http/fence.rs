@@ -50,7 +50,7 @@ fn d2_nothing_acknowledged_is_undone_by_a_database_that_forgot_it() {
     let next = Tokens::of(&app.refresh(&rotated.refresh));
     let redeemed = Tokens::of(&app.redeem(&code));
     let sign_out = leaves.account_form("/account/signout");
-    leaves.submit(&sign_out).must_be(200);
+    leaves.submit(&sign_out).must_be(303);
     other.change(server, "disable");
     wait_for_marks(server);
 

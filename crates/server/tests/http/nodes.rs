@@ -34,7 +34,7 @@ fn visit(server: &'static Server, app: &App) {
     app.revoke(&tokens.refresh).must_be(200);
     assert!(!app.is_active(&tokens.access));
     let sign_out = browser.account_form("/account/signout");
-    browser.submit(&sign_out).must_be(200);
+    browser.submit(&sign_out).must_be(303);
 }
 
 /// The nodes, as operators see them.

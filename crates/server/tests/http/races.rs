@@ -107,6 +107,29 @@ fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
 }
 
 #[test]
+fn rc_07_what_is_issued_while_trust_is_taken_away_ends_with_it() {
+    // red without `distrusted` in app/admin/clients.rs, edit_client: the life in which something was issued tells.
+    let server = default_server();
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let (app, person) = (App::trusted(server), Person::add(server));
+        let browser = Browser::of(server, &person);
+        let silent = app.ask().with("prompt", "none").target();
+        let issue = || {
+            let code = browser.clone().get(&silent).landed().remove("code")?;
+            let answer = app.redeem(&code);
+            (answer.status == 200).then(|| Tokens::of(&answer))
+        };
+        let issued = until(issue, || drop(server.must(&["client", "set", &app.id, "--trusted=no"], "")));
+        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
+        assert!(!issued.is_empty());
+        for tokens in issued {
+            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+        }
+    }
+}
+
+#[test]
 fn rc_08_a_disabled_user_has_no_session_that_began_beside_it() {
     // held twice: by Change::Stands in rules/login/session.rs, enter, and by the look at the person in `proved` there.
     let server = default_server();

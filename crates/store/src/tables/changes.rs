@@ -113,8 +113,14 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
     writes.extend(standing.user.as_ref().map(|user| {
         found("SELECT 1 FROM users WHERE realm = ? AND id = ? AND disabled_at IS NULL", values![realm, user])
     }));
-    writes.extend(standing.client.as_ref().map(|client| {
-        found("SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NULL", values![realm, client])
+    writes.extend(standing.client.as_ref().map(|client| match standing.registered {
+        None => {
+            found("SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NULL", values![realm, client])
+        }
+        Some(epoch) => {
+            let sql = "SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NULL AND epoch = ?";
+            found(sql, values![realm, client, epoch])
+        }
     }));
     writes.extend(standing.session.as_ref().map(|session| {
         found("SELECT 1 FROM sessions WHERE realm = ? AND id = ? AND ended_at IS NULL", values![realm, session])

@@ -14,7 +14,7 @@ pub struct ById<'a>(pub &'a ClientId);
 impl Question for ById<'_> {
     type Fact = Option<Client>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT data, secret, disabled_at, life, created FROM clients WHERE realm = ? AND id = ?";
+        let sql = "SELECT data, secret, disabled_at, life, created, epoch FROM clients WHERE realm = ? AND id = ?";
         read(sql, values![realm, self.0])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -33,7 +33,8 @@ pub struct Page<'a> {
 impl Question for Page<'_> {
     type Fact = Vec<Client>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT data, secret, disabled_at, life, created FROM clients WHERE realm = ? AND id > ? ORDER BY id LIMIT ?";
+        let sql = "SELECT data, secret, disabled_at, life, created, epoch FROM clients WHERE realm = ? AND id > ? \
+                   ORDER BY id LIMIT ?";
         read(sql, values![realm, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -44,7 +45,7 @@ impl Question for Page<'_> {
 fn client(row: &mut Columns) -> Option<Client> {
     let data: Client = json(&row.text()?)?;
     let (secret, disabled_at, life) = (row.maybe_handle()?, row.maybe_time()?, row.maybe_text()?.map(LifeId));
-    Some(Client { secret, disabled_at, life, created: row.time()?, ..data })
+    Some(Client { secret, disabled_at, life, created: row.time()?, epoch: row.int()?, ..data })
 }
 
 pub(super) fn add(realm: &RealmId, client: &Client) -> Write {

@@ -1,6 +1,6 @@
 //! Counters of failures.
 
-use super::row::{every, one};
+use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
@@ -8,8 +8,8 @@ use rules::id::RealmId;
 use rules::login::throttle::{Counted, Counter};
 use rules::time::{Span, Time};
 
-/// What is known of earlier failures; nothing of what is not counted, at the same price.
-pub struct Of(pub Option<Handle>);
+/// What is known of earlier failures.
+pub struct Of(pub Handle);
 
 impl Question for Of {
     type Fact = Option<Counter>;
@@ -17,7 +17,29 @@ impl Question for Of {
         read("SELECT count, until, expires FROM counters WHERE realm = ? AND name = ?", values![realm, self.0])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? }))
+        one(rows, counter)
+    }
+}
+
+fn counter(row: &mut Columns) -> Option<Counter> {
+    Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? })
+}
+
+/// What is known of several at once, in the order of their names.
+pub struct Each<'a>(pub &'a [Handle]);
+
+impl Question for Each<'_> {
+    type Fact = Vec<Option<Counter>>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT name, count, until, expires FROM counters WHERE realm = ? AND name IN (?, ?, ?, ?)";
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|at| self.0.get(at).copied());
+        debug_assert!(self.0.len() <= 4, "as many as there are places");
+        read(sql, values![realm, first, second, third, fourth])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let found = every(rows, |row| Some((row.handle()?, counter(row)?)))?;
+        let of = |name: &Handle| found.iter().find(|(known, _)| known == name).map(|(_, counter)| *counter);
+        Some(self.0.iter().map(of).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use rules::decision::Change;
 use rules::id::{ClientId, SessionId, UserId};
 use rules::login::attempt::{After, Counters, judge};
 use rules::login::session::{Entry, Method, Origin, Started, enter, leave};
+use rules::login::throttle::Shared;
 use rules::oauth::client::Client;
 use rules::oauth::consent;
 use rules::people::User;
@@ -14,10 +15,11 @@ use rules::{Fresh, Handle, Span, Time};
 /// Somebody types a password, the right one or not.
 pub fn sign_in(world: &World, fresh: &Fresh, (browser, user): (usize, &UserId), right: bool) -> Plan {
     let before = world.proved(browser);
+    let address = Shared { key: Handle([2; 32]), free: 50, leak: Span::seconds(30) };
     let after = After {
         user: world.tables.users.get(user),
         matches: right,
-        counters: Counters { account: Handle([1; 32]), address: Some(Handle([2; 32])) },
+        counters: &Counters { account: Handle([1; 32]), shared: vec![address] },
         before: before.as_ref().map(|(session, _)| session),
         origin: &Origin::default(),
     };

@@ -123,6 +123,7 @@ fn client(id: &str, origin: &str, secret: bool) -> Client {
         disabled_at: None,
         revived_at: None,
         life: None,
+        epoch: 0,
         created: Time(0),
     }
 }

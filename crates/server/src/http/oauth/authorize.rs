@@ -38,8 +38,8 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
 
 /// A path of ours with a query.
 pub fn with_query(site: &Site, path: &str, pairs: &[(String, String)]) -> String {
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
-    format!("{}{path}?{}", site.url.path(), pairs.join("&"))
+    let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
+    format!("{}{path}{}{}", site.url.path(), if query.is_empty() { "" } else { "?" }, query.join("&"))
 }
 
 /// What somebody typed into the sign-up page before, but for the password, and what was wrong with it.

@@ -45,10 +45,23 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
         return Ok(reply::see_other(&format!("{}/account", door.site.url.path())));
     }
     let locales = Door::locales(&flow);
-    Ok(door.leave(&app.logout_confirmed(&flow, &browser).await?, locales.as_deref()))
+    Ok(match app.logout_confirmed(&flow, &browser).await? {
+        Leaving::Left { to: None, .. } => door.signed_out(locales.as_deref()),
+        leaving => door.leave(&leaving, locales.as_deref()),
+    })
 }
 
 impl Door {
+    /// After a form that signed somebody out: to the page that says so to whoever is not signed in. Reloading it posts
+    /// nothing again.
+    pub fn signed_out(&self, locales: Option<&str>) -> Response {
+        let locales: Vec<_> =
+            locales.map(|locales| ("ui_locales".to_owned(), locales.to_owned())).into_iter().collect();
+        let mut response = reply::see_other(&with_query(&self.site, "/oauth2/logout", &locales));
+        self.forget_session(&mut response);
+        response
+    }
+
     /// Asks, or goes, or says that nobody is signed in any more.
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
         let chrome = self.visit.chrome(&self.site, &self.headers, locales);

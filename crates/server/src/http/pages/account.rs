@@ -5,11 +5,10 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply::{self, Forms};
-use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, Setback, SignedOutPage};
+use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, Setback};
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
-use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
@@ -192,8 +191,5 @@ async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal>
 
 async fn leave(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     door.site.app.leave(&form.session, &form.browser).await?;
-    let html = SignedOutPage { back: None }.render(&door.visit.chrome(&door.site, &door.headers, None));
-    let mut response = reply::page(StatusCode::OK, &door.visit, html, Forms::Stay);
-    door.forget_session(&mut response);
-    Ok(response)
+    Ok(door.signed_out(None))
 }

@@ -4,24 +4,32 @@ use super::OwnForm;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
+use crate::http::oauth::authorize::with_query;
 use crate::http::reply::{self, Forms};
 use crate::pages::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};
-use app::device::{Lookup, Waiting};
+use app::device::{Ending, Lookup, Waiting};
 use app::flow::{Flow, Place, To};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
 use rules::login::session::Session;
 use rules::oauth::device::may_answer;
+use rules::oauth::params::Params;
 use rules::people::User;
 
 /// `GET /device[?user_code=…]`: whoever is not signed in signs in first. A code in the link still has to be confirmed.
+/// With `done`, `client` and `seal`: how an answer ended, to whoever gave it.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let (app, browser) = (&door.site.app, door.browser());
-    let code = extract::query(&door.uri).ok().and_then(|params| params.get("user_code").map(str::to_owned));
-    let code = code.filter(|code| code.len() <= 32).unwrap_or_default();
-    let now = app.clock.now();
-    match app.session_in_use(&browser).await? {
+    let params = extract::query(&door.uri).unwrap_or_default();
+    let code = params.get("user_code").filter(|code| code.len() <= 32).unwrap_or_default().to_owned();
+    let (now, known) = (app.clock.now(), app.session_in_use(&browser).await?);
+    if let Some(whose) = &known
+        && let Some(said) = door.ended(&params, whose).await?
+    {
+        return Ok(said);
+    }
+    match known {
         Some((session, user)) if may_answer(&session, now) => Ok(door.enter(&session, &user, &code, None)),
         known => {
             let mut flow = Flow::new(To::Place(Place::Device(code)), now);
@@ -115,12 +123,25 @@ impl Door {
                     Ok(()) => DeviceOutcome::Denied,
                     Err(_) => DeviceOutcome::Expired,
                 };
-                (outcome, Some(waiting.client.name.clone()))
+                (outcome, Some(waiting.client.id.0.clone()))
             }
         };
+        let ending = Ending { done: outcome.code(), client: client.as_deref().unwrap_or("") };
+        let seal = app.seal_ending(&ending, &form.session);
+        let told = [("done", ending.done), ("client", ending.client), ("seal", &seal)];
+        let pairs = told.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(reply::see_other(&with_query(&self.site, "/device", &pairs)))
+    }
+
+    /// The page that says how an answer ended. Reloading it answers nothing again.
+    async fn ended(&self, params: &Params, (session, user): &(Session, User)) -> Result<Option<Response>, Refusal> {
+        let (Some(done), Some(seal)) = (params.get("done"), params.get("seal")) else { return Ok(None) };
+        let ending = Ending { done, client: params.get("client").unwrap_or("") };
+        let ours = self.site.app.open_ending(&ending, seal, session).await?;
+        let (Some(client), Some(outcome)) = (ours, DeviceOutcome::of_code(done)) else { return Ok(None) };
         let view = DeviceResultPage { outcome, client: client.as_deref() };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
-        chrome.signed_in = Some(&form.user.username);
-        Ok(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay))
+        chrome.signed_in = Some(&user.username);
+        Ok(Some(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay)))
     }
 }

@@ -69,13 +69,27 @@ fn di_01_a_removed_client_has_nothing_left_and_its_name_revives_nothing() {
 }
 
 #[test]
+fn rt_02_what_nobody_was_asked_for_ends_when_an_application_is_trusted_no_longer() {
+    // red without `distrusted` in app/admin/clients.rs, edit_client.
+    for format in FORMATS {
+        let app = App::add(default_server(), Grants::All, &["--trusted", "--access-token", format]);
+        let mut issued = Issued::all(app);
+        default_server().must(&["client", "set", &issued.app.id, "--trusted=no"], "");
+        assert_eq!(issued.introspected(), [""; 0], "{format}");
+        assert_eq!(issued.alive(), ["account", "own"], "{format}");
+        default_server().must(&["client", "set", &issued.app.id, "--trusted"], "");
+        assert_eq!(issued.introspected(), [""; 0], "{format}: what was dead does not come back");
+    }
+}
+
+#[test]
 fn di_01_an_ended_session_leaves_only_what_outlives_it() {
     // red without each of: the session in rules/oauth/token.rs (admit), in family.rs (is_live), and the end of families and
     // codes with their session (rules/login/session.rs, leave).
     for format in FORMATS {
         let mut issued = Issued::all(app(format));
         let sign_out = issued.browser.account_form("/account/signout");
-        issued.browser.submit(&sign_out).must_be(200);
+        issued.browser.submit(&sign_out).must_be(303);
         assert_eq!(issued.introspected(), ["offline access", "offline refresh"], "{format}");
         assert_eq!(issued.alive(), ["offline access", "offline refresh", "own"], "{format}");
     }
@@ -145,7 +159,7 @@ fn di_02_a_device_that_was_approved_shows_up_where_access_is_removed() {
     let page = browser.get("/device").must_be(200).text();
     let entry = Form::find(&page, "/device").unwrap().fill("user_code", asked["user_code"].as_str().unwrap());
     let page = browser.submit(&entry).must_be(200).text();
-    browser.submit(&Form::find(&page, "/device/confirm").unwrap().fill("decision", "allow")).must_be(200);
+    browser.submit(&Form::find(&page, "/device/confirm").unwrap().fill("decision", "allow")).must_be(303);
     let fields = [("grant_type", DEVICE), ("device_code", asked["device_code"].as_str().unwrap())];
     let tokens = Tokens::of(&app.post("/oauth2/token", &fields));
     let remove = browser.account_form("/account/applications/revoke");

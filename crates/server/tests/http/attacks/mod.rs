@@ -21,3 +21,4 @@ mod refresh;
 mod secrets;
 mod sessions;
 mod sign_up;
+mod spraying;

@@ -350,3 +350,39 @@ fn bf_05_a_browser_stays_known_when_its_owners_password_is_hashed_anew() {
     assert_eq!(by_device(&known, &person), 303);
     server.kill();
 }
+
+#[test]
+fn ds_02_nul_in_a_password_is_a_character_at_every_door() {
+    // red if rules/oauth/params.rs, parse, refused it in a password, or anything ended a password there.
+    let server = sign_up_server();
+    let screens = Screens::of(server);
+    let person = Person { password: "gorse violet\0anvil 41".into(), ..Person::stranger() };
+    server.must(&["user", "add", &person.name, "--email", &person.email, "--password-stdin"], &person.password);
+    let mut browser = Browser::of(server, &person);
+    screens.sign_in(&person, false);
+    let refused = |person: &Person, password: &str| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, &person.name, password).must_be(422);
+        let answer = screens.try_in(&mut browser, (&person.name, password), false);
+        assert_eq!(answer.status, 401, "{password:?}");
+    };
+    refused(&person, "gorse violet");
+    refused(&person, "gorse violet\0");
+
+    let new = "teal marble\0oboe 77";
+    let form = browser.account_form("/account/password").fill("current", &person.password).fill("new", new);
+    browser.submit(&form).must_be(303);
+    let changed = Person { password: new.into(), ..person };
+    let mut line = screens.sign_in(&changed, false);
+    refused(&changed, "teal marble");
+    line.change_password(new, "gorse violet\0anvil 42").must_be(200);
+    Browser::of(server, &Person { password: "gorse violet\0anvil 42".into(), ..changed });
+
+    let stranger = Person { password: "gorse violet\0anvil 43".into(), ..Person::stranger() };
+    let mut newcomer = Browser::new(server);
+    let page = newcomer.get("/signup").must_be(200).text();
+    let form = Form::find(&page, "/signup").unwrap().fill("username", &stranger.name).fill("email", "");
+    newcomer.submit(&form.fill("password", &stranger.password)).must_be(303);
+    Browser::of(server, &stranger);
+}

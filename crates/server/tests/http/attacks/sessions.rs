@@ -118,7 +118,7 @@ fn se_05_signing_out_takes_the_cookie_and_kills_the_session() {
     let mut browser = Browser::of(server, &person);
     let mut replay = browser.clone();
     let form = browser.account_form("/account/signout");
-    let answer = browser.submit(&form).must_be(200);
+    let answer = browser.submit(&form).must_be(303);
     let cleared =
         answer.all("set-cookie").into_iter().any(|line| line.starts_with("sid-") && line.contains("Max-Age=0"));
     assert!(cleared, "{:?}", answer.all("set-cookie"));

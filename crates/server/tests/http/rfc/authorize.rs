@@ -406,7 +406,8 @@ fn oidc_core_3_1_2_1_ui_locales_hold_on_the_pages_at_the_end_of_the_way() {
 
     let page = german(browser.get("/oauth2/logout?ui_locales=de").must_be(200), "before signing out");
     let form = Form::find(&page, "/oauth2/logout/confirm").unwrap().fill("decision", "sign_out");
-    german(browser.submit(&form).must_be(200), "signed out");
+    let left = browser.submit(&form).must_be(303);
+    german(browser.follow(left).must_be(200), "signed out");
 }
 
 #[test]

@@ -50,6 +50,17 @@ impl Keyed {
 }
 
 #[test]
+fn co_10_an_altered_assertion_proves_nothing() {
+    // red if rules/jose/verify.rs checked less than the whole signature.
+    let keyed = Keyed::add(&[]);
+    let good = keyed.assertion(&keyed.claims());
+    for text in near(&good, 3) {
+        assert!([400, 401].contains(&keyed.present(&text).status), "{text}");
+    }
+    keyed.present(&good).must_be(200);
+}
+
+#[test]
 fn rfc6749_2_3_1_basic_and_post_and_nothing_less() {
     let server = default_server();
     let app = App::trusted(server);

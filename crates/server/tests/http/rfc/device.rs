@@ -24,7 +24,8 @@ fn answer(browser: &mut Browser, user_code: &str, decision: &str) -> Answer {
     let entry = Form::find(&page, "/device").unwrap();
     let page = browser.submit(&entry.fill("user_code", user_code)).must_be(200).text();
     let confirm = Form::find(&page, "/device/confirm").unwrap();
-    browser.submit(&confirm.fill("decision", decision)).must_be(200)
+    let answered = browser.submit(&confirm.fill("decision", decision)).must_be(303);
+    browser.follow(answered).must_be(200)
 }
 
 #[track_caller]
@@ -86,6 +87,35 @@ fn rfc8628_3_3_whoever_is_not_signed_in_signs_in_first() {
     let entry = Form::find(&page, "/device").unwrap();
     assert_eq!(entry.value("user_code"), text(&asked, "user_code"));
     poll(&app, &asked).must_fail(400, "authorization_pending");
+}
+
+#[test]
+fn how_an_answer_ended_is_said_by_a_page_of_its_own_to_whoever_gave_it() {
+    // red if http/pages/device.rs, answer, showed the page itself; or without the seal in app/device.rs, open_ending.
+    let server = default_server();
+    let app = app();
+    let mut browser = Browser::of(server, &Person::add(server));
+    for (decision, said) in [("allow", "approved"), ("deny", "denied")] {
+        let code = asked(&app);
+        let page = browser.get("/device").must_be(200).text();
+        let entry = Form::find(&page, "/device").unwrap().fill("user_code", text(&code, "user_code"));
+        let page = browser.submit(&entry).must_be(200).text();
+        let confirm = Form::find(&page, "/device/confirm").unwrap().fill("decision", decision);
+        let link = browser.submit(&confirm).must_be(303).location().unwrap().to_owned();
+        assert!(link.starts_with(&format!("/device?done={said}&")), "{link}");
+        for _ in 0..2 {
+            let page = browser.get(&link).must_be(200).text();
+            assert!(page.contains(&app.id) && Form::find(&page, "/device").is_none(), "{page}");
+        }
+        let mut other = Browser::of(server, &Person::add(server));
+        for (browser, link) in [(&mut other, link.clone()), (&mut browser, link.replace(said, "expired"))] {
+            let page = browser.get(&link).must_be(200).text();
+            assert!(!page.contains(&app.id) && Form::find(&page, "/device").is_some(), "{page}");
+        }
+        // Once more, as a browser posts again that was told to: the code is used up.
+        let again = browser.submit(&confirm).must_be(303).location().unwrap().to_owned();
+        assert!(again.starts_with("/device?done=invalid&client=&seal="), "{again}");
+    }
 }
 
 #[test]

@@ -102,9 +102,27 @@ fn or_05_confirming_does_not_make_a_foreign_uri_good() {
         let page = browser.get(&target(&pairs)).must_be(200).text();
         let form = Form::find(&page, "/oauth2/logout/confirm").unwrap();
         let answer = browser.clone().submit(&form.fill("decision", "sign_out"));
-        assert_eq!(answer.location(), None, "{pairs:?}");
+        assert_eq!(answer.location(), Some("/oauth2/logout"), "{pairs:?}");
         let person = Person::add(default_server());
         browser.sign_in(&person);
+    }
+}
+
+#[test]
+fn whoever_reloads_the_page_that_says_so_signs_nobody_out_again() {
+    // red if http/pages/account.rs, leave, or http/oauth/logout.rs, confirm, answered with a page.
+    let (_, person, mut browser, _) = signed_in();
+    for asked in ["/account", "/oauth2/logout?ui_locales=de"] {
+        browser.sign_in(&person);
+        let page = browser.get(asked).must_be(200).text();
+        let confirm = Form::find(&page, "/oauth2/logout/confirm").map(|form| form.fill("decision", "sign_out"));
+        let form = confirm.or_else(|| Form::find(&page, "/account/signout")).unwrap();
+        let left = browser.submit(&form).must_be(303);
+        let said = browser.clone().follow(left.clone()).must_be(200).text();
+        assert!(said.contains("<html lang=\"de\"") == asked.contains("de"), "{said}");
+        browser.sign_in(&person);
+        browser.get(left.location().unwrap());
+        assert!(browser.is_signed_in(), "{asked}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! RFC 8414, OpenID Connect Discovery, RFC 7517: what everybody may know.
 
 use crate::support::*;
+use std::net::{Ipv6Addr, TcpListener};
 
 #[test]
 fn rfc8414_3_1_both_well_known_paths_say_the_same() {
@@ -112,6 +113,36 @@ fn rfc9110_7_2_localhost_is_served_under_all_of_its_names() {
         // Without a port it is the scheme's own, which is another server's.
         assert_eq!([host(""), host(":80")], [421; 2], "{name}");
     }
+}
+
+#[test]
+fn rfc9110_7_2_a_host_is_judged_alike_over_ipv6() {
+    // red if http/front.rs, host, read a name in brackets otherwise than config/public_url.rs writes it.
+    let Ok(free) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return println!("skipped: no IPv6 here") };
+    let six = free.local_addr().unwrap().port();
+    drop(free);
+    let both = format!("exec \"$@\" --listen '[::1]:{six}'");
+    let server = Server::wrapped(&[], &["sh", "-c", &both, "sh"]);
+    let four = server.port;
+    for (host, status) in [
+        (format!("localhost:{four}"), 200),
+        (format!("127.0.0.1:{four}"), 200),
+        (format!("[::1]:{four}"), 200),
+        // The public URL has the port of the first address.
+        (format!("[::1]:{six}"), 421),
+        (format!("[0:0:0:0:0:0:0:1]:{four}"), 421),
+        (format!("[::2]:{four}"), 421),
+        (format!("[::ffff:127.0.0.1]:{four}"), 421),
+        ("[::1]".to_owned(), 421),
+        ("evil.test".to_owned(), 421),
+    ] {
+        let call = Call::get("/login").header("host", &host);
+        let told = [call.try_send_here(four).unwrap().status, call.try_send_v6(six).unwrap().status];
+        assert_eq!(told, [status; 2], "{host}");
+    }
+    let own = Call::get("/.well-known/openid-configuration").header("host", &format!("[::1]:{four}"));
+    assert_eq!(own.try_send_v6(six).unwrap().must_be(200).json()["issuer"], server.issuer, "it is called what it is");
+    server.kill();
 }
 
 #[test]

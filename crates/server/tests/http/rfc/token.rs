@@ -234,7 +234,7 @@ fn oidc_core_11_offline_access_outlives_the_session_and_the_rest_does_not() {
     let bound = app.tokens(&mut browser, &person);
     let offline = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
     let sign_out = browser.account_form("/account/signout");
-    browser.submit(&sign_out).must_be(200);
+    browser.submit(&sign_out).must_be(303);
     app.refresh(&bound.refresh).must_fail(400, "invalid_grant");
     Tokens::of(&app.refresh(&offline.refresh));
 }

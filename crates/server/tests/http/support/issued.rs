@@ -31,7 +31,7 @@ impl Issued {
         let entry = Form::find(&page, "/device").unwrap().fill("user_code", asked["user_code"].as_str().unwrap());
         let page = browser.submit(&entry).must_be(200).text();
         let confirm = Form::find(&page, "/device/confirm").unwrap().fill("decision", "allow");
-        browser.submit(&confirm).must_be(200);
+        browser.submit(&confirm).must_be(303);
         let device_code = asked["device_code"].as_str().unwrap().to_owned();
         let code = app.code(&mut browser, &person, &app.ask());
         Issued { app, person, browser, code, bound, offline, device_code }

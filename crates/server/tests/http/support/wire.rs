@@ -6,7 +6,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 /// A request.
@@ -95,16 +95,20 @@ impl Call {
     /// Sends it to the server at this port, to one of its nodes in turn; `None` when the connection breaks before a whole
     /// answer came.
     pub fn try_send(&self, port: u16) -> Option<Answer> {
-        self.exchange(facts::next_node(port), port)
+        self.exchange(self.connect(facts::next_node(port)).ok()?, port)
     }
 
     /// The same, to the node at this port alone.
     pub fn try_send_here(&self, port: u16) -> Option<Answer> {
-        self.exchange(port, port)
+        self.exchange(self.connect(port).ok()?, port)
     }
 
-    fn exchange(&self, node: u16, port: u16) -> Option<Answer> {
-        let mut stream = self.connect(node).ok()?;
+    /// The same over IPv6, to the server that listens at this port of [::1].
+    pub fn try_send_v6(&self, port: u16) -> Option<Answer> {
+        self.exchange(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).ok()?, port)
+    }
+
+    fn exchange(&self, mut stream: TcpStream, port: u16) -> Option<Answer> {
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         stream.set_nodelay(true).ok()?;
         // A server that refuses a long request may close before all of it was written.

@@ -1,0 +1,42 @@
+//! The token with which a hash worker is enrolled.
+
+use super::{NOW, database, node};
+use crate::clock::Clock;
+use crate::entropy;
+use rules::secret::Handle;
+use rules::worker::TOKEN_LIVES;
+use rules::{Change, Decision};
+
+/// Prefixes, longer ones, other characters at each place, white space and other case.
+fn near(good: &str) -> Vec<String> {
+    let mut near: Vec<String> = (0..good.len()).map(|at| good[..at].to_owned()).collect();
+    for at in 0..good.len() {
+        for other in ["A", "a", "-", "_", "=", "\0"] {
+            near.push(format!("{}{other}{}", &good[..at], &good[at + 1..]));
+        }
+    }
+    let around = [format!("{good}A"), format!("{good}="), format!(" {good}"), format!("{good}\n")];
+    near.extend(around.into_iter().chain([good.to_lowercase(), good.to_uppercase()]));
+    near.retain(|text| text != good);
+    near
+}
+
+#[tokio::test]
+async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
+    // red if admin/workers.rs, enroll_worker, looked for less than the handle of all that was sent.
+    let folder = tempfile::tempdir().unwrap();
+    let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
+    let good = entropy::fresh().unwrap().secret("worker token");
+    let token = good.handle();
+    let offer = Change::OfferWorkerToken { token, now: NOW, expires: NOW + TOKEN_LIVES };
+    let offered = app.settle(|_, _| async { Ok(Decision::<(), ()>::accept(()).and(offer.clone())) }).await.unwrap();
+    assert!(offered.is_ok());
+    let enroll = async |token: &str, key: u8| {
+        app.enroll_worker(token, (Handle([key; 32]), "worker"), "192.0.2.1").await.unwrap().is_ok()
+    };
+    for text in near(good.reveal()) {
+        assert!(!enroll(&text, 1).await, "{text}");
+    }
+    assert!(enroll(good.reveal(), 1).await);
+    assert!(!enroll(good.reveal(), 2).await, "it is used up");
+}
