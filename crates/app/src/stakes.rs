@@ -266,6 +266,7 @@ mod tests {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "each rival is waited for")]
     async fn rush(counter: &Arc<Counter>, count: usize, fails: bool) -> usize {
         let stakes = Arc::new(Stakes::default());
         let rivals: Vec<_> = (0..count)

@@ -365,7 +365,7 @@ fn ds_02_nul_in_a_password_is_a_character_at_every_door() {
         let page = browser.get("/login");
         browser.log_in_on(&page, &person.name, password).must_be(422);
         let answer = screens.try_in(&mut browser, (&person.name, password), false);
-        assert_eq!(answer.status, 401, "{password:?}");
+        assert_eq!(answer.status, 422, "{password:?}");
     };
     refused(&person, "gorse violet");
     refused(&person, "gorse violet\0");
