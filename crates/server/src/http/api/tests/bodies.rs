@@ -1,0 +1,68 @@
+//! What may be in a body.
+
+use super::*;
+
+#[tokio::test]
+async fn bodies_are_json_objects_without_duplicates_and_of_the_right_types() {
+    let server = Server::start(&[]).await;
+    let sign_in = || ask("POST", "/signin").from(SHOP);
+    let json = "application/json";
+    for (kind, content) in [
+        (Kind::UnsupportedMediaType, "text/plain"),
+        (Kind::UnsupportedMediaType, "application/x-www-form-urlencoded"),
+        (Kind::UnsupportedMediaType, "application/json; charset=latin1"),
+    ] {
+        sign_in().with("content-type", content).raw(&credentials().to_string()).at(&server).await.is(kind);
+    }
+    for malformed in [
+        "",
+        "[]",
+        "{",
+        "null",
+        r#"{"client_id":"shop","login":"ada","login":"bob","password":"x"}"#,
+        r#"{"client_id":"shop","login":["ada"],"password":"x"}"#,
+        r#"{"client_id":"shop","login":"ada","password":null}"#,
+        r#"{"client_id":"shop","login":"ada"}"#,
+        r#"{"client_id":"shop","login":"ada","password":"x","cookies":"true"}"#,
+        r#"{"client_id":7,"login":"ada","password":"x"}"#,
+    ] {
+        let reply = sign_in().with("content-type", json).raw(malformed).at(&server).await;
+        reply.is(Kind::MalformedRequest);
+    }
+    // red without `measure` in input.rs.
+    let with = |name: &str, value: Value| {
+        let mut body = credentials();
+        body[name] = value;
+        body
+    };
+    let many: Vec<u8> = vec![0; 60];
+    let mut crowd = credentials();
+    (0..30).for_each(|at| crowd[format!("m{at}")] = json!(at));
+    let deep = (0..70).fold(json!(1), |inside, _| json!([inside]));
+    for beyond in [
+        crowd,
+        with(&"n".repeat(65), json!(1)),
+        with("list", json!(many.iter().map(|_| json!({ "a": 1 })).collect::<Vec<_>>())),
+        with("list", deep),
+        with("text", json!("ä".repeat(16_385))),
+        with("map", json!({ "n".repeat(65): 1 })),
+    ] {
+        sign_in().json(&beyond).at(&server).await.is(Kind::MalformedRequest);
+    }
+    for (name, most) in [("client_id", 1024), ("login", 1024), ("password", 4096)] {
+        let longest = sign_in().json(&with(name, json!("ä".repeat(most)))).at(&server).await;
+        assert_ne!(longest.status, StatusCode::BAD_REQUEST, "{name}: {}", longest.body);
+        let longer = sign_in().json(&with(name, json!("ä".repeat(most + 1)))).at(&server).await;
+        longer.is(Kind::MalformedRequest);
+        assert_eq!(
+            (longer.body["fields"][0]["field"].as_str(), longer.body["fields"][0]["code"].as_str()),
+            (Some(name), Some("too-long"))
+        );
+    }
+    let long = format!(r#"{{"client_id":"shop","login":"{}","password":"x"}}"#, "a".repeat(4 << 20));
+    sign_in().with("content-type", json).raw(&long).at(&server).await.is(Kind::BodyTooLarge);
+    let mut known = credentials();
+    known["unknown"] = serde_json::json!([1, 2]);
+    let utf8 = sign_in().with("content-type", "Application/JSON; charset=UTF-8").raw(&known.to_string());
+    assert_eq!(utf8.at(&server).await.status, StatusCode::OK);
+}
