@@ -280,6 +280,10 @@ impl App {
             let beside = stake.beside();
             let (counters, found) = self.ask((counters::Each(keys), Epoch)).await?;
             let account = counters.first().copied().flatten();
+            // Where nobody has failed lately a crowd is a crowd, and the places at the door are its limit: what fails of it
+            // has to drain before the next is let in.
+            let spotless = counters.iter().skip(1).flatten().all(|counter| counter.expires <= now.0);
+            let beside = beside.into_iter().map(|many| if spotless { 0 } else { many }).collect();
             let seen = Seen::all(shared, counters.into_iter().skip(1), beside);
             let (slowed, epoch) = (policy.slows(account, &seen, now), self.epoch_of(found)?);
             let more = all_admit(&seen, now).unwrap_or(0);

@@ -37,6 +37,8 @@ fn rc_11_guesses_at_many_names_at_once_are_heard_as_often_as_in_turn() {
     let form = Form::find(&page, "/login").unwrap().fill("password", "wrong wrong wrong");
     let names: Vec<String> = (0..RACERS).map(|_| unique("nobody")).collect();
     let began = Instant::now();
+    // From the first failure on: before it nobody knows a guesser from a house full of people.
+    assert_eq!(browser.clone().submit(&form.clone().fill("login", &unique("nobody"))).status, 422);
     let statuses = at_once(RACERS, |at| browser.clone().submit(&form.clone().fill("login", &names[at])).status);
     let heard = heard_of(&statuses);
     assert!((1..=most(FREE, began)).contains(&heard), "{heard} of {RACERS} were heard: {statuses:?}");
@@ -48,6 +50,10 @@ fn rc_11_people_behind_one_address_who_sign_in_at_once_are_no_guessers() {
     // red if app/sign_in.rs, admit, refused whoever finds a crowd in place of waiting.
     let server = server();
     let people: Vec<Person> = (0..3 * FREE).map(|_| Person::add(server)).collect();
+    // One of them has mistyped: from then on they wait for one another.
+    let mut mistyped = Browser::new(server);
+    let page = mistyped.get("/login");
+    assert_eq!(mistyped.log_in_on(&page, &people[0].name, "not the password").status, 422);
     let statuses = at_once(people.len(), |at| {
         let mut browser = Browser::new(server);
         let page = browser.get("/login");
