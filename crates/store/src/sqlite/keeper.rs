@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -29,10 +29,6 @@ const SPARE_SHARE: i64 = 8;
 /// How many free pages one step gives back.
 const STEP: i64 = 64;
 
-/// How often the figures by which queries are planned are looked after. SQLite asks for it once a day on connections that
-/// live long, and when they are closed; since 3.46 it limits by itself how much it looks at.
-const OPTIMIZED_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// What is left to do while nothing waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
@@ -49,13 +45,11 @@ pub(super) struct Keeper {
     state: Arc<State>,
     /// The log's length when it was last copied.
     copied_at: u32,
-    /// When the figures for queries were last looked after.
-    optimized: Instant,
 }
 
 impl Keeper {
     pub(super) fn new(points: Arc<Pool>, state: Arc<State>) -> Self {
-        Keeper { points, state, copied_at: 0, optimized: Instant::now() }
+        Keeper { points, state, copied_at: 0 }
     }
 
     /// Whether the log is empty and no free page is known of.
@@ -92,11 +86,6 @@ impl Keeper {
             while rows.next()?.is_some() {}
             return Ok(Rest::More);
         }
-        if self.optimized.elapsed() >= OPTIMIZED_EVERY {
-            self.optimized = Instant::now();
-            optimize(conn)?;
-            return Ok(Rest::More);
-        }
         self.copy(conn, "PASSIVE")?;
         if !self.alone(conn, "TRUNCATE")? {
             return Ok(Rest::Later);
@@ -108,9 +97,7 @@ impl Keeper {
 
     /// Before the file is closed.
     pub(super) fn finish(&self, conn: &Connection) -> Result<bool, Fault> {
-        let optimized = optimize(conn);
-        let copied = self.copy(conn, "TRUNCATE");
-        optimized.and(copied)
+        self.copy(conn, "TRUNCATE")
     }
 
     /// Copies and begins the log anew while no point read runs; tells whether it did. The copy before it has left
@@ -131,13 +118,10 @@ impl Keeper {
     }
 }
 
-/// Looks after the figures by which queries are planned: usually that is nothing.
-fn optimize(conn: &Connection) -> Result<(), Fault> {
-    Ok(conn.execute_batch("PRAGMA optimize")?)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::super::{Synchronous, open, readers::Pace};
     use super::*;
 
@@ -187,31 +171,6 @@ mod tests {
         assert_eq!(keeper.state.checkpoints.load(Relaxed), 2, "copied, then begun anew");
         assert!(runtime.block_on(pool.take()).is_ok(), "reads go on");
         assert!(log_after_a_commit(&conn) < 8);
-    }
-
-    /// Whether queries are planned by figures.
-    fn planned(conn: &Connection) -> bool {
-        let figures = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'";
-        conn.query_row(figures, [], |row| row.get::<_, i64>(0)).unwrap() == 1
-    }
-
-    #[test]
-    fn figures_for_queries_are_made_once_a_day_at_rest_and_before_the_file_is_closed() {
-        // red without `optimize` in `rest`, or in `finish`.
-        let folder = tempfile::tempdir().unwrap();
-        let (conn, mut keeper, _pool) = keeper(&folder, 1);
-        conn.execute_batch("CREATE INDEX t_by_a ON t (a)").unwrap();
-        while keeper.rest(&conn) == Ok(Rest::More) {}
-        assert!(!planned(&conn), "a day has not passed");
-        // Where the clock of a machine begins later than that, a day has to pass.
-        let Some(yesterday) = Instant::now().checked_sub(OPTIMIZED_EVERY) else { return };
-        keeper.optimized = yesterday;
-        assert_eq!(keeper.rest(&conn), Ok(Rest::More));
-        assert!(planned(&conn));
-        assert_eq!(keeper.rest(&conn), Ok(Rest::Done), "once");
-        conn.execute_batch("DROP INDEX t_by_a; DROP TABLE sqlite_stat1; CREATE INDEX t_by_b ON t (a)").unwrap();
-        assert_eq!(keeper.finish(&conn), Ok(true));
-        assert!(planned(&conn));
     }
 
     #[test]
