@@ -8,7 +8,7 @@ use app::ward::Status;
 use axum::extract::{Extension, State};
 use axum::response::Response;
 use hyper::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -97,6 +97,21 @@ fn word(ready: bool) -> &'static str {
     if ready { "ready" } else { "not ready" }
 }
 
+/// How it stands with password hashing.
+fn hashing(site: &Site) -> Value {
+    let (hasher, state) = (&site.app.hasher, site.app.hasher.state());
+    let side_by_side: BTreeMap<_, _> = hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
+    json!({
+        "waiting": state.waiting,
+        "running": state.running,
+        "expected_wait_ms": u64::try_from(state.expected_wait.as_millis()).unwrap_or(u64::MAX),
+        "refused": state.refused_total,
+        "memory_mib": state.memory >> 20,
+        "side_by_side": side_by_side,
+        "workers": hasher.workers().len(),
+    })
+}
+
 /// Looks at everything. Warnings do not make it unready.
 async fn look(site: &Site) -> Readiness {
     let seen @ [leaving, forgotten_proxy, _] = seen(site);
@@ -138,9 +153,6 @@ async fn look(site: &Site) -> Readiness {
     warnings.extend(doubtful(site));
     let fence = site.app.last_seen();
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
-    let hashing = site.app.hasher.state();
-    let side_by_side: BTreeMap<_, _> =
-        site.app.hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
     let body = json!({
         "status": word(problems.is_empty()),
         "problems": problems,
@@ -148,15 +160,7 @@ async fn look(site: &Site) -> Readiness {
         "durability": durability,
         "fence": fence.as_ref().map(fence_shown),
         "connections": { "open": site.caps.open(), "refused": site.caps.refused() },
-        "hashing": {
-            "waiting": hashing.waiting,
-            "running": hashing.running,
-            "expected_wait_ms": u64::try_from(hashing.expected_wait.as_millis()).unwrap_or(u64::MAX),
-            "refused": hashing.refused_total,
-            "memory_mib": hashing.memory >> 20,
-            "side_by_side": side_by_side,
-            "workers": site.app.hasher.workers().len(),
-        },
+        "hashing": hashing(site),
     });
     Readiness { at: Instant::now(), seen, ready: problems.is_empty(), told: body.to_string().into() }
 }
