@@ -154,7 +154,7 @@ impl App {
 
     /// How much too long a newcomer would wait for others of the same address. One that an account may know is not asked.
     fn crowded_address(&self, browser: &Browser, guest: Guest) -> Option<Duration> {
-        if guest == Guest::Typed || browser.device.is_some() {
+        if guest == Guest::Typed || browser.device.is_some() || self.stakes.nobody_waits() {
             return None;
         }
         let keys: Vec<_> = self.shared_counters("sign-in", browser).iter().map(|one| one.key).collect();

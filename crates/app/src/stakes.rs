@@ -79,6 +79,11 @@ impl Stakes {
         Hopeful { lanes: &self.0, keys, until: Instant::now() + patience, turn: None }
     }
 
+    /// Whether there is nobody to wait for, whoever comes: what can be said without the names of counters, which cost a hash.
+    pub(crate) fn nobody_waits(&self) -> bool {
+        self.0.held().lanes.values().all(|lane| lane.waiting == 0)
+    }
+
     /// How much longer than `patience` somebody would wait who came now.
     pub(crate) fn crowded(&self, keys: &[Handle], patience: Duration) -> Option<Duration> {
         let longest = keys.iter().map(|key| self.0.expected(key)).max()?;
@@ -331,6 +336,7 @@ mod tests {
         stakes.0.taken.note(PATIENCE * 2);
         second.step_back(stake, ADDRESS);
         assert!(stakes.crowded(&[NETWORK, ADDRESS], PATIENCE).is_some(), "nor would anybody who comes");
+        assert!(!stakes.nobody_waits() && Stakes::default().nobody_waits());
         assert_eq!((stakes.crowded(&[NETWORK], PATIENCE), stakes.crowded(&[], PATIENCE)), (None, None));
         let asked = Instant::now();
         assert!(matches!(second.stake().await, Err(Fault::Busy(wait)) if wait > rules::Span::seconds(15)));
