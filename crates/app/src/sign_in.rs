@@ -16,7 +16,7 @@ use rules::decision::Change;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::Started;
-use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit};
+use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd};
 use rules::oauth::authorize;
 use rules::oauth::redirect::Response;
 use rules::people::User;
@@ -280,11 +280,7 @@ impl App {
             let beside = stake.beside();
             let (counters, found) = self.ask((counters::Each(keys), Epoch)).await?;
             let account = counters.first().copied().flatten();
-            // Where nobody has failed lately a crowd is a crowd, and the places at the door are its limit: what fails of it
-            // has to drain before the next is let in.
-            let spotless = counters.iter().skip(1).flatten().all(|counter| counter.expires <= now.0);
-            let beside = beside.into_iter().map(|many| if spotless { 0 } else { many }).collect();
-            let seen = Seen::all(shared, counters.into_iter().skip(1), beside);
+            let seen = crowd(Seen::all(shared, counters.into_iter().skip(1), beside), now);
             let (slowed, epoch) = (policy.slows(account, &seen, now), self.epoch_of(found)?);
             let more = all_admit(&seen, now).unwrap_or(0);
             let begun = begin(&Before { key, account, shared: &seen, policy }, now);

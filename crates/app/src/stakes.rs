@@ -304,11 +304,15 @@ mod tests {
         }
     }
 
+    /// Two of one address.
+    fn two(stakes: &Stakes) -> [Hopeful<'_>; 2] {
+        [(); 2].map(|()| stakes.hopeful(vec![ADDRESS], PATIENCE))
+    }
+
     #[tokio::test]
     async fn who_gives_up_waiting_keeps_nobody_else_from_their_turn() {
         let stakes = Stakes::default();
-        let (mut first, mut second) =
-            (stakes.hopeful(vec![ADDRESS], PATIENCE), stakes.hopeful(vec![ADDRESS], PATIENCE));
+        let [mut first, mut second] = two(&stakes);
         let under_way = first.stake().await.unwrap();
         let stake = second.stake().await.unwrap();
         assert_eq!((under_way.beside(), stake.beside()), (vec![0], vec![1]));
@@ -329,8 +333,7 @@ mod tests {
     async fn who_would_wait_too_long_is_told_so_at_once() {
         // red without `expected`.
         let stakes = Stakes::default();
-        let (mut first, mut second) =
-            (stakes.hopeful(vec![ADDRESS], PATIENCE), stakes.hopeful(vec![ADDRESS], PATIENCE));
+        let [mut first, mut second] = two(&stakes);
         let _under_way = first.stake().await.unwrap();
         let stake = second.stake().await.unwrap();
         stakes.0.taken.note(PATIENCE * 2);

@@ -146,7 +146,8 @@ impl App {
     /// Changes what an application registered: `edit` is given it as it is, again whenever another change came between.
     ///
     /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Only where it
-    /// is trusted no longer does all of that end: nobody was asked for it. Secret and keys follow the ways in which it authenticates: what no way needs goes, and a secret that one needs is made.
+    /// is trusted no longer does all of that end: nobody was asked for it. Secret and keys follow the ways in which it
+    /// authenticates: what no way needs goes, and a secret that one needs is made.
     pub async fn edit_client<F>(
         &self,
         id: &ClientId,

@@ -210,6 +210,13 @@ impl Seen {
     }
 }
 
+/// People who sign in at the same moment, none of whom has failed lately, are a crowd and no guessers: nobody is counted as beside
+/// anybody. What fails of them has to drain before the next is let in.
+pub fn crowd(shared: Vec<Seen>, now: Time) -> Vec<Seen> {
+    let spotless = shared.iter().all(|seen| seen.counter.is_none_or(|counter| counter.expires <= now.0));
+    shared.into_iter().map(|seen| if spotless { Seen { beside: 0, ..seen } } else { seen }).collect()
+}
+
 /// Whether all of `shared` let one more try; how many more after it, at most. Who has to wait anyway waits for nobody first.
 pub fn all_admit(shared: &[Seen], now: Time) -> Result<i64, Held> {
     let answers: Vec<_> = shared.iter().map(|seen| seen.admits(now)).collect();
@@ -301,6 +308,16 @@ mod tests {
         assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded));
         // One that has drained in part is a failure still.
         assert_eq!(seen(50, 1).admits(Time(1)), crowded);
+    }
+
+    #[test]
+    fn a_crowd_of_which_nobody_has_failed_waits_for_nobody() {
+        // red without `spotless` in crowd, or if one of several counters were enough.
+        let beside = |shared, at| crowd(shared, Time(at)).iter().map(|seen| seen.beside).collect::<Vec<_>>();
+        let never = Seen { counter: None, ..seen(0, 9) };
+        assert_eq!(beside(vec![never, seen(0, 99)], 0), [0, 0]);
+        assert_eq!(beside(vec![never, seen(1, 99)], 0), [9, 99]);
+        assert_eq!(beside(vec![never, seen(1, 99)], Policy::default().leak.0), [0, 0], "it has drained");
     }
 
     #[test]
