@@ -33,7 +33,7 @@ use store::migrations::MIGRATIONS;
 use store::postgres::Postgres;
 use store::sqlite::{Options, Sqlite};
 use store::tables::changes::batch;
-use store::tables::{ask, families, groups, realms};
+use store::tables::{ask, families, realms};
 use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -174,9 +174,9 @@ impl Town {
 
     async fn refresh(&self, person: usize, audit: Audit) -> Result<(), Failure> {
         let (user, session, family) = &self.people[person];
-        let questions = (realms::Epoch, families::InContext(Some(family)), groups::OfFamily(Some(family)));
-        let found = ask(&*self.app.engine, &self.app.realm.id, questions).await.map_err(|why| why.0)?.1;
-        let was = found.and_then(|found| found.family.refresh).ok_or("a family is not there")?.current;
+        let question = realms::AtEpoch(families::InContext(Some(family)));
+        let read = ask(&*self.app.engine, &self.app.realm.id, question).await.map_err(|why| why.0)?;
+        let was = read.and_then(|(_, found)| found?.family.refresh).ok_or("a family is not there")?.current;
         let (now, fresh) = (self.app.clock.now(), self.fresh());
         let previous = Previous { handle: was, until: now + Span::days(1), bridge: fresh.bytes("bridge") };
         let rotation = Rotation {
@@ -191,7 +191,6 @@ impl Town {
             user: Some(user.clone()),
             client,
             session: Some(session.clone()),
-            family: Some(family.clone()),
             ..Standing::default()
         };
         let mut changes = vec![Change::Stands(standing), Change::RotateFamily { family: family.clone(), rotation }];

@@ -19,7 +19,7 @@ use rules::login::session::Session;
 use rules::oauth::client::Client;
 use rules::oauth::client_auth::{Means, Proof};
 use rules::oauth::error::Error;
-use rules::oauth::family::{Found, RefreshToken};
+use rules::oauth::family::RefreshToken;
 use rules::oauth::first_party::{self, Beginning};
 use rules::oauth::refresh::Renewal;
 use rules::oauth::scope::Scope;
@@ -29,7 +29,7 @@ use rules::people::User;
 use rules::secret::{Secret, base64url, mac, same};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use store::tables::{families, groups};
+use store::tables::families;
 
 /// Scopes whose claims an account is shown of itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
@@ -191,9 +191,8 @@ impl App {
         let (ask, family) = (&ask, Some(&token.family));
         let renewed = self
             .settle(|now, fresh| async move {
-                let (found, groups) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
+                let found = self.ask(families::InContext(family)).await?;
                 self.unless_held(found.as_ref(), family).await?;
-                let found = found.map(|found| Found { groups, ..found });
                 Ok(first_party::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
             })
             .await?;

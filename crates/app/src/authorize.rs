@@ -21,9 +21,9 @@ use rules::oauth::step::{self, Facts, Progress, Step};
 use rules::people::User;
 use rules::{Fresh, Time};
 use std::sync::Arc;
-use store::tables::consents::{Between, InSession};
-use store::tables::realms::Epoch;
-use store::tables::sessions::WithUser;
+use store::tables::consents::Between;
+use store::tables::realms::AtEpoch;
+use store::tables::sessions::WithConsent;
 
 /// What to show or send.
 #[derive(Debug)]
@@ -139,8 +139,7 @@ impl App {
             Err(error) => return Ok(Err(Box::new(Outcome::Refused(error, None)))),
         };
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
-        let (epoch, found, consent) = self.ask((Epoch, WithUser(sid), InSession(sid, &client))).await?;
-        let epoch = self.epoch_of(epoch)?;
+        let (epoch, (found, consent)) = self.epoch_of(self.ask(AtEpoch(WithConsent(sid, &client))).await?)?;
         let session = self.prove(browser, found, self.clock.now());
         let client = self.client(&client, epoch).await?;
         let scene = self.scene(params, client.as_ref(), epoch, session.is_some()).await?;
@@ -282,7 +281,8 @@ impl App {
         let reply = self
             .settle(|now, fresh| async move {
                 let asked = || async {
-                    let (found, consent) = self.ask((WithUser(sid), InSession(sid, &scene.client.id))).await?;
+                    let known = self.ask(AtEpoch(WithConsent(sid, &scene.client.id))).await?;
+                    let (_, (found, consent)) = self.epoch_of(known)?;
                     Ok((self.prove(browser, found, now), consent))
                 };
                 let (session, consent) = ahead.or(asked).await?;

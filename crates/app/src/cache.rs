@@ -46,8 +46,9 @@ impl App {
         self.epoch_of(self.ask(Epoch).await?)
     }
 
-    pub(crate) fn epoch_of(&self, epoch: Option<i64>) -> Result<i64, Fault> {
-        epoch.ok_or_else(|| Fault::Broken(format!("realm {} is not in the database", self.realm.id)))
+    /// The epoch as it was read, and what else the row of the realm gave.
+    pub(crate) fn epoch_of<T>(&self, read: Option<T>) -> Result<T, Fault> {
+        read.ok_or_else(|| Fault::Broken(format!("realm {} is not in the database", self.realm.id)))
     }
 
     /// The realm's epoch, and facts that were read after it: where they changed since, so did the epoch, and what is cached

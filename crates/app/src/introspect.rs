@@ -13,7 +13,7 @@ use rules::oauth::token::{AccessClaims, family_of};
 use rules::secret::Handle;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use store::tables::{families, groups, realms::Epoch, tokens};
+use store::tables::{families, groups, realms::AtEpoch, tokens};
 
 /// Longest token that is looked at, in bytes.
 const LONGEST: usize = 16 * 1024;
@@ -26,6 +26,13 @@ pub struct Live {
     pub client: Arc<Client>,
     /// What it descends from.
     pub family: Option<Found>,
+}
+
+/// Whether the groups of the person are asked for, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    With,
+    Without,
 }
 
 /// A token as it was looked at, and the configuration epoch of that moment.
@@ -76,12 +83,12 @@ impl App {
 
     /// An access token that may be used now. Family, session, person and client are read at every use.
     pub async fn live(&self, token: &str) -> Result<Option<Live>, Fault> {
-        Ok(self.look(token).await?.live)
+        Ok(self.look(token, Groups::With).await?.live)
     }
 
     /// Looks at an access token in one round trip, where its claims are known from an earlier look; whether they are
     /// still believed at the epoch that comes back is decided after.
-    async fn look(&self, token: &str) -> Result<Looked, Fault> {
+    async fn look(&self, token: &str, groups: Groups) -> Result<Looked, Fault> {
         let known = match token.contains('.') {
             true if token.len() <= LONGEST => self.checked(&Handle::of(token)).map(|(_, claims)| claims),
             _ => None,
@@ -94,15 +101,12 @@ impl App {
             },
         };
         let family: Option<FamilyId> = family_of(&claims.jti);
-        let (epoch, found, names, revoked) = self
-            .ask((
-                Epoch,
-                families::InContext(family.as_ref()),
-                groups::OfFamily(family.as_ref()),
-                tokens::IsRevoked(&claims.jti),
-            ))
-            .await?;
-        let epoch = self.epoch_of(epoch)?;
+        let leans = AtEpoch(families::OfToken { family: family.as_ref(), jti: &claims.jti });
+        let (read, names) = match groups {
+            Groups::With => self.ask((leans, groups::OfFamily(family.as_ref()))).await?,
+            Groups::Without => (self.ask(leans).await?, Vec::new()),
+        };
+        let (epoch, (found, revoked)) = self.epoch_of(read)?;
         if token.contains('.') && self.checked_at(token, epoch).await?.is_none() {
             return Ok(Looked { epoch, live: None });
         }
@@ -123,7 +127,7 @@ impl App {
                 Err(error) => Ok(Err(error)),
             };
         }
-        let Looked { epoch, live } = self.look(token).await?;
+        let Looked { epoch, live } = self.look(token, Groups::Without).await?;
         let asker = match self.asker(proof, epoch).await? {
             Ok(asker) => asker,
             Err(error) => return Ok(Err(error)),

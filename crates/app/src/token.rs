@@ -8,19 +8,20 @@ use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Proof};
-use rules::oauth::code::{self, Redemption};
+use rules::oauth::code::{self, Granted, Redemption};
 use rules::oauth::error::{Code, Error};
 use rules::oauth::family::{self, RefreshToken};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
 use rules::oauth::{authorize, device, token};
+use rules::people::User;
 use rules::secret::{Handle, Secret};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 use store::tables::fences::Holds;
-use store::tables::realms::Epoch;
+use store::tables::realms::{AtEpoch, Epoch};
 use store::tables::{codes, devices, families, groups};
 
 /// Tokens on the wire (RFC 6749 §5.1).
@@ -134,26 +135,23 @@ impl App {
     /// nothing of it is told before that.
     async fn look_ahead(&self, params: &Params) -> Result<(i64, Presented), Fault> {
         let mut presented = Presented { code: Ahead::nothing(), family: Ahead::nothing() };
-        let epoch = match params.get("grant_type").and_then(Grant::parse) {
+        match params.get("grant_type").and_then(Grant::parse) {
             Some(Grant::AuthorizationCode) => {
                 let family = params.get("code").and_then(code::family_of);
-                let family = family.as_ref();
-                let (epoch, found, names) = self.ask((Epoch, codes::InContext(family), groups::OfCode(family))).await?;
-                presented.code = Ahead::of(found.map(|found| code::Found { groups: names, ..found }));
-                epoch
+                let (epoch, found) = self.epoch_of(self.ask(AtEpoch(codes::InContext(family.as_ref()))).await?)?;
+                presented.code = Ahead::of(found);
+                Ok((epoch, presented))
             }
             Some(Grant::RefreshToken) => {
                 let token =
                     params.get("refresh_token").and_then(|text| RefreshToken::read(text, &self.keyring.sealing));
                 let family = token.as_ref().map(|token| &token.family);
-                let (epoch, found, names) =
-                    self.ask((Epoch, families::InContext(family), groups::OfFamily(family))).await?;
-                presented.family = Ahead::of(found.map(|found| family::Found { groups: names, ..found }));
-                epoch
+                let (epoch, found) = self.epoch_of(self.ask(AtEpoch(families::InContext(family))).await?)?;
+                presented.family = Ahead::of(found);
+                Ok((epoch, presented))
             }
-            _ => self.ask(Epoch).await?,
-        };
-        Ok((self.epoch_of(epoch)?, presented))
+            _ => Ok((self.epoch_of(self.ask(Epoch).await?)?, presented)),
+        }
     }
 
     async fn redeem(
@@ -176,11 +174,10 @@ impl App {
         };
         let (ask, family, ahead) = (&ask, family.as_ref(), &ahead);
         self.settle(|now, fresh| async move {
-            let asked = || async {
-                let (found, names) = self.ask((codes::InContext(family), groups::OfCode(family))).await?;
-                Ok(found.map(|found| code::Found { groups: names, ..found }))
-            };
-            let found = ahead.or(asked).await?;
+            let mut found = ahead.or(|| self.ask(codes::InContext(family))).await?;
+            if let Some(found) = &mut found {
+                found.groups = self.groups_told(client, &found.code.granted, found.user.as_ref()).await?;
+            }
             Ok(code::redeem(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
@@ -205,15 +202,28 @@ impl App {
         let ask = Renewal { client, token: &token, scope: params.get("scope"), resources: named(params) };
         let (ask, family, ahead) = (&ask, Some(&token.family), &ahead);
         self.settle(|now, fresh| async move {
-            let asked = || async {
-                let (found, names) = self.ask((families::InContext(family), groups::OfFamily(family))).await?;
-                Ok(found.map(|found| family::Found { groups: names, ..found }))
-            };
-            let found = ahead.or(asked).await?;
+            let mut found = ahead.or(|| self.ask(families::InContext(family))).await?;
             self.unless_held(found.as_ref(), family).await?;
+            if let Some(found) = &mut found {
+                found.groups = self.groups_told(client, &found.family.granted, found.user.as_ref()).await?;
+            }
             Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await
+    }
+
+    /// Names of somebody's groups, where an ID token is to tell them. That is known once it is known what was granted: a
+    /// round trip of its own, which most tokens do without.
+    async fn groups_told(
+        &self,
+        client: &Client,
+        granted: &Granted,
+        user: Option<&User>,
+    ) -> Result<Vec<String>, Fault> {
+        match user.filter(|_| granted.tells_groups(client)) {
+            Some(user) => self.ask(groups::Of(&user.id)).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
@@ -245,8 +255,12 @@ impl App {
         };
         let resources = &named(params);
         self.settle(|now, fresh| async move {
-            let (found, names) = self.ask((devices::InContext(handle), groups::OfDevice(handle))).await?;
-            let found = found.map(|found| device::Found { groups: names, ..found });
+            let mut found = self.ask(devices::InContext(handle)).await?;
+            if let Some(device::Found { device, user, groups, .. }) = &mut found
+                && let device::Stage::Approved(approval) = &device.stage
+            {
+                *groups = self.groups_told(client, &approval.granted, user.as_ref()).await?;
+            }
             Ok(device::poll((client, resources), found.as_ref(), &self.context(), (now, &fresh)))
         })
         .await

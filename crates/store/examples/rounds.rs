@@ -29,7 +29,7 @@ use store::postgres::Postgres;
 use store::remote::Settings;
 use store::sqlite::{Options, Sqlite};
 use store::tables::changes::batch;
-use store::tables::{ask, families, groups, realms};
+use store::tables::{ask, families, realms};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -249,7 +249,6 @@ impl Town {
                     user: Some(user.clone()),
                     client: Some(self.client.clone()),
                     session: Some(session.clone()),
-                    family: Some(family.clone()),
                     ..Standing::default()
                 };
                 let changes = [
@@ -267,9 +266,9 @@ impl Town {
 
     /// What a refresh asks for first; the current token's hash of it.
     async fn facts(&self, family: &FamilyId) -> Result<Handle, Failure> {
-        let questions = (realms::Epoch, families::InContext(Some(family)), groups::OfFamily(Some(family)));
-        let (_, found, _) = ask(&*self.engine, &self.realm, questions).await.map_err(|why| why.0)?;
-        let refresh = found.and_then(|found| found.family.refresh).ok_or("a family is not there")?;
+        let question = realms::AtEpoch(families::InContext(Some(family)));
+        let read = ask(&*self.engine, &self.realm, question).await.map_err(|why| why.0)?;
+        let refresh = read.and_then(|(_, found)| found?.family.refresh).ok_or("a family is not there")?;
         Ok(refresh.current)
     }
 

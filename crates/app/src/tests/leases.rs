@@ -9,7 +9,8 @@ use rules::{Change, Span};
 use std::sync::Arc;
 use std::time::Duration;
 use store::tables::ask;
-use store::tables::tokens::IsRevoked;
+use store::tables::families::OfToken;
+use store::tables::realms::AtEpoch;
 use tempfile::TempDir;
 
 /// Two nodes, and their one clock.
@@ -62,7 +63,8 @@ async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
     let upkeep = Upkeep { keys: Span::days(90) };
     let expired = Change::RevokeToken { jti: "old".to_owned(), expires: NOW - Span(1) };
     one.commit(vec![expired], NOW, &entropy::fresh().unwrap()).await.unwrap();
-    let is_there = async || ask(&*one.engine, &one.realm.id, IsRevoked("old")).await.unwrap();
+    let old = || AtEpoch(OfToken { family: None, jti: "old" });
+    let is_there = async || ask(&*one.engine, &one.realm.id, old()).await.unwrap().unwrap().1.1;
     assert!(leads(&one, "upkeep").await);
     drop(tokio::time::timeout(Duration::from_millis(300), other.keep_up(upkeep, &|| false)).await);
     assert!(is_there().await, "it is not the other's to take out");

@@ -48,6 +48,12 @@ impl Granted {
         }
         Ok(if asked.is_empty() { self.resources.clone() } else { asked.to_vec() })
     }
+
+    /// Whether an ID token for this client says in which groups the person is: they need not be known for any other.
+    pub fn tells_groups(&self, client: &Client) -> bool {
+        let single = self.claims.id_token.iter().any(|claim| claim == "groups");
+        single || (client.claims_in_id_token && self.scope.has("groups"))
+    }
 }
 
 /// A code as the facts tell.
@@ -189,7 +195,9 @@ pub fn redeem(
     let mut decision = issue(&ask, context, (now, fresh));
     if let Some(granted) = code.by_consent {
         let consent = Some((code.user.clone(), code.client.clone(), granted));
-        decision = decision.and(Change::Stands(Standing { consent, ..Standing::default() }));
+        // Beside what else must stand, which some engines look for at once.
+        let at = decision.changes.len().min(1);
+        decision.changes.insert(at, Change::Stands(Standing { consent, ..Standing::default() }));
     }
     decision.changes.insert(0, burn);
     decision
@@ -218,6 +226,32 @@ pub fn verifies(verifier: Option<&str>, challenge: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oauth::client::tests::confidential;
+
+    #[test]
+    fn groups_have_to_be_known_where_an_id_token_tells_them() {
+        let granted = |scope: &str, single: &[&str]| Granted {
+            scope: Scope::from(scope.to_owned()),
+            resources: vec![],
+            auth_time: Time(0),
+            amr: vec![],
+            acr: String::new(),
+            nonce: None,
+            claims: ClaimsRequest {
+                id_token: single.iter().map(|claim| (*claim).to_owned()).collect(),
+                ..ClaimsRequest::default()
+            },
+        };
+        for (scope, single, claims_in_id_token, tells) in [
+            ("openid groups", &[][..], true, true),
+            ("openid groups", &[], false, false),
+            ("openid", &["groups"], false, true),
+            ("openid email", &["email"], true, false),
+        ] {
+            let client = Client { claims_in_id_token, ..confidential("web", "https://shop.test/cb") };
+            assert_eq!(granted(scope, single).tells_groups(&client), tells, "{scope} {single:?}");
+        }
+    }
 
     #[test]
     fn rfc7636_appendix_b() {

@@ -108,7 +108,7 @@ mod tests {
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::client::Grant;
     use crate::oauth::client::tests::{confidential, native};
-    use crate::oauth::family::{Family, RefreshToken, Sealing};
+    use crate::oauth::family::{Family, Refresh, RefreshToken, Sealing};
     use crate::oauth::token::Access;
     use crate::oauth::{refresh, userinfo};
     use crate::people::user::tests::person;
@@ -220,6 +220,33 @@ mod tests {
         foreign.family.granted.resources = vec![];
         let refused = renew(&ask, Some(&foreign), &world.context(), at);
         assert!(refused.reply.is_err() && refused.changes.is_empty());
+    }
+
+    #[test]
+    fn a_rotation_finds_its_family_itself_and_whoever_does_not_rotate_looks_for_it() {
+        // red where token.rs, standing, asks for no family, or for one whether the line rotates or not.
+        let looks = |decision: &Decision<Tokens, Error>| {
+            let family = |change: &Change| matches!(change, Change::Stands(standing) if standing.family.is_some());
+            decision.changes.iter().any(family)
+        };
+        let world = World::new();
+        let begun = world.begin();
+        let mut found = world.found(&begun);
+        let secret = begun.reply.expect("issued").refresh.expect("refreshable");
+        let token = RefreshToken::read(secret.reveal(), &world.sealing).expect("ours");
+        let ask = Renewal { client: &world.client, token: &token, scope: None, resources: vec![] };
+        let at = (NOW, &Fresh::new([3; 32]));
+        let rotated = renew(&ask, Some(&found), &world.context(), at);
+        let rotation = rotated.changes.iter().find_map(|change| match change {
+            Change::RotateFamily { rotation, .. } => Some(rotation.clone()),
+            _ => None,
+        });
+        let rotation = rotation.expect("it rotates");
+        assert!(!looks(&rotated));
+        let previous = Some(rotation.previous);
+        found.family.refresh = Some(Refresh { current: rotation.current, previous, turn: rotation.turn });
+        let again = renew(&ask, Some(&found), &world.context(), at);
+        assert!(again.reply.is_ok() && looks(&again));
     }
 
     #[test]

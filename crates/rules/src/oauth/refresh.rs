@@ -154,13 +154,13 @@ fn hand_out(
         groups: &found.groups,
         granted: &found.family.granted,
         family: &found.family.id,
-        line: Line::GoesOn(Some(successor)),
+        line: Line::GoesOn { refresh: successor, rotation: rotation.map(Box::new) },
     };
     let ask = Ask { client: ask.client, way, scope, resources, person: Some(person) };
     let touched = session.and_then(|session| session.touch(&context.realm.settings, at.0));
     let decision = issue(&ask, context, at);
     match decision.reply {
-        Ok(_) => decision.with(rotation).with(touched),
+        Ok(_) => decision.with(touched),
         Err(_) => decision,
     }
 }

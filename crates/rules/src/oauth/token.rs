@@ -95,8 +95,13 @@ pub struct Person<'a> {
 pub enum Line {
     /// It begins: the gate makes the family.
     Begins,
-    /// It goes on, with this refresh token (or none) and these changes.
-    GoesOn(Option<Secret>),
+    /// It goes on, with this refresh token.
+    GoesOn {
+        /// What the client has from now on.
+        refresh: Secret,
+        /// What makes it the one that is valid, where it is not yet.
+        rotation: Option<Box<Change>>,
+    },
 }
 
 /// What is handed out; signed after the changes are committed.
@@ -219,7 +224,9 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
     let client = ask.client;
     let (refresh, line) = match ask.person.as_ref().map(|person| (&person.line, person)) {
         None => (None, Vec::new()),
-        Some((Line::GoesOn(refresh), _)) => (refresh.clone(), Vec::new()),
+        Some((Line::GoesOn { refresh, rotation }, _)) => {
+            (Some(refresh.clone()), rotation.iter().map(|rotation| (**rotation).clone()).collect())
+        }
         Some((Line::Begins, person)) => begin(ask, person, context, (now, fresh)),
     };
     let claims = access_claims(ask, context.realm, now, fresh);
@@ -289,10 +296,11 @@ fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> 
     Ok(())
 }
 
-/// What was revoked first, stays revoked: everything that the tokens lean on is found again inside the batch.
+/// What was revoked first, stays revoked: everything that the tokens lean on is found again inside the batch. A rotation
+/// finds its family itself.
 fn standing(ask: &Ask<'_>) -> Change {
     let person = ask.person.as_ref();
-    let goes_on = person.filter(|person| matches!(person.line, Line::GoesOn(_)));
+    let goes_on = person.filter(|person| matches!(person.line, Line::GoesOn { rotation: None, .. }));
     Change::Stands(Standing {
         user: person.map(|person| person.user.id.clone()),
         client: Some(ask.client.id.clone()),
@@ -372,7 +380,7 @@ pub fn own_subject(client: &ClientId) -> String {
 
 /// OpenID Connect Core §2 and §12.2: true to what happened, also after refresh.
 fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Option<IdToken> {
-    let goes_on = matches!(person.line, Line::GoesOn(_));
+    let goes_on = matches!(person.line, Line::GoesOn { .. });
     if !person.granted.scope.has("openid") || (goes_on && ask.client.no_id_token_on_refresh) {
         return None;
     }

@@ -12,6 +12,7 @@ pub(super) const CHECKS: &[Check] = named![
     a_failed_batch_leaves_nothing,
     touch_counts_matched_rows,
     find_counts_rows_and_sees_the_batch,
+    of_several_finds_the_one_that_does_not_hold_is_told,
     any_never_breaks,
     absence_is_proved_by_a_key,
     a_unique_index_is_a_unique_key,
@@ -86,6 +87,22 @@ async fn find_counts_rows_and_sees_the_batch(engine: Shared) -> Done {
     conflicts(&engine, vec![put(realm, "b", "", 0), find(1)], 1, Broken::Guard).await?;
     conflicts(&engine, vec![find(0)], 0, Broken::Guard).await?;
     same(names(&engine, realm).await?, vec![texts(&["a"])], "notes")
+}
+
+async fn of_several_finds_the_one_that_does_not_hold_is_told(engine: Shared) -> Done {
+    const THERE: Sql = Sql::fixed("SELECT 1 FROM note WHERE realm = ? AND name = ?");
+    const ANYBODY: Sql = Sql::fixed("SELECT 1 FROM note WHERE realm = ?");
+    let realm = "several";
+    let there = |name: &str| write(THERE, &[realm, name], Must::Find(1));
+    stands(&engine, vec![put(realm, "a", "", 0), put(realm, "b", "", 0)]).await?;
+    let add = write(ADD, &[realm, "a"], Must::Touch(1));
+    same(stands(&engine, vec![there("a"), there("b"), there("a"), add]).await?, vec![1; 4], "rows")?;
+    let late = || put(realm, "late", "", 0);
+    conflicts(&engine, vec![there("a"), there("missing"), there("b"), late()], 1, Broken::Guard).await?;
+    // Twice as many of the one are not made good by none of the other.
+    let twice = || write(ANYBODY, &[realm], Must::Find(1));
+    conflicts(&engine, vec![there("a"), twice(), late()], 1, Broken::Guard).await?;
+    same(names(&engine, realm).await?, vec![texts(&["a"]), texts(&["b"])], "notes")
 }
 
 async fn any_never_breaks(engine: Shared) -> Done {

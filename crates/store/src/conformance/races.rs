@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[Check] = named![
     a_conflict_spares_the_batches_beside_it,
     a_broken_statement_spares_the_batches_beside_it,
     a_revocation_acknowledged_first_wins,
+    what_leans_on_several_ends_with_one_of_them,
     an_acknowledged_batch_is_seen_by_the_next_fetch,
     readers_see_whole_batches,
     a_dropped_call_does_not_stop_its_batch,
@@ -114,6 +115,32 @@ async fn a_revocation_acknowledged_first_wins(engine: Shared) -> Done {
     same(names(&engine, realm).await?.len(), issued + 1, "the session and its tokens")?;
     let late = engine.commit(issue(MANY)).await;
     same(late, Err(CommitError::Conflict { at: 0, why: Broken::Guard }), "a token after the revocation")
+}
+
+/// Two rows that some engines look for at once. Whoever ends one of them takes out every token that leans on it: one that comes
+/// to stand after that was not held back by the rows that it found.
+async fn what_leans_on_several_ends_with_one_of_them(engine: Shared) -> Done {
+    const STANDS: Sql = Sql::fixed("SELECT 1 FROM note WHERE realm = ? AND name = ? AND body IS NULL");
+    const TAKE_OUT: Sql = Sql::fixed("DELETE FROM note WHERE realm = ? AND name > ?");
+    let realm = "lean";
+    let opened = ["account", "session"].map(|name| write(ISSUE, &[realm, name], Must::Touch(1)));
+    stands(&engine, opened.into()).await?;
+    let issue = |who: usize| {
+        let mut batch = Vec::from(["account", "session"].map(|name| write(STANDS, &[realm, name], Must::Find(1))));
+        batch.push(put(realm, &format!("token-{who:03}"), "", 0));
+        batch
+    };
+    let end = || {
+        let ended = write(REDEEM, &["ended", realm, "session"], Must::Touch(1));
+        vec![ended, write(TAKE_OUT, &[realm, "token"], Must::Any)]
+    };
+    let mut batches: Vec<_> = (0..MANY).map(issue).collect();
+    batches.insert(MANY / 2, end());
+    let answers = together(&engine, batches).await?;
+    same(answers[MANY / 2].is_ok(), true, "the end")?;
+    same(names(&engine, realm).await?, vec![super::texts(&["account"]), super::texts(&["session"])], "what is left")?;
+    let late = engine.commit(issue(MANY)).await;
+    same(late, Err(CommitError::Conflict { at: 1, why: Broken::Guard }), "a token after the end")
 }
 
 async fn an_acknowledged_batch_is_seen_by_the_next_fetch(engine: Shared) -> Done {

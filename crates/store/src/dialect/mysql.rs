@@ -11,10 +11,12 @@
 //! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, and the form of DELETE that is optimised as a join |
 
 pub(crate) mod block;
+pub(crate) mod lookup;
 
 use std::collections::BTreeSet;
 
 use super::NotPortable;
+use lookup::Lookup;
 
 /// The longest text of a key, in characters, and the longest blob of one, in bytes. Three such texts are what an index
 /// of InnoDB holds (3072 bytes); the rules admit at most 255 bytes for a name, 200 for a group's, 128 for a client's id.
@@ -74,6 +76,8 @@ pub(crate) struct Said {
     pub(crate) text: String,
     /// Of a read that gives a row for each row that is there: what follows the columns, from FROM on.
     pub(crate) rows: Option<String>,
+    /// Of a read that only asks whether a row is there: what it asks.
+    pub(crate) lookup: Option<Lookup>,
 }
 
 /// Translates a statement of the common subset.
@@ -86,11 +90,11 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
         let name = at.and_then(|at| words.get(at + 1)).map(|word| word.text.to_owned());
         name.ok_or(NotPortable("a statement names its table"))
     };
-    let said = |kind, table, text| Ok(Said { kind, table, values, text, rows: None });
+    let said = |kind, table, text| Ok(Said { kind, table, values, text, rows: None, lookup: None });
     match first.to_ascii_uppercase().as_str() {
         "SELECT" => {
             let said = said(Kind::Select, named("FROM")?, sql.to_owned())?;
-            Ok(Said { rows: row_by_row(sql, &words), ..said })
+            Ok(Said { rows: row_by_row(sql, &words), lookup: Lookup::of(sql), ..said })
         }
         "INSERT" => {
             let (text, if_absent) = unless_there(sql, &words)?;

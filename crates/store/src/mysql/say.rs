@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::dialect::mysql::block::{self, Part};
+use crate::dialect::mysql::lookup::Lookup;
 use crate::dialect::mysql::{self, Kind};
 use crate::engine::{Must, Sql};
 
@@ -34,6 +35,8 @@ pub(super) struct Saying {
     pub(super) exclusive: Phrase,
     /// What is left of a read that may be sent [together](Phrasebook::together) with others.
     rows: Option<String>,
+    /// What a read asks that only asks whether a row is there.
+    lookup: Option<Lookup>,
 }
 
 impl Saying {
@@ -47,8 +50,8 @@ impl Saying {
     }
 
     fn part(&self, exclusive: bool, must: Must) -> Part<'_> {
-        let rows = self.rows.as_deref().map(|rows| (rows, exclusive));
-        Part { kind: self.kind, text: &self.plain.text, rows, must }
+        let (text, rows) = (self.plain.text.as_str(), self.rows.as_deref());
+        Part { kind: self.kind, text, rows, lookup: self.lookup.as_ref(), exclusive, must }
     }
 
     /// Whether it may be sent together with others.
@@ -101,6 +104,7 @@ impl Phrasebook {
             table: said.table,
             values: said.values,
             rows: said.rows,
+            lookup: said.lookup,
         });
         pages.sayings.insert(sql.clone(), Arc::clone(&saying));
         Ok(saying)

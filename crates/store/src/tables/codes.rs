@@ -1,5 +1,6 @@
 //! Authorization codes.
 
+use super::realms::AtEpoch;
 use super::row::{Columns, json, one, to_json};
 use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
@@ -17,27 +18,43 @@ impl Question for InContext<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = concat!(
-            "SELECT c.handle, c.client_id, c.life, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
+            "SELECT r.epoch, c.handle, c.client_id, c.life, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
              c.challenge, c.granted, c.expires, c.redeemed_at, ",
             session_columns!(),
             ", ",
             user_columns!(),
-            ", k.granted FROM codes c \
-             JOIN realms r ON r.id = c.realm \
+            ", k.granted FROM realms r \
+             LEFT JOIN codes c ON c.realm = r.id AND c.family = ? \
              LEFT JOIN sessions s ON s.realm = c.realm AND s.id = c.session_id \
              AND (r.fenced IS NULL OR s.id > r.fenced) \
              LEFT JOIN users u ON u.realm = c.realm AND u.id = c.user_id \
              LEFT JOIN consents k ON k.realm = c.realm AND k.user_id = c.user_id AND k.client_id = c.client_id \
-             WHERE c.realm = ? AND c.family = ?"
+             WHERE r.id = ?"
         );
-        read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
+        read(sql, values![self.0.map_or("", FamilyId::as_str), realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| {
-            let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
-            Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() })
-        })
+        AtEpoch(InContext(self.0)).fact(rows).map(|found| found.and_then(|(_, found)| found))
     }
+}
+
+impl Question for AtEpoch<InContext<'_>> {
+    type Fact = Option<(i64, Option<Found>)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        self.0.read(realm)
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, found(row)?)))
+    }
+}
+
+/// A code that an outer join may not have found.
+fn found(row: &mut Columns) -> Option<Option<Found>> {
+    if row.is_absent() {
+        return Some(None);
+    }
+    let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
+    Some(Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() }))
 }
 
 fn code(row: &mut Columns) -> Option<Code> {

@@ -23,22 +23,6 @@ impl Question for Between<'_> {
     }
 }
 
-/// What the person of a session let an application have: for asking before the person is known.
-pub struct InSession<'a>(pub Option<&'a rules::id::SessionId>, pub &'a ClientId);
-
-impl Question for InSession<'_> {
-    type Fact = Option<Consent>;
-    fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT k.user_id, k.client_id, k.scope, k.granted FROM sessions s \
-                   JOIN realms r ON r.id = s.realm JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id \
-                   WHERE s.realm = ? AND s.id = ? AND k.client_id = ? AND (r.fenced IS NULL OR s.id > r.fenced)";
-        read(sql, values![realm, self.0.map_or("", rules::id::SessionId::as_str), self.1])
-    }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, consent)
-    }
-}
-
 /// Up to `limit` applications that somebody let in after `after`, by id.
 pub struct Page<'a> {
     /// Who let them in.
@@ -59,6 +43,15 @@ impl Question for Page<'_> {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, consent)
     }
+}
+
+/// A consent that an outer join may not have found.
+pub(super) fn maybe_consent(row: &mut Columns) -> Option<Option<Consent>> {
+    if row.is_absent() {
+        row.skip(4);
+        return Some(None);
+    }
+    consent(row).map(Some)
 }
 
 fn consent(row: &mut Columns) -> Option<Consent> {

@@ -1,5 +1,6 @@
 //! Families of tokens.
 
+use super::realms::AtEpoch;
 use super::row::{Columns, json, one, to_json};
 use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
@@ -9,19 +10,30 @@ use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
 use rules::time::Time;
 
+/// The epoch, and what [`found`] takes; then, where more is asked, columns of a further table.
 macro_rules! in_context {
-    ($of_session:literal, $of_family:literal) => {
+    ($of_session:literal, $of_family:literal $(, $more:literal $further:literal)?) => {
         concat!(
-            "SELECT f.id, f.client_id, f.life, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
+            "SELECT r.epoch, f.id, f.client_id, f.life, f.user_id, f.session_id, f.granted, f.current_hash, f.previous_hash, \
              f.previous_until, f.bridge, f.turn, f.created, f.idle_until, f.expires, f.revoked_at, ",
             session_columns!(),
             ", ",
             user_columns!(),
-            " FROM families f JOIN realms r ON r.id = f.realm \
-             LEFT JOIN sessions s ON s.realm = f.realm AND s.id = f.session_id",
+            $($more,)?
+            " FROM realms r LEFT JOIN families f ON f.realm = r.id AND f.id = ?",
+            $of_family,
+            " LEFT JOIN sessions s ON s.realm = f.realm AND s.id = f.session_id",
             $of_session,
-            " LEFT JOIN users u ON u.realm = f.realm AND u.id = f.user_id WHERE f.realm = ? AND f.id = ?",
-            $of_family
+            " LEFT JOIN users u ON u.realm = f.realm AND u.id = f.user_id",
+            $($further,)?
+            " WHERE r.id = ?"
+        )
+    };
+    (for use $($more:tt)*) => {
+        in_context!(
+            " AND (r.fenced IS NULL OR s.id > r.fenced)",
+            " AND (r.fenced IS NULL OR f.id > r.fenced)"
+            $($more)*
         )
     };
 }
@@ -33,12 +45,20 @@ pub struct InContext<'a>(pub Option<&'a FamilyId>);
 impl Question for InContext<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql =
-            in_context!(" AND (r.fenced IS NULL OR s.id > r.fenced)", " AND (r.fenced IS NULL OR f.id > r.fenced)");
-        read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
+        read(in_context!(for use), values![self.0.map_or("", FamilyId::as_str), realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, found)
+        alone(rows)
+    }
+}
+
+impl Question for AtEpoch<InContext<'_>> {
+    type Fact = Option<(i64, Option<Found>)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        self.0.read(realm)
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, found(row)?)))
     }
 }
 
@@ -48,16 +68,51 @@ pub struct ForEnding<'a>(pub &'a FamilyId);
 impl Question for ForEnding<'_> {
     type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
-        read(in_context!("", ""), values![realm, self.0])
+        read(in_context!("", ""), values![self.0, realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, found)
+        alone(rows)
     }
 }
 
-fn found(row: &mut Columns) -> Option<Found> {
+/// What an access token leans on: its family, as [`InContext`] has it, and whether it was revoked by itself.
+pub struct OfToken<'a> {
+    /// Its family, where it has one.
+    pub family: Option<&'a FamilyId>,
+    /// Its name.
+    pub jti: &'a str,
+}
+
+impl Question for AtEpoch<OfToken<'_>> {
+    type Fact = Option<(i64, (Option<Found>, bool))>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql =
+            in_context!(for use, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?");
+        let OfToken { family, jti } = self.0;
+        read(sql, values![family.map_or("", FamilyId::as_str), jti, realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, (found(row)?, !row.is_absent()))))
+    }
+}
+
+/// What was found, without the epoch.
+fn alone(rows: Vec<Row>) -> Option<Option<Found>> {
+    let found = one(rows, |row| {
+        row.skip(1);
+        found(row)
+    });
+    found.map(Option::flatten)
+}
+
+/// A family that an outer join may not have found.
+fn found(row: &mut Columns) -> Option<Option<Found>> {
+    if row.is_absent() {
+        row.skip(36);
+        return Some(None);
+    }
     let (family, session, user) = (family(row)?, maybe_session(row)?, maybe_user(row)?);
-    Some(Found { family, session, user, groups: Vec::new() })
+    Some(Some(Found { family, session, user, groups: Vec::new() }))
 }
 
 fn family(row: &mut Columns) -> Option<Family> {

@@ -14,45 +14,31 @@ pub struct Group {
     pub name: String,
 }
 
-macro_rules! names {
-    ($(#[$doc:meta])* $name:ident($id:ty), $sql:expr) => {
-        $(#[$doc])*
-        pub struct $name<'a>(pub Option<&'a $id>);
-        impl Question for $name<'_> {
-            type Fact = Vec<String>;
-            fn read(&self, realm: &RealmId) -> Read {
-                read($sql, values![realm, self.0.map_or("", |id| id.as_str())])
-            }
-            fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-                every(rows, Columns::text)
-            }
-        }
-    };
-}
+/// Names of the groups of a person.
+pub struct Of<'a>(pub &'a UserId);
 
-names!(
-    /// Names of the groups of the person of a family.
-    OfFamily(FamilyId),
-    "SELECT g.name FROM families f JOIN members m ON m.realm = f.realm AND m.user_id = f.user_id \
-     JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id WHERE f.realm = ? AND f.id = ? ORDER BY g.name LIMIT 500"
-);
-names!(
-    /// Names of the groups of the person of a code.
-    OfCode(FamilyId),
-    "SELECT g.name FROM codes c JOIN members m ON m.realm = c.realm AND m.user_id = c.user_id \
-     JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id WHERE c.realm = ? AND c.family = ? ORDER BY g.name LIMIT 500"
-);
-
-/// Names of the groups of the person who approved a device's request.
-pub struct OfDevice(pub rules::Handle);
-
-impl Question for OfDevice {
+impl Question for Of<'_> {
     type Fact = Vec<String>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT g.name FROM devices d JOIN members m ON m.realm = d.realm AND m.user_id = d.user_id \
-                   JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
-                   WHERE d.realm = ? AND d.handle = ? ORDER BY g.name LIMIT 500";
+        let sql = "SELECT g.name FROM members m JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
+                   WHERE m.realm = ? AND m.user_id = ? ORDER BY g.name LIMIT 500";
         read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, Columns::text)
+    }
+}
+
+/// Names of the groups of the person of a family.
+pub struct OfFamily<'a>(pub Option<&'a FamilyId>);
+
+impl Question for OfFamily<'_> {
+    type Fact = Vec<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT g.name FROM families f JOIN members m ON m.realm = f.realm AND m.user_id = f.user_id \
+                   JOIN user_groups g ON g.realm = m.realm AND g.id = m.group_id \
+                   WHERE f.realm = ? AND f.id = ? ORDER BY g.name LIMIT 500";
+        read(sql, values![realm, self.0.map_or("", FamilyId::as_str)])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, Columns::text)

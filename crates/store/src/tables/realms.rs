@@ -20,6 +20,9 @@ impl Question for Epoch {
     }
 }
 
+/// A question whose answer hangs on the row of its realm, and the epoch at which it was answered: one statement, and one moment.
+pub struct AtEpoch<Q>(pub Q);
+
 /// The set-up links of a realm: their hashes, and until when each is good.
 pub struct SetupLinks;
 

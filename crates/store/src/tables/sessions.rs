@@ -1,11 +1,14 @@
 //! Sessions.
 
+use super::consents::maybe_consent;
+use super::realms::AtEpoch;
 use super::row::{Columns, every, json, one, to_json};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
-use rules::id::{RealmId, SessionId, UserId};
+use rules::id::{ClientId, RealmId, SessionId, UserId};
 use rules::login::session::Session;
+use rules::oauth::consent::Consent;
 use rules::people::User;
 use rules::secret::Handle;
 use rules::time::Time;
@@ -87,6 +90,34 @@ impl Question for ForEnding<'_> {
 fn owned(rows: Vec<Row>) -> Option<Option<(Session, User)>> {
     let found = one(rows, |row| Some((session(row)?, maybe_user(row)?)))?;
     Some(found.and_then(|(session, user)| Some((session, user?))))
+}
+
+/// A session and whose it is, and what they let an application have: for using it.
+pub struct WithConsent<'a>(pub Option<&'a SessionId>, pub &'a ClientId);
+
+impl Question for AtEpoch<WithConsent<'_>> {
+    type Fact = Option<(i64, (Option<(Session, User)>, Option<Consent>))>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = concat!(
+            "SELECT r.epoch, ",
+            session_columns!(),
+            ", ",
+            user_columns!(),
+            ", k.user_id, k.client_id, k.scope, k.granted FROM realms r \
+             LEFT JOIN sessions s ON s.realm = r.id AND s.id = ? AND (r.fenced IS NULL OR s.id > r.fenced) \
+             LEFT JOIN users u ON u.realm = s.realm AND u.id = s.user_id \
+             LEFT JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id AND k.client_id = ? \
+             WHERE r.id = ?"
+        );
+        let WithConsent(session, client) = self.0;
+        read(sql, values![session.map_or("", SessionId::as_str), client, realm])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| {
+            let (epoch, session, user) = (row.int()?, maybe_session(row)?, maybe_user(row)?);
+            Some((epoch, (session.zip(user), maybe_consent(row)?)))
+        })
+    }
 }
 
 /// Up to `limit` sessions of somebody that were not ended, older than `before`, the newest first.

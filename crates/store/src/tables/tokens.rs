@@ -21,19 +21,6 @@ impl Question for ByHandle {
     }
 }
 
-/// Whether a signed access token was revoked by itself.
-pub struct IsRevoked<'a>(pub &'a str);
-
-impl Question for IsRevoked<'_> {
-    type Fact = bool;
-    fn read(&self, realm: &RealmId) -> Read {
-        read("SELECT 1 FROM revoked_tokens WHERE realm = ? AND jti = ?", values![realm, self.0])
-    }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        Some(!rows.is_empty())
-    }
-}
-
 pub(super) fn issue(realm: &RealmId, token: &Opaque) -> Write {
     let sql = "INSERT INTO opaque_tokens (realm, handle, claims, expires) VALUES (?, ?, ?, ?)";
     write(sql, values![realm, token.handle, to_json(&token.claims), token.expires], Must::Touch(1))

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Durability, Engine};
 use store::tables::codes::InContext;
+use store::tables::families::OfToken;
 use store::tables::fences::{self, Fence, Newest, State};
-use store::tables::tokens::IsRevoked;
+use store::tables::realms::AtEpoch;
 use store::tables::{ask, nodes};
 
 const NOW: Time = Time(1_000_000_000);
@@ -66,7 +67,8 @@ impl Node {
     }
 
     async fn is_revoked(&self, jti: &str) -> bool {
-        ask(&**self.app.below(), &self.app.realm.id, IsRevoked(jti)).await.unwrap()
+        let leans = AtEpoch(OfToken { family: None, jti });
+        ask(&**self.app.below(), &self.app.realm.id, leans).await.unwrap().is_some_and(|(_, (_, revoked))| revoked)
     }
 
     async fn fences(&self) -> i64 {

@@ -1,45 +1,74 @@
 //! Several statements as one, for MariaDB: a compound statement, which is prepared and takes values as any other does.
 //!
-//! A round trip costs both sides more than most of our statements do.
+//! A round trip costs both sides more than most of our statements do, and each statement of a block what it says: nothing is
+//! counted that is known.
 
+use super::lookup::{self, Lookup};
 use super::{Kind, TOUCHED_NOTHING, lock};
 use crate::engine::Must;
 
 /// What a block raises when a guard does not hold, before the number of the statement.
 const GUARD: &str = "portiere: guard ";
 
+/// What it raises when one of several does not hold that were asked as one.
+const GUARDS: &str = "portiere: one of several guards";
+
+/// How many rows were found, and room for what is of no use. A variable of a block has precedence over a column of the same
+/// name: no column has such a one.
+const FOUND: &str = "portiere_found";
+
 /// One statement of a batch, translated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
     pub(crate) text: &'a str,
-    /// Of a read: what follows its columns, and whether it locks as a change does.
-    pub(crate) rows: Option<(&'a str, bool)>,
+    /// Of a read: what follows its columns.
+    pub(crate) rows: Option<&'a str>,
+    /// Of a read: what it asks, where it can be asked with others.
+    pub(crate) lookup: Option<&'a Lookup>,
+    /// Of a read: whether it locks as a change does.
+    pub(crate) exclusive: bool,
     pub(crate) must: Must,
+}
+
+impl Part<'_> {
+    /// Whether it adds one row, or fails.
+    fn adds_one(&self) -> bool {
+        self.kind == Kind::Insert { if_absent: false }
+            && self.must == Must::Touch(1)
+            && self.text.contains(" VALUES (")
+    }
 }
 
 /// A batch up to its commit. It answers one row: how many rows each statement touched or found of which
 /// [any](Must::Any) number will do; without such a statement none. `None` where a read has no rows to be counted.
 pub(crate) fn batch(parts: &[Part<'_>]) -> Option<String> {
-    let mut text = String::from("BEGIN NOT ATOMIC ");
-    for at in 0..parts.len() {
-        text += &format!("DECLARE {} BIGINT DEFAULT 0; ", count(at));
-    }
-    text += "START TRANSACTION; ";
-    for (at, part) in parts.iter().enumerate() {
-        text += &counted(&count(at), part)?;
-        if let Must::Touch(wanted) | Must::Find(wanted) = part.must {
-            text += &format!(
-                "IF {} <> {wanted} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{GUARD}{at}'; END IF; ",
-                count(at)
-            );
+    let (mut text, mut told, mut at) = (String::from("START TRANSACTION; "), Vec::new(), 0);
+    while at < parts.len() {
+        let part = &parts[at];
+        let together = asked_together(&parts[at..]);
+        if together.len() > 1 {
+            let rows = lookup::joined(&together, part.exclusive);
+            text += &format!("SELECT COUNT(*) INTO {FOUND} {rows}; {}", unless(FOUND, 1, GUARDS));
+            at += together.len();
+            continue;
         }
+        let (statement, count) = counted(part)?;
+        text += &statement;
+        match part.must {
+            _ if part.adds_one() => {}
+            Must::Touch(wanted) | Must::Find(wanted) => text += &unless(count, wanted, &format!("{GUARD}{at}")),
+            Must::Any => {
+                text += &format!("SET portiere_{at} = {count}; ");
+                told.push(format!("portiere_{at}"));
+            }
+        }
+        at += 1;
     }
-    let told: Vec<String> = (0..parts.len()).filter(|at| matches!(parts[*at].must, Must::Any)).map(count).collect();
-    if !told.is_empty() {
-        text += &format!("SELECT {}; ", told.join(", "));
-    }
-    Some(text + "END")
+    let declared: String =
+        told.iter().map(String::as_str).chain([FOUND]).map(|name| format!("DECLARE {name} BIGINT; ")).collect();
+    let told = if told.is_empty() { String::new() } else { format!("SELECT {}; ", told.join(", ")) };
+    Some(format!("BEGIN NOT ATOMIC {declared}{text}{told}END"))
 }
 
 /// Reads that answer one after the other.
@@ -53,25 +82,28 @@ pub(crate) fn broken(message: &str) -> Option<usize> {
     message.strip_prefix(GUARD)?.parse().ok()
 }
 
-/// A variable of a block has precedence over a column of the same name: no column has such a one.
-fn count(at: usize) -> String {
-    format!("portiere_{at}")
+/// The first of these statements, as far as they are one question: reads that each have to find one row, locked alike.
+fn asked_together<'a>(parts: &[Part<'a>]) -> Vec<&'a Lookup> {
+    let alike = |part: &&Part<'a>| part.must == Must::Find(1) && part.exclusive == parts[0].exclusive;
+    parts.iter().take_while(alike).map_while(|part| part.lookup).collect()
 }
 
-/// A statement, and how many rows it touched or found.
-fn counted(count: &str, part: &Part<'_>) -> Option<String> {
+fn unless(count: &str, wanted: u64, raised: &str) -> String {
+    format!("IF {count} <> {wanted} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{raised}'; END IF; ")
+}
+
+/// A statement, and what tells after it how many rows it touched or found.
+fn counted(part: &Part<'_>) -> Option<(String, &'static str)> {
+    // What an earlier statement left behind says nothing about this one.
+    const ABSENT: &str = "IF(LAST_INSERT_ID() = 1, 0, ROW_COUNT())";
+    const { assert!(TOUCHED_NOTHING == 1) };
     let text = part.text;
     Some(match part.kind {
         Kind::Select => {
-            let (rows, exclusive) = part.rows?;
-            format!("SELECT COUNT(*) INTO {count} {rows}{}; ", lock(exclusive))
+            (format!("SELECT COUNT(*) INTO {FOUND} {}{}; ", part.rows?, lock(part.exclusive)), FOUND)
         }
-        // What an earlier statement left behind says nothing about this one.
-        Kind::Insert { if_absent: true } => format!(
-            "SET {count} = LAST_INSERT_ID(0); {text}; \
-             SET {count} = IF(LAST_INSERT_ID() = {TOUCHED_NOTHING}, 0, ROW_COUNT()); "
-        ),
-        _ => format!("{text}; SET {count} = ROW_COUNT(); "),
+        Kind::Insert { if_absent: true } => (format!("SET {FOUND} = LAST_INSERT_ID(0); {text}; "), ABSENT),
+        _ => (format!("{text}; "), "ROW_COUNT()"),
     })
 }
 
@@ -80,21 +112,56 @@ mod tests {
     use super::*;
 
     const fn part(kind: Kind, text: &str, must: Must) -> Part<'_> {
-        Part { kind, text, rows: None, must }
+        Part { kind, text, rows: None, lookup: None, exclusive: false, must }
     }
 
     #[test]
     fn a_batch_raises_where_a_guard_does_not_hold_and_tells_what_is_not_known() {
-        let find = Part { rows: Some(("FROM t WHERE a = ?", true)), ..part(Kind::Select, "", Must::Find(1)) };
+        let find =
+            Part { rows: Some("FROM t WHERE a = ?"), exclusive: true, ..part(Kind::Select, "", Must::Find(1)) };
+        let touch = part(Kind::Change, "UPDATE t SET a = ?", Must::Touch(2));
         let change = part(Kind::Change, "DELETE FROM t", Must::Any);
         assert_eq!(
-            batch(&[find, change]).unwrap(),
-            "BEGIN NOT ATOMIC DECLARE portiere_0 BIGINT DEFAULT 0; DECLARE portiere_1 BIGINT DEFAULT 0; \
-             START TRANSACTION; SELECT COUNT(*) INTO portiere_0 FROM t WHERE a = ? FOR UPDATE; \
-             IF portiere_0 <> 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'portiere: guard 0'; END IF; \
-             DELETE FROM t; SET portiere_1 = ROW_COUNT(); SELECT portiere_1; END"
+            batch(&[find, touch, change]).unwrap(),
+            "BEGIN NOT ATOMIC DECLARE portiere_2 BIGINT; DECLARE portiere_found BIGINT; \
+             START TRANSACTION; SELECT COUNT(*) INTO portiere_found FROM t WHERE a = ? FOR UPDATE; \
+             IF portiere_found <> 1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'portiere: guard 0'; END IF; \
+             UPDATE t SET a = ?; \
+             IF ROW_COUNT() <> 2 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'portiere: guard 1'; END IF; \
+             DELETE FROM t; SET portiere_2 = ROW_COUNT(); SELECT portiere_2; END"
         );
         assert_eq!(batch(&[part(Kind::Select, "SELECT MAX(a) FROM t", Must::Any)]), None);
+    }
+
+    #[test]
+    fn a_row_that_is_added_or_fails_is_not_counted() {
+        let insert = |if_absent, must| part(Kind::Insert { if_absent }, "INSERT INTO t (a) VALUES (?)", must);
+        assert!(!batch(&[insert(false, Must::Touch(1))]).unwrap().contains("ROW_COUNT"));
+        for counted in [insert(true, Must::Touch(1)), insert(false, Must::Touch(2)), insert(false, Must::Any)] {
+            assert!(batch(&[counted]).unwrap().contains("ROW_COUNT"), "{counted:?}");
+        }
+        let several = part(Kind::Insert { if_absent: false }, "INSERT INTO t (a) SELECT a FROM s", Must::Touch(1));
+        assert!(batch(&[several]).unwrap().contains("ROW_COUNT"));
+    }
+
+    #[test]
+    fn reads_that_lock_alike_are_asked_as_one() {
+        let (a, b) = (Lookup::of("SELECT 1 FROM a WHERE k = ?"), Lookup::of("SELECT 1 FROM b WHERE k = ?"));
+        let find = |lookup, exclusive, must| Part {
+            rows: Some("FROM t WHERE k = ?"),
+            lookup,
+            exclusive,
+            ..part(Kind::Select, "", must)
+        };
+        let (a, b) = (a.as_ref(), b.as_ref());
+        let one = |second| asked_together(&[find(a, false, Must::Find(1)), second]).len();
+        assert_eq!(one(find(b, false, Must::Find(1))), 2);
+        for alone in [find(b, true, Must::Find(1)), find(b, false, Must::Find(0)), find(None, false, Must::Find(1))] {
+            assert_eq!(one(alone), 1, "{alone:?}");
+        }
+        let text = batch(&[find(a, false, Must::Find(1)), find(b, false, Must::Find(1))]).unwrap();
+        assert_eq!(text.matches("SELECT COUNT(*)").count(), 1, "{text}");
+        assert!(text.contains(GUARDS) && broken(GUARDS).is_none(), "which one it was is asked again: {text}");
     }
 
     #[test]
