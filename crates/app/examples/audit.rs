@@ -187,12 +187,8 @@ impl Town {
             turn: 1,
         };
         let client = Some("app".into());
-        let standing = Standing {
-            user: Some(user.clone()),
-            client,
-            session: Some(session.clone()),
-            ..Standing::default()
-        };
+        let standing =
+            Standing { user: Some(user.clone()), client, session: Some(session.clone()), ..Standing::default() };
         let mut changes = vec![Change::Stands(standing), Change::RotateFamily { family: family.clone(), rotation }];
         if audit != Audit::Off {
             let event = Event::new(Kind::TokensIssued, now).user(user).client(&"app".into()).session(session);

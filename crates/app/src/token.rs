@@ -214,12 +214,7 @@ impl App {
 
     /// Names of somebody's groups, where an ID token is to tell them. That is known once it is known what was granted: a
     /// round trip of its own, which most tokens do without.
-    async fn groups_told(
-        &self,
-        client: &Client,
-        granted: &Granted,
-        user: Option<&User>,
-    ) -> Result<Vec<String>, Fault> {
+    async fn groups_told(&self, client: &Client, granted: &Granted, user: Option<&User>) -> Result<Vec<String>, Fault> {
         match user.filter(|_| granted.tells_groups(client)) {
             Some(user) => self.ask(groups::Of(&user.id)).await,
             None => Ok(Vec::new()),

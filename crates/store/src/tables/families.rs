@@ -86,8 +86,7 @@ pub struct OfToken<'a> {
 impl Question for AtEpoch<OfToken<'_>> {
     type Fact = Option<(i64, (Option<Found>, bool))>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql =
-            in_context!(for use, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?");
+        let sql = in_context!(for use, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?");
         let OfToken { family, jti } = self.0;
         read(sql, values![family.map_or("", FamilyId::as_str), jti, realm])
     }

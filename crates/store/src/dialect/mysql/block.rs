@@ -34,9 +34,7 @@ pub(crate) struct Part<'a> {
 impl Part<'_> {
     /// Whether it adds one row, or fails.
     fn adds_one(&self) -> bool {
-        self.kind == Kind::Insert { if_absent: false }
-            && self.must == Must::Touch(1)
-            && self.text.contains(" VALUES (")
+        self.kind == Kind::Insert { if_absent: false } && self.must == Must::Touch(1) && self.text.contains(" VALUES (")
     }
 }
 
@@ -99,9 +97,7 @@ fn counted(part: &Part<'_>) -> Option<(String, &'static str)> {
     const { assert!(TOUCHED_NOTHING == 1) };
     let text = part.text;
     Some(match part.kind {
-        Kind::Select => {
-            (format!("SELECT COUNT(*) INTO {FOUND} {}{}; ", part.rows?, lock(part.exclusive)), FOUND)
-        }
+        Kind::Select => (format!("SELECT COUNT(*) INTO {FOUND} {}{}; ", part.rows?, lock(part.exclusive)), FOUND),
         Kind::Insert { if_absent: true } => (format!("SET {FOUND} = LAST_INSERT_ID(0); {text}; "), ABSENT),
         _ => (format!("{text}; "), "ROW_COUNT()"),
     })
@@ -117,8 +113,7 @@ mod tests {
 
     #[test]
     fn a_batch_raises_where_a_guard_does_not_hold_and_tells_what_is_not_known() {
-        let find =
-            Part { rows: Some("FROM t WHERE a = ?"), exclusive: true, ..part(Kind::Select, "", Must::Find(1)) };
+        let find = Part { rows: Some("FROM t WHERE a = ?"), exclusive: true, ..part(Kind::Select, "", Must::Find(1)) };
         let touch = part(Kind::Change, "UPDATE t SET a = ?", Must::Touch(2));
         let change = part(Kind::Change, "DELETE FROM t", Must::Any);
         assert_eq!(
