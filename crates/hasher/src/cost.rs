@@ -17,6 +17,9 @@ use crate::{
 /// Most jobs that run side by side on one thread.
 pub(crate) const MAX_TOGETHER: usize = argon2::MAX_TOGETHER;
 const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all kernels");
+/// Most of them that are Argon2. Each costs a thread the memory of a hash, and more than four have paid on no machine so far:
+/// by then its memory is as busy as it can be.
+pub(crate) const ARGON2_TOGETHER: usize = 4;
 /// Most families that are measured apart; an import with more parameter sets shares one rate.
 const MAX_FAMILIES: usize = 64;
 /// Weight of a new measurement in the moving mean: about the last thirty batches count.

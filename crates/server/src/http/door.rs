@@ -176,7 +176,8 @@ where
 {
     let bytes = door.take(body, is_form).await?;
     let _place = place(&door.site, pace).await?;
-    act(door.clone(), bytes.into()).await
+    // Boxed, because it is large: who waits for a place does without.
+    Box::pin(act(door.clone(), bytes.into())).await
 }
 
 /// The whole of a body, within its size and its time.
