@@ -10,6 +10,7 @@ mod restored;
 mod scattered;
 mod sessions;
 mod setup;
+mod sign_ups;
 mod sweeps;
 mod workers;
 
