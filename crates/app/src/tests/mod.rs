@@ -3,6 +3,7 @@
 mod clocks;
 mod consents;
 mod devices;
+mod edits;
 mod epochs;
 mod leases;
 mod lists;
