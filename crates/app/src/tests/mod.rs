@@ -3,6 +3,7 @@
 mod clocks;
 mod consents;
 mod devices;
+mod edits;
 mod epochs;
 mod leases;
 mod lists;
@@ -11,6 +12,7 @@ mod restored;
 mod scattered;
 mod sessions;
 mod setup;
+mod sign_ups;
 mod sweeps;
 mod workers;
 
