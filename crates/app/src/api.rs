@@ -7,6 +7,7 @@ use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::introspect::Live;
 use crate::jobs::to_the_end;
+use crate::settle::Ahead;
 use crate::sign_in::{SignedIn, Typed};
 use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
@@ -183,17 +184,22 @@ impl App {
     }
 
     /// Exchanges a refresh token of the account API.
-    pub async fn renew_account(&self, client: &Client, token: &Secret) -> Result<Result<Handed, Error>, Fault> {
+    pub async fn renew_account(&self, client: &Arc<Client>, token: &Secret) -> Result<Result<Handed, Error>, Fault> {
         let Some(token) = RefreshToken::read(token.reveal(), &self.keyring.sealing) else {
             return Ok(Err(Error::grant("the refresh token is not valid")));
         };
-        let ask = Renewal { client, token: &token, scope: None, resources: Vec::new() };
-        let (ask, family) = (&ask, Some(&token.family));
+        let (token, family, ahead) = (&token, Some(&token.family), &Ahead::of(Some(Arc::clone(client))));
         let renewed = self
             .settle(|now, fresh| async move {
+                // Whoever decides again judges by what the client is by then.
+                let client = ahead.or(|| async { self.client(&client.id, self.epoch().await?).await }).await?;
+                let Some(client) = client.filter(|client| first_party::is_admitted(client)) else {
+                    return Ok(Decision::refuse(Error::client("the client may not be used")));
+                };
                 let found = self.ask(families::InContext(family)).await?;
                 self.unless_held(found.as_ref(), family).await?;
-                Ok(first_party::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
+                let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
+                Ok(first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh)))
             })
             .await?;
         match renewed {

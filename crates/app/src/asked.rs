@@ -15,38 +15,32 @@ enum Source {
 }
 
 tokio::task_local! {
-    static SOURCE: Source;
+    static SOURCE: Option<Source>;
 }
 
 /// Does `work` as part of the request of that id.
-pub async fn within<F: Future>(request: String, work: F) -> F::Output {
-    SOURCE.scope(Source::Request(request), work).await
+pub fn within<F: Future>(request: String, work: F) -> impl Future<Output = F::Output> {
+    SOURCE.scope(Some(Source::Request(request)), work)
 }
 
 /// Does `work` for a command of that user of the machine.
-pub async fn by_operator<F: Future>(uid: u32, work: F) -> F::Output {
-    SOURCE.scope(Source::Operator(uid), work).await
+pub fn by_operator<F: Future>(uid: u32, work: F) -> impl Future<Output = F::Output> {
+    SOURCE.scope(Some(Source::Operator(uid)), work)
 }
 
 /// Does `work` because it is time for it.
-pub(crate) async fn in_upkeep<F: Future>(work: F) -> F::Output {
-    SOURCE.scope(Source::Upkeep, work).await
+pub(crate) fn in_upkeep<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    SOURCE.scope(Some(Source::Upkeep), work)
 }
 
 /// The same work, wherever it is run, as part of what it is part of here.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    let source = SOURCE.try_with(Clone::clone).ok();
-    async move {
-        match source {
-            Some(source) => SOURCE.scope(source, work).await,
-            None => work.await,
-        }
-    }
+    SOURCE.scope(SOURCE.try_with(Clone::clone).ok().flatten(), work)
 }
 
 /// Notes on an event in which request it happened, or by whom.
 pub(crate) fn sign(event: &mut Event) {
-    let Ok(source) = SOURCE.try_with(Clone::clone) else { return };
+    let Ok(Some(source)) = SOURCE.try_with(Clone::clone) else { return };
     let mut by = |who: &str| {
         event.detail.entry("by").or_insert_with(|| who.into());
     };

@@ -98,6 +98,15 @@ struct Turn<'a> {
     browser: &'a Browser,
 }
 
+impl Turn<'_> {
+    /// How far it has come with this request. A yes is to what the consent page has shown: the application may have more by
+    /// now.
+    fn progress(&self, request: &Request) -> Progress {
+        let shown = || self.flow.shown.as_ref().is_some_and(|shown| request.asked().is_within(shown));
+        self.flow.progress(self.consented && shown())
+    }
+}
+
 /// What is left of a flow that carries no request.
 fn lost() -> Outcome {
     Outcome::Refused(Error::request("the sign-in has to start again from the application"), None)
@@ -209,13 +218,30 @@ impl App {
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
-    async fn go_on(&self, scene: Scene, known: Known, turn: Turn<'_>) -> Result<Outcome, Fault> {
+    /// Goes on with a request. Where its client was changed while a code was issued, it is judged once more, by what the
+    /// client is by then.
+    async fn go_on(&self, scene: Scene, known: Known, mut turn: Turn<'_>) -> Result<Outcome, Fault> {
+        let why = match self.step(&scene, known, &mut turn).await {
+            Err(Fault::Contended(why)) => why,
+            gone_on => return gone_on,
+        };
+        let Some(params) = turn.flow.params() else { return Ok(lost()) };
+        match self.stage(&params, turn.browser).await? {
+            Err(outcome) => Ok(*outcome),
+            Ok((changed, known)) if changed.client.epoch != scene.client.epoch => {
+                self.step(&changed, known, &mut turn).await
+            }
+            Ok(_) => Err(Fault::Contended(why)),
+        }
+    }
+
+    async fn step(&self, scene: &Scene, known: Known, turn: &mut Turn<'_>) -> Result<Outcome, Fault> {
         let (session, consent) = &known;
-        let progress = turn.flow.progress(turn.consented);
+        let progress = turn.progress(&scene.request);
         let facts = scene.facts(session.as_ref(), consent.as_ref());
         match step::next(&scene.request, &facts, progress, self.clock.now()) {
-            Ok(Step::Issue) => self.issue(&scene, progress, turn.browser, Ahead::of(known)).await,
-            Ok(step) => self.show(&scene, step, known.0, turn),
+            Ok(Step::Issue) => self.issue(scene, progress, turn.browser, Ahead::of(known)).await,
+            Ok(step) => self.show(scene, step, known.0, turn),
             Err(error) => {
                 let at_once = session.is_some() || scene.request.prompt.none;
                 Ok(self.tell(error, &scene.request.back, Some(&scene.client), at_once))
@@ -229,21 +255,21 @@ impl App {
         scene: &Scene,
         step: Step,
         session: Option<(Session, User)>,
-        turn: Turn<'_>,
+        turn: &mut Turn<'_>,
     ) -> Result<Outcome, Fault> {
-        let Turn { mut flow, browser, .. } = turn;
+        let Turn { flow, browser, .. } = turn;
         let destination = scene.request.back.to.origin().to_owned();
         let client = scene.client.name.clone();
         match (step, session) {
             (Step::Consent(scope), Some((session, user))) => {
                 flow.asks = Some(Question::Consent(session.id.clone()));
                 flow.shown = Some(scope.clone());
-                let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
+                let asked = Asked { flow: self.seal(flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Consent(Box::new(asked), scope))
             }
             (Step::Choose, Some((session, user))) => {
                 flow.asks = Some(Question::Choice(session.id.clone()));
-                let asked = Asked { flow: self.seal(&flow, browser)?, client, destination, user, session };
+                let asked = Asked { flow: self.seal(flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Choose(Box::new(asked)))
             }
             (step, session) => {
@@ -257,7 +283,7 @@ impl App {
                 let login = known.as_ref().map(|(_, user)| user.username.clone());
                 let login = login.or_else(|| scene.request.login_hint.clone()).unwrap_or_default();
                 let page = SignIn {
-                    flow: self.seal(&flow, browser)?,
+                    flow: self.seal(flow, browser)?,
                     client: Some(client),
                     device: false,
                     login,
@@ -303,10 +329,7 @@ impl App {
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {
             Err(outcome) => Ok(*outcome),
-            Ok((scene, known)) if allow => {
-                let consented = flow.shown.as_ref().is_some_and(|shown| scene.request.asked().is_within(shown));
-                self.go_on(scene, known, Turn { flow, consented, browser }).await
-            }
+            Ok((scene, known)) if allow => self.go_on(scene, known, Turn { flow, consented: true, browser }).await,
             Ok((scene, _)) => {
                 let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
                 Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))
@@ -323,7 +346,7 @@ impl App {
         }
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {
-            Ok((scene, _)) => self.show(&scene, Step::SignIn, None, Turn { flow, consented: false, browser }),
+            Ok((scene, _)) => self.show(&scene, Step::SignIn, None, &mut Turn { flow, consented: false, browser }),
             Err(outcome) => Ok(*outcome),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::{App, Fault};
 use rules::login::session::{Cookie, Origin, Session, proved};
-use rules::login::throttle::Shared;
+use rules::login::sign_up;
+use rules::login::throttle::{Policy, Shared};
 use rules::people::User;
 use rules::secret::{Secret, from_base64url, mac, same};
 use rules::{Decision, Time};
@@ -86,10 +87,18 @@ impl App {
         same(self.csrf(session).as_bytes(), token.as_bytes())
     }
 
-    /// The counters of a browser's address, its own first, for what it does there: the one way to them, so that an address
-    /// which is not counted is counted nowhere (BF-04).
+    /// The counters of a browser's address, its own first, for what it does there.
     pub(crate) fn shared_counters(&self, what: &str, browser: &Browser) -> Vec<Shared> {
-        let policy = &self.realm.settings.throttle;
+        self.counters_by(&self.realm.settings.throttle, what, browser)
+    }
+
+    /// The same for accounts that are made there.
+    pub(crate) fn sign_up_counters(&self, browser: &Browser) -> Vec<Shared> {
+        self.counters_by(&sign_up::policy(&self.realm.settings.throttle), "sign-up", browser)
+    }
+
+    /// The one way to them, so that an address which is not counted is counted nowhere (BF-04).
+    fn counters_by(&self, policy: &Policy, what: &str, browser: &Browser) -> Vec<Shared> {
         browser.counted.map_or_else(Vec::new, |address| policy.shared_by(&self.keyring.lookup, what, address))
     }
 

@@ -14,6 +14,7 @@ use rules::oauth::params::Params;
 use rules::secret::{base64url, mac, same};
 use rules::{Decision, Span};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use store::tables::realms::Epoch;
 use store::tables::{consents, counters, devices};
 
@@ -56,8 +57,10 @@ impl App {
             Ok(resources) => resources,
             Err(error) => return Ok(Err(error)),
         };
-        let resources = &resources;
+        // A user code is short. One that another device has is a conflict, and the next try draws another.
+        let (resources, tries) = (&resources, &AtomicU32::new(0));
         self.settle(|now, fresh| async move {
+            let fresh = fresh.of_try(tries.fetch_add(1, Ordering::Relaxed));
             let asked = (params.get("scope"), resources.clone(), address);
             Ok(device::ask(client, asked, &self.keyring.lookup, &self.realm, (now, &fresh)))
         })

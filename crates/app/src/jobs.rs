@@ -38,8 +38,8 @@ tokio::task_local! {
 
 /// Does `work`, and holds `held` until all of it is done, with what goes on after whoever waits for it went away: a place
 /// that was free before would let in more than there is room for.
-pub async fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> W::Output {
-    HELD.scope(Arc::new(held), work).await
+pub fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> impl Future<Output = W::Output> {
+    HELD.scope(Arc::new(held), work)
 }
 
 /// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
@@ -54,7 +54,8 @@ where
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
     let held = HELD.try_with(Arc::clone).ok();
-    let work = work(Pledge(()));
+    // Boxed, because it is large and would be moved from layer to layer on its way into the task.
+    let work = Box::pin(work(Pledge(())));
     let work = apart(async move {
         let done = work.await;
         drop(held);

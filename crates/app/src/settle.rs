@@ -25,11 +25,6 @@ impl<F> Ahead<F> {
         Ahead(Mutex::new(Some(facts)))
     }
 
-    /// Nothing was read ahead.
-    pub(crate) fn nothing() -> Self {
-        Ahead(Mutex::new(None))
-    }
-
     /// What was read ahead, once; afterwards what `ask` finds.
     pub(crate) async fn or<A: Future<Output = Result<F, Fault>>>(&self, ask: impl FnOnce() -> A) -> Result<F, Fault> {
         let ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -6,6 +6,7 @@ use crate::fault::span;
 use crate::flow::{Flow, Place, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed, read};
+use crate::settle::Ahead;
 use crate::stakes::Stake;
 use crate::stopwatch::{self, timed};
 use crate::tally::Entry;
@@ -192,7 +193,8 @@ impl App {
         };
         let expected =
             flow.expects.as_ref().is_none_or(|who| attempt.user.as_ref().is_some_and(|user| user.id == *who));
-        let scene = self.scene_of(&flow).await?;
+        // A fact like the others: an application that is changed meanwhile gets what it may have by then.
+        let scene = Ahead::of(self.scene_of(&flow).await?);
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
         let (attempt, flow_ref, scene) = (&attempt, &flow, &scene);
         let reply = self
@@ -209,6 +211,7 @@ impl App {
                     origin: &attempt.browser.origin,
                 };
                 let judged = judge(&after, &self.realm.settings, now, &fresh);
+                let scene = scene.or(|| self.scene_of(flow_ref)).await?;
                 self.follow((judged, user), scene.as_ref(), flow_ref, (now, &fresh)).await
             })
             .await?;

@@ -5,11 +5,13 @@ use crate::flow::Flow;
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::hashed;
 use crate::sign_in::{Next, SignedIn};
+use crate::stakes::Stake;
 use crate::tally::Entry;
 use crate::{App, Fault, entropy};
 use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
+use rules::login::throttle::{Seen, Shared};
 use rules::people::names::{BadName, Email, Username};
 use rules::people::{Role, User};
 use rules::realm::PRODUCT;
@@ -161,7 +163,7 @@ impl App {
         to_the_end(|pledge| async move { app.make_account(&pledge, flow, &typed, &browser).await }).await
     }
 
-    /// A sign-up counts once its password was hashed, whatever comes of it.
+    /// A sign-up counts whatever comes of it, once its password was hashed; until then it is at stake.
     pub(crate) async fn make_account(
         &self,
         _: &Pledge,
@@ -185,13 +187,12 @@ impl App {
         typed: &NewPerson,
         browser: &Browser,
     ) -> Result<Result<SignedIn, NotMade>, Fault> {
-        let address = self.shared_counters("sign-up", browser).first().map(|own| own.key);
-        if let Some(address) = address {
-            let seen = self.ask(counters::Of(address)).await?;
-            if let Err(wait) = sign_up::admits(address, seen, self.clock.now()) {
-                return Ok(Err(NotMade::Wait(wait)));
-            }
-        }
+        let shared = self.sign_up_counters(browser);
+        // At stake until it was counted, whatever comes of it.
+        let _stake = match self.may_sign_up(&shared).await? {
+            Ok(stake) => stake,
+            Err(wait) => return Ok(Err(NotMade::Wait(wait))),
+        };
         // Operators may give such a name; a stranger would be taken for somebody else.
         if Username::parse(&typed.username).is_ok_and(|name| name.mixes_scripts()) {
             return Ok(Err(NotMade::Problems(vec![Problem::Username(BadName::Character)])));
@@ -200,14 +201,14 @@ impl App {
             Ok(person) => person,
             Err(problems) => return Ok(Err(NotMade::Problems(problems))),
         };
-        let person = &person;
+        let (person, shared) = (&person, &shared[..]);
         let made = self
             .settle(|now, fresh| async move {
                 let taken = self.ask(person.by_name()).await?.is_some();
                 let user = person.user(now);
                 let before = self.session(browser).await?.map(|(session, _)| session);
                 let (before, origin) = (before.as_ref(), &browser.origin);
-                let ask = sign_up::SignUp { user: &user, taken, address, before, origin };
+                let ask = sign_up::SignUp { user: &user, taken, shared, before, origin };
                 let judged = sign_up::judge(&ask, &self.realm.settings, now, &fresh);
                 Ok(judged.map(|started| (started, user)))
             })
@@ -219,6 +220,15 @@ impl App {
                 Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))
             }
         }
+    }
+
+    /// Whether one more account may be made beside those that are being made; if not, how long to wait.
+    async fn may_sign_up(&self, shared: &[Shared]) -> Result<Result<Stake, Span>, Fault> {
+        let keys: Vec<_> = shared.iter().map(|one| one.key).collect();
+        let stake = self.stakes.hopeful(keys.clone(), self.patience()).stake().await?;
+        let beside = stake.beside();
+        let seen = Seen::all(shared, self.ask(counters::Each(&keys)).await?, beside);
+        Ok(sign_up::admits(&seen, self.clock.now()).map(|()| stake))
     }
 }
 

@@ -2,10 +2,17 @@
 //!
 //! A sheet goes with the task that answers a request, and nobody has to hand it on. What is done outside of a request is
 //! not timed.
+//!
+//! Work that is timed lies in a type of its own, once. An `async` block would keep it twice, as what it was given and as what
+//! it waits for, and with each layer around a request the request would double.
 
+use pin_project_lite::pin_project;
 use std::cell::RefCell;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
     static SHEET: RefCell<Sheet>;
@@ -118,17 +125,32 @@ impl Sheet {
 }
 
 /// Does the work of a request that came at that moment, and gives the laps with what comes of it.
-pub async fn timing<W: Future>(began: Instant, work: W) -> (W::Output, Sheet) {
-    SHEET
-        .scope(RefCell::new(Sheet::since(began)), async {
-            let done = work.await;
-            (done, SHEET.with(|sheet| sheet.borrow().clone()))
-        })
-        .await
+pub fn timing<W: Future>(began: Instant, work: W) -> Timing<W> {
+    Timing { began, work: SHEET.scope(RefCell::new(Sheet::since(began)), work) }
+}
+
+pin_project! {
+    /// What [`timing`] does.
+    pub struct Timing<W: Future> {
+        began: Instant,
+        #[pin]
+        work: TaskLocalFuture<RefCell<Sheet>, W>,
+    }
+}
+
+impl<W: Future> Future for Timing<W> {
+    type Output = (W::Output, Sheet);
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let done = ready!(this.work.as_mut().poll(context));
+        let sheet = this.work.take_value().map_or_else(|| Sheet::since(*this.began), RefCell::into_inner);
+        Poll::Ready((done, sheet))
+    }
 }
 
 /// Work that goes on in a task of its own: what it took comes with what it gives, for [`heard`].
-pub(crate) fn apart<W: Future>(work: W) -> impl Future<Output = (W::Output, Sheet)> {
+pub(crate) fn apart<W: Future>(work: W) -> Timing<W> {
     let began = SHEET.try_with(|sheet| sheet.borrow().began).unwrap_or_else(|_| Instant::now());
     timing(began, work)
 }
@@ -144,12 +166,31 @@ pub(crate) fn heard(part: &Sheet) {
     });
 }
 
-/// Times work that is waited for.
-pub async fn timed<W: Future>(stage: Stage, work: W) -> W::Output {
-    let began = Instant::now();
-    let done = work.await;
-    lap(stage, began, Instant::now());
-    done
+/// Times work that is waited for, from when it is begun.
+pub fn timed<W: Future>(stage: Stage, work: W) -> Timed<W> {
+    Timed { stage, began: None, work }
+}
+
+pin_project! {
+    /// What [`timed`] does.
+    pub struct Timed<W> {
+        stage: Stage,
+        began: Option<Instant>,
+        #[pin]
+        work: W,
+    }
+}
+
+impl<W: Future> Future for Timed<W> {
+    type Output = W::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let began = *this.began.get_or_insert_with(Instant::now);
+        let done = ready!(this.work.poll(context));
+        lap(*this.stage, began, Instant::now());
+        Poll::Ready(done)
+    }
 }
 
 /// Notes a stage that was timed, unless it took no time at all.

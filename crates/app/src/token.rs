@@ -3,20 +3,20 @@
 use crate::settle::Ahead;
 use crate::stopwatch::{Stage, lap};
 use crate::{App, Fault};
-use rules::decision::Change;
+use rules::decision::{Change, Decision};
 use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Proof};
-use rules::oauth::code::{self, Granted, Redemption};
+use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::{Code, Error};
 use rules::oauth::family::{self, RefreshToken};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
 use rules::oauth::{authorize, device, token};
-use rules::people::User;
 use rules::secret::{Handle, Secret};
+use rules::{Fresh, Time};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,10 +39,19 @@ pub struct Handed {
     pub refresh_token: Option<Secret>,
 }
 
-/// What a code or a refresh token belongs to that was presented, if one was.
-struct Presented {
-    code: Ahead<Option<code::Found>>,
-    family: Ahead<Option<family::Found>>,
+/// What a request for tokens rests on: who asks, as registered at that epoch, and what was presented.
+struct Case {
+    epoch: i64,
+    client: Arc<Client>,
+    presented: Presented,
+}
+
+/// What was presented, with what is known of it.
+enum Presented {
+    Code(Option<code::Found>),
+    Refresh(Option<family::Found>),
+    Device(Option<device::Found>),
+    Nothing,
 }
 
 /// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
@@ -52,18 +61,24 @@ struct Proved {
 }
 
 impl App {
-    /// Proves a client, as it stands at `epoch`.
-    async fn prove_client(&self, proof: Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
-        let client = self.client(&proof.client, epoch).await?;
-        let decision = client_auth::prove(&proof, client.as_deref(), &self.realm, self.clock.now());
-        let (Ok(()), Some(client)) = (decision.reply, client) else {
-            return Ok(Err(Error::client("client authentication failed")));
-        };
+    /// Proves a client, as it stands at `epoch`, and counts that it asks for something.
+    async fn prove_client(&self, proof: &Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
+        let proved = self.judge_proof(proof, epoch).await?;
         // Anybody can say that he is a public one.
-        if let Some(clients) = self.clients.as_ref().filter(|_| !client.is_public()) {
-            clients.count(&client.id).map_err(Fault::Over)?;
+        let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
+        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
+            clients.count(&proved.client.id).map_err(Fault::Over)?;
         }
-        Ok(Ok(Proved { client, used: decision.changes }))
+        Ok(proved)
+    }
+
+    async fn judge_proof(&self, proof: &Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
+        let client = self.client(&proof.client, epoch).await?;
+        let decision = client_auth::prove(proof, client.as_deref(), &self.realm, self.clock.now());
+        Ok(match (decision.reply, client) {
+            (Ok(()), Some(client)) => Ok(Proved { client, used: decision.changes }),
+            _ => Err(Error::client("client authentication failed")),
+        })
     }
 
     /// Proves a client; an assertion is used up by that.
@@ -74,7 +89,7 @@ impl App {
 
     /// Proves a client as it stands at `epoch`; an assertion is used up by that.
     pub(crate) async fn authenticate_at(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
-        match self.prove_client(proof, epoch).await? {
+        match self.prove_client(&proof, epoch).await? {
             Err(error) => Ok(Err(error)),
             Ok(proved) => Ok(self.use_up(&proved).await?.map(|()| proved.client)),
         }
@@ -93,10 +108,11 @@ impl App {
         }
     }
 
-    /// A request to the token endpoint.
+    /// A request to the token endpoint. Its client is a fact like what it presents: whoever decides again asks for both
+    /// again, and a client that was changed meanwhile is judged by what it may have by then.
     pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
         let (epoch, presented) = self.look_ahead(params).await?;
-        let proved = match self.prove_client(proof, epoch).await? {
+        let proved = match self.prove_client(&proof, epoch).await? {
             Ok(proved) => proved,
             Err(error) => return Ok(Err(error)),
         };
@@ -110,15 +126,20 @@ impl App {
         if let Err(error) = self.use_up(&proved).await? {
             return Ok(Err(error));
         }
-        let client = &proved.client;
-        let reply = match grant {
-            Grant::AuthorizationCode => self.redeem(client, params, presented.code).await?,
-            Grant::RefreshToken => self.renew(client, params, presented.family).await?,
-            Grant::ClientCredentials => self.own(client, params).await?,
-            Grant::DeviceCode => self.poll(client, params).await?,
-        };
+        let ahead = &Ahead::of(Ok(Case { epoch, client: proved.client, presented }));
+        let proof = &proof;
+        let reply = self
+            .settle(|now, fresh| async move {
+                let mut case = match ahead.or(|| self.look_again(params, proof)).await? {
+                    Ok(case) => case,
+                    Err(error) => return Ok(Decision::refuse(error)),
+                };
+                let decision = self.decide(&mut case, params, (now, &fresh)).await?;
+                Ok(decision.map(|tokens| (tokens, case.epoch)))
+            })
+            .await?;
         match reply {
-            Ok(tokens) => {
+            Ok((tokens, epoch)) => {
                 let handed = self.sign(tokens, epoch).await?;
                 self.tally.tokens.one(grant.into());
                 Ok(Ok(handed))
@@ -127,44 +148,71 @@ impl App {
         }
     }
 
+    async fn decide(
+        &self,
+        case: &mut Case,
+        params: &Params,
+        at: (Time, &Fresh),
+    ) -> Result<Decision<Tokens, Error>, Fault> {
+        let client = &*case.client;
+        self.know_groups(client, &mut case.presented).await?;
+        Ok(match &case.presented {
+            Presented::Code(found) => self.redeem(client, params, found.as_ref(), at),
+            Presented::Refresh(found) => self.renew(client, params, found.as_ref(), at).await?,
+            Presented::Device(found) => self.poll(client, params, found.as_ref(), at),
+            Presented::Nothing => self.own(client, params, at),
+        })
+    }
+
     pub(crate) fn context(&self) -> Context<'_> {
         Context { realm: &self.realm, sealing: &self.keyring.sealing }
     }
 
-    /// The epoch, and in the same round trip what a code or a refresh token belongs to. Who presents it is not known yet:
-    /// nothing of it is told before that.
+    /// The epoch, and in the same round trip what a code, a refresh token or a device code belongs to. Who presents it is not
+    /// known yet: nothing of it is told before that.
     async fn look_ahead(&self, params: &Params) -> Result<(i64, Presented), Fault> {
-        let mut presented = Presented { code: Ahead::nothing(), family: Ahead::nothing() };
-        match params.get("grant_type").and_then(Grant::parse) {
+        let (epoch, presented) = match params.get("grant_type").and_then(Grant::parse) {
             Some(Grant::AuthorizationCode) => {
                 let family = params.get("code").and_then(code::family_of);
                 let (epoch, found) = self.epoch_of(self.ask(AtEpoch(codes::InContext(family.as_ref()))).await?)?;
-                presented.code = Ahead::of(found);
-                Ok((epoch, presented))
+                (epoch, Presented::Code(found))
             }
             Some(Grant::RefreshToken) => {
                 let token =
                     params.get("refresh_token").and_then(|text| RefreshToken::read(text, &self.keyring.sealing));
                 let family = token.as_ref().map(|token| &token.family);
                 let (epoch, found) = self.epoch_of(self.ask(AtEpoch(families::InContext(family))).await?)?;
-                presented.family = Ahead::of(found);
-                Ok((epoch, presented))
+                (epoch, Presented::Refresh(found))
             }
-            _ => Ok((self.epoch_of(self.ask(Epoch).await?)?, presented)),
-        }
+            Some(Grant::DeviceCode) => {
+                // An empty one is nobody's.
+                let handle = Handle::of(params.get("device_code").unwrap_or(""));
+                let (epoch, found) = self.ask((Epoch, devices::InContext(handle))).await?;
+                (self.epoch_of(epoch)?, Presented::Device(found))
+            }
+            Some(Grant::ClientCredentials) | None => (self.epoch_of(self.ask(Epoch).await?)?, Presented::Nothing),
+        };
+        Ok((epoch, presented))
     }
 
-    async fn redeem(
+    /// The same once more, for a client that was proved: that it was is counted, and an assertion used up, already.
+    async fn look_again(&self, params: &Params, proof: &Proof) -> Result<Result<Case, Error>, Fault> {
+        let (epoch, presented) = self.look_ahead(params).await?;
+        let proved = self.judge_proof(proof, epoch).await?;
+        Ok(proved.map(|proved| Case { epoch, client: proved.client, presented }))
+    }
+
+    fn redeem(
         &self,
         client: &Client,
         params: &Params,
-        ahead: Ahead<Option<code::Found>>,
-    ) -> Result<Result<Tokens, Error>, Fault> {
+        found: Option<&code::Found>,
+        at: (Time, &Fresh),
+    ) -> Decision<Tokens, Error> {
         let code = match params.need("code", "code is missing") {
             Ok(code) => Secret::new(code),
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Decision::refuse(error),
         };
-        let family = code::family_of(code.reveal());
         let ask = Redemption {
             client,
             code: &code,
@@ -172,53 +220,48 @@ impl App {
             verifier: params.get("code_verifier"),
             resources: named(params),
         };
-        let (ask, family, ahead) = (&ask, family.as_ref(), &ahead);
-        self.settle(|now, fresh| async move {
-            let mut found = ahead.or(|| self.ask(codes::InContext(family))).await?;
-            if let Some(found) = &mut found {
-                found.groups = self.groups_told(client, &found.code.granted, found.user.as_ref()).await?;
-            }
-            Ok(code::redeem(ask, found.as_ref(), &self.context(), (now, &fresh)))
-        })
-        .await
+        code::redeem(&ask, found, &self.context(), at)
     }
 
     async fn renew(
         &self,
         client: &Client,
         params: &Params,
-        ahead: Ahead<Option<family::Found>>,
-    ) -> Result<Result<Tokens, Error>, Fault> {
+        found: Option<&family::Found>,
+        at: (Time, &Fresh),
+    ) -> Result<Decision<Tokens, Error>, Fault> {
         let text = match params.need("refresh_token", "refresh_token is missing") {
             Ok(text) => text,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Decision::refuse(error)),
         };
         if !client.may(Grant::RefreshToken) {
-            return Ok(Err(Error::new(Code::UnauthorizedClient, "the client may not use refresh_token")));
+            let error = Error::new(Code::UnauthorizedClient, "the client may not use refresh_token");
+            return Ok(Decision::refuse(error));
         }
         let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
-            return Ok(Err(Error::grant("the refresh token is not valid")));
+            return Ok(Decision::refuse(Error::grant("the refresh token is not valid")));
         };
+        self.unless_held(found, Some(&token.family)).await?;
         let ask = Renewal { client, token: &token, scope: params.get("scope"), resources: named(params) };
-        let (ask, family, ahead) = (&ask, Some(&token.family), &ahead);
-        self.settle(|now, fresh| async move {
-            let mut found = ahead.or(|| self.ask(families::InContext(family))).await?;
-            self.unless_held(found.as_ref(), family).await?;
-            if let Some(found) = &mut found {
-                found.groups = self.groups_told(client, &found.family.granted, found.user.as_ref()).await?;
-            }
-            Ok(refresh::renew(ask, found.as_ref(), &self.context(), (now, &fresh)))
-        })
-        .await
+        Ok(refresh::renew(&ask, found, &self.context(), at))
     }
 
     /// Names of somebody's groups, where an ID token is to tell them. That is known once it is known what was granted: a
     /// round trip of its own, which most tokens do without.
-    async fn groups_told(&self, client: &Client, granted: &Granted, user: Option<&User>) -> Result<Vec<String>, Fault> {
-        match user.filter(|_| granted.tells_groups(client)) {
-            Some(user) => self.ask(groups::Of(&user.id)).await,
-            None => Ok(Vec::new()),
+    async fn know_groups(&self, client: &Client, presented: &mut Presented) -> Result<(), Fault> {
+        let (granted, user, known) = match presented {
+            Presented::Code(Some(found)) => (&found.code.granted, &found.user, &mut found.groups),
+            Presented::Refresh(Some(found)) => (&found.family.granted, &found.user, &mut found.groups),
+            Presented::Device(Some(device::Found { device, user, groups, .. })) => match &device.stage {
+                device::Stage::Approved(approval) => (&approval.granted, &*user, groups),
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        if let Some(user) = user.as_ref().filter(|_| granted.tells_groups(client)) {
+            *known = self.ask(groups::Of(&user.id)).await?;
         }
+        Ok(())
     }
 
     /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
@@ -231,34 +274,24 @@ impl App {
         }
     }
 
-    async fn own(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
-        let resources = match authorize::resources(params, client) {
-            Ok(resources) => resources,
-            Err(error) => return Ok(Err(error)),
-        };
-        let (scope, resources) = (params.get("scope"), &resources);
-        self.settle(|now, fresh| async move {
-            Ok(token::own(client, scope, resources.clone(), &self.context(), (now, &fresh)))
-        })
-        .await
+    fn own(&self, client: &Client, params: &Params, at: (Time, &Fresh)) -> Decision<Tokens, Error> {
+        match authorize::resources(params, client) {
+            Ok(resources) => token::own(client, params.get("scope"), resources, &self.context(), at),
+            Err(error) => Decision::refuse(error),
+        }
     }
 
-    async fn poll(&self, client: &Client, params: &Params) -> Result<Result<Tokens, Error>, Fault> {
-        let handle = match params.need("device_code", "device_code is missing") {
-            Ok(code) => Secret::new(code).handle(),
-            Err(error) => return Ok(Err(error)),
-        };
-        let resources = &named(params);
-        self.settle(|now, fresh| async move {
-            let mut found = self.ask(devices::InContext(handle)).await?;
-            if let Some(device::Found { device, user, groups, .. }) = &mut found
-                && let device::Stage::Approved(approval) = &device.stage
-            {
-                *groups = self.groups_told(client, &approval.granted, user.as_ref()).await?;
-            }
-            Ok(device::poll((client, resources), found.as_ref(), &self.context(), (now, &fresh)))
-        })
-        .await
+    fn poll(
+        &self,
+        client: &Client,
+        params: &Params,
+        found: Option<&device::Found>,
+        at: (Time, &Fresh),
+    ) -> Decision<Tokens, Error> {
+        match params.need("device_code", "device_code is missing") {
+            Ok(_) => device::poll((client, &named(params)), found, &self.context(), at),
+            Err(error) => Decision::refuse(error),
+        }
     }
 
     /// Signs what was decided and committed, with the keys of `epoch`.

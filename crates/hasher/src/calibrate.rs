@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     argon2::{Algorithm, Cost, Params},
-    cost::{Family, GAIN, MAX_TOGETHER},
+    cost::{Family, MAX_TOGETHER, pays},
     job::Kind,
 };
 
@@ -313,9 +313,8 @@ impl Course {
 
     /// The best size so far.
     fn best(&self) -> usize {
-        let paces = self.samples.iter().map(|samples| median(samples).unwrap_or(f64::INFINITY)).enumerate();
-        paces.fold((0, f64::INFINITY), |best, (place, pace)| if pace * GAIN < best.1 { (place, pace) } else { best }).0
-            + 1
+        let paces = (1..).zip(self.samples.iter().map(|samples| median(samples).unwrap_or(f64::INFINITY)));
+        paces.reduce(|best, next| if pays(next, best) { next } else { best }).map_or(1, |(lanes, _)| lanes)
     }
 
     /// The next size after the best, if it was measured.

@@ -17,6 +17,9 @@ use crate::{
 /// Most jobs that run side by side on one thread.
 pub(crate) const MAX_TOGETHER: usize = argon2::MAX_TOGETHER;
 const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all kernels");
+/// Most of them that are Argon2. Each costs a thread the memory of a hash, and more than four have paid on no machine so far:
+/// by then its memory is as busy as it can be.
+pub(crate) const ARGON2_TOGETHER: usize = 4;
 /// Most families that are measured apart; an import with more parameter sets shares one rate.
 const MAX_FAMILIES: usize = 64;
 /// Weight of a new measurement in the moving mean: about the last thirty batches count.
@@ -25,8 +28,8 @@ const WEIGHT: f64 = 1.0 / 16.0;
 const CALIBRATED: u32 = 8;
 /// Measurements under load after which a number of lanes is known.
 pub(crate) const SETTLED: u32 = 3;
-/// More lanes must pay at least this much: they cost memory, and patience.
-pub(crate) const GAIN: f64 = 1.02;
+/// Each more lane must pay at least this much: it costs memory, and patience.
+const GAIN: f64 = 1.03;
 /// Of so many batches, one looks at a neighbour of the best number of lanes that is nearly as good.
 const LOOK_AROUND: u32 = 16;
 /// A neighbour that takes longer than the best by more than this is looked at this many times less often.
@@ -116,7 +119,7 @@ impl Paces {
             if !pace.is_settled() {
                 return (best, Some(lanes));
             }
-            if pace.nanos * GAIN < self.with[best - 1].nanos {
+            if pays((lanes, pace.nanos), (best, self.with[best - 1].nanos)) {
                 best = lanes;
             } else if lanes >= best + 2 {
                 break;
@@ -154,6 +157,12 @@ impl Paces {
         let (fewer, more) = self.with.split_at(lanes.min(MAX_TOGETHER));
         fewer.iter().rev().chain(more).find(|pace| pace.samples > 0).map(|pace| pace.nanos)
     }
+}
+
+/// Whether so many lanes at that pace are worth having, beside fewer at theirs.
+pub(crate) fn pays((lanes, pace): (usize, f64), (fewer, before): (usize, f64)) -> bool {
+    let more = i32::try_from(lanes.saturating_sub(fewer)).unwrap_or(i32::MAX);
+    pace * GAIN.powi(more) < before
 }
 
 /// The moving means of all that was measured.
@@ -317,6 +326,14 @@ mod tests {
             assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), best);
             assert_eq!(costs.best(kind(1000, 1), 2), best.min(2));
         }
+    }
+
+    #[test]
+    fn lanes_that_pay_next_to_nothing_are_left() {
+        // red where what several lanes pay together is enough: eight, for what four do.
+        let mut costs = Costs::new();
+        learn(&mut costs, 200, |size| [180, 250, 262, 282, 286, 290, 294, 298].map(|rate| 1_000_000 / rate)[size - 1]);
+        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 4);
     }
 
     #[test]

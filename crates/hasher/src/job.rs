@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::{
     argon2::{Algorithm, Cost, H0, Params, Version},
     bcrypt,
-    cost::MAX_TOGETHER,
+    cost::{ARGON2_TOGETHER, MAX_TOGETHER},
     fair::FairKey,
     formats::serial::Serial,
     policy::TAG_BYTES,
@@ -64,7 +64,8 @@ impl Kind {
     /// Most jobs that the kernel runs side by side.
     pub(crate) fn most_together(self) -> usize {
         match self {
-            Kind::Argon2(_) | Kind::Bcrypt { .. } => MAX_TOGETHER,
+            Kind::Argon2(_) => ARGON2_TOGETHER,
+            Kind::Bcrypt { .. } => MAX_TOGETHER,
             Kind::Serial(_) => 1,
         }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     argon2::Cost,
-    cost::MAX_TOGETHER,
+    cost::ARGON2_TOGETHER,
     cpu::Level,
     job::Kind,
     machine,
@@ -181,7 +181,7 @@ struct Bench {
 }
 
 /// The most passwords that one thread takes side by side.
-pub const MOST_TOGETHER: usize = MAX_TOGETHER;
+pub const MOST_TOGETHER: usize = ARGON2_TOGETHER;
 
 /// How long the rate of one size is measured, about.
 const SPAN: Duration = Duration::from_millis(250);
@@ -243,7 +243,7 @@ impl Bench {
         let fit = (self.memory / u64::from(cost.memory())).checked_div(threads as u64)?;
         let single = self.single(cost);
         let (mut best, mut together, mut worse) = (0.0, 1, 0);
-        for size in 1..=usize::try_from(fit).unwrap_or(usize::MAX).min(MAX_TOGETHER) {
+        for size in 1..=usize::try_from(fit).unwrap_or(usize::MAX).min(ARGON2_TOGETHER) {
             let rate = rate(cost, (threads, size), SPAN);
             if rate > best * 1.01 {
                 (best, together, worse) = (rate, size, 0);
@@ -262,7 +262,7 @@ impl Bench {
 /// Hashes a second of so many threads, each with so many passwords side by side (up to [`MOST_TOGETHER`]), measured for about
 /// `span`. That there is memory for them all is for the caller to see to.
 pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 {
-    let size = size.clamp(1, MAX_TOGETHER);
+    let size = size.clamp(1, ARGON2_TOGETHER);
     let over = AtomicBool::new(false);
     let each = || {
         let mut kernel = Native::new(Level::best());

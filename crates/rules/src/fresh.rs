@@ -15,6 +15,11 @@ impl Fresh {
     pub fn new(seed: [u8; 32]) -> Self {
         Fresh(Zeroizing::new(seed))
     }
+    /// Chance of its own for each time that a decision is taken, for the one that has to come out differently: what it made
+    /// before was in use.
+    pub fn of_try(&self, number: u32) -> Self {
+        Fresh::new(self.bytes(&format!("try {number}")))
+    }
     /// 256 bits for `label`; the same label gives the same bits.
     pub fn bytes(&self, label: &str) -> [u8; 32] {
         mac(&*self.0, &[label.as_bytes()])

@@ -3,13 +3,16 @@
 mod clocks;
 mod consents;
 mod devices;
+mod edits;
 mod epochs;
 mod leases;
 mod lists;
+pub(crate) mod plans;
 mod restored;
 mod scattered;
 mod sessions;
 mod setup;
+mod sign_ups;
 mod sweeps;
 mod workers;
 
@@ -29,15 +32,12 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use store::engine::Engine;
-use store::sqlite::{Options, Sqlite};
 
 const NOW: Time = Time(1_700_000_000_000);
 
 /// The database in `folder`, with its tables.
 async fn database(folder: &Path) -> Arc<dyn Engine> {
-    let engine = Sqlite::open(Options::at(folder.join("facts.db")), store::migrations::MIGRATIONS).unwrap();
-    engine.migrate().await.unwrap();
-    Arc::new(engine)
+    plans::planned(&folder.join("facts.db")).await
 }
 
 /// A node on that database whose clock is this one.

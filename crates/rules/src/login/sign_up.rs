@@ -4,10 +4,9 @@ use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
-use crate::login::throttle::{Counter, Held, Seen, Shared};
+use crate::login::throttle::{Held, Policy, Seen, Shared};
 use crate::people::User;
 use crate::realm::Settings;
-use crate::secret::Handle;
 use crate::time::{Span, Time};
 
 /// Accounts that one address may make in one go; after that one every [`LEAK`].
@@ -15,17 +14,20 @@ pub const AT_ONCE: i64 = 500;
 /// How long it takes until one sign-up of an address is forgotten.
 pub const LEAK: Span = Span::seconds(1);
 
-/// Whether an address of which so many sign-ups were seen may make another account; if not, how long to wait.
-pub fn admits(address: Handle, seen: Option<Counter>, now: Time) -> Result<(), Span> {
-    match (Seen { shared: counted(address), counter: seen, beside: 0 }).admits(now) {
-        Err(Held::Wait(wait)) => Err(wait),
-        Err(Held::Crowded(_)) | Ok(_) => Ok(()),
-    }
+/// How fast accounts are made: what holds for guesses, with figures of its own.
+pub fn policy(guesses: &Policy) -> Policy {
+    Policy { address_free: AT_ONCE, leak: LEAK, ..*guesses }
 }
 
-/// Every sign-up counts like a failure.
-fn counted(address: Handle) -> Shared {
-    Shared { key: address, free: AT_ONCE, leak: LEAK }
+/// Whether an address may make another account; if not, how long to wait. Those that are being made count already: there is
+/// nothing to wait for, since each of them counts whatever comes of it.
+pub fn admits(shared: &[Seen], now: Time) -> Result<(), Span> {
+    let wait = |seen: &Seen| match seen.admits(now) {
+        Ok(_) => None,
+        Err(Held::Wait(wait)) => Some(wait),
+        Err(Held::Crowded(_)) => Some(seen.shared.leak),
+    };
+    shared.iter().filter_map(wait).max().map_or(Ok(()), Err)
 }
 
 /// A new person whose password was hashed.
@@ -34,8 +36,8 @@ pub struct SignUp<'a> {
     pub user: &'a User,
     /// Whether somebody has that name by now.
     pub taken: bool,
-    /// The counter of their address; `None` where it is not counted.
-    pub address: Option<Handle>,
+    /// The counters of their address and its networks; none where it is not counted.
+    pub shared: &'a [Shared],
     /// The live session of this browser.
     pub before: Option<&'a Session>,
     /// From where.
@@ -48,7 +50,7 @@ pub struct Taken;
 
 /// An account and its first session, or not. It counts either way: the hash was the same.
 pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Taken> {
-    let count = ask.address.map(|address| counted(address).failed(now));
+    let count = ask.shared.iter().map(|shared| shared.failed(now));
     if ask.taken {
         return Decision::refuse(Taken).with(count);
     }
@@ -66,41 +68,72 @@ pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::throttle::Counter;
     use crate::people::user::tests::person;
+    use crate::secret::Handle;
 
     const NOW: Time = Time(1_000_000);
+    const ADDRESS: Shared = Shared { key: Handle([2; 32]), free: AT_ONCE, leak: LEAK };
+    const NETWORK: Shared = Shared { key: Handle([3; 32]), free: AT_ONCE * 10, leak: Span(LEAK.0 / 10) };
 
-    fn signed_up(taken: bool, address: Option<Handle>) -> Decision<Started, Taken> {
+    fn signed_up(taken: bool, shared: &[Shared]) -> Decision<Started, Taken> {
         let (user, origin) = (person("ada"), Origin::default());
-        let ask = SignUp { user: &user, taken, address, before: None, origin: &origin };
+        let ask = SignUp { user: &user, taken, shared, before: None, origin: &origin };
         judge(&ask, &Settings::default(), NOW, &Fresh::new([1; 32]))
     }
 
     #[test]
     fn ds_05_a_sign_up_that_cost_a_hash_counts_whatever_comes_of_it() {
+        // red without the counters of networks in `judge`, too.
         for taken in [false, true] {
-            let counted = |address| {
-                let counts = |change: &&Change| matches!(change, Change::CountFailure { leak: LEAK, .. });
-                signed_up(taken, address).changes.iter().filter(counts).count()
+            let counted = |shared: &[Shared]| {
+                let leaks = |change: &Change| match change {
+                    Change::CountFailure { key, leak, .. } => Some((*key, *leak)),
+                    _ => None,
+                };
+                signed_up(taken, shared).changes.iter().filter_map(leaks).collect::<Vec<_>>()
             };
-            assert_eq!((counted(Some(Handle([2; 32]))), counted(None)), (1, 0), "taken: {taken}");
+            let both = [(ADDRESS.key, ADDRESS.leak), (NETWORK.key, NETWORK.leak)];
+            assert_eq!((counted(&[ADDRESS, NETWORK]), counted(&[])), (both.to_vec(), vec![]), "taken: {taken}");
         }
     }
 
     #[test]
     fn a_name_that_is_taken_makes_nothing() {
-        let refused = signed_up(true, Some(Handle([2; 32])));
+        let refused = signed_up(true, &[ADDRESS]);
         assert!(refused.reply.is_err() && refused.changes.len() == 1);
-        let made = signed_up(false, None);
+        let made = signed_up(false, &[]);
         assert!(made.reply.is_ok());
         assert!(matches!(made.changes[0], Change::AddUser(_)), "the account is there before its session");
     }
 
+    /// Under a counter of which so many sign-ups have not drained, with so many under way.
+    fn seen(shared: Shared, sign_ups: i64, beside: usize) -> Seen {
+        let counter = Some(Counter { expires: NOW.0 + sign_ups * shared.leak.0, ..Counter::default() });
+        Seen { shared, counter, beside }
+    }
+
     #[test]
-    fn an_address_may_go_on_at_a_steady_rate() {
-        let after = |sign_ups: i64| Some(Counter { expires: NOW.0 + sign_ups * LEAK.0, ..Counter::default() });
-        let admits = |seen| admits(Handle([2; 32]), seen, NOW);
-        assert!(admits(None).is_ok() && admits(after(AT_ONCE)).is_ok());
-        assert_eq!(admits(after(AT_ONCE + 1)), Err(LEAK));
+    fn an_address_may_go_on_at_a_steady_rate_and_so_may_its_network() {
+        // red where `admits` asks for less than all that are shared.
+        let after = |own, network| admits(&[seen(ADDRESS, own, 0), seen(NETWORK, network, 0)], NOW);
+        assert!(admits(&[], NOW).is_ok() && after(AT_ONCE, AT_ONCE * 10).is_ok());
+        assert_eq!(after(AT_ONCE + 1, 0), Err(LEAK));
+        assert_eq!(after(0, AT_ONCE * 10 + 2), Err(Span(LEAK.0 / 5)));
+    }
+
+    #[test]
+    fn ds_05_a_sign_up_counts_before_it_is_worked_on() {
+        // red where `admits` lets whoever is crowded in.
+        let beside = |beside| admits(&[seen(ADDRESS, AT_ONCE - 2, beside)], NOW);
+        assert_eq!((beside(2), beside(3)), (Ok(()), Err(LEAK)));
+    }
+
+    #[test]
+    fn more_accounts_are_made_than_guesses() {
+        let shared =
+            policy(&Policy::default()).shared_by(&[1; 32], "sign-up", "192.0.2.1".parse().expect("an address"));
+        let figures: Vec<_> = shared.iter().map(|one| (one.free, one.leak)).collect();
+        assert_eq!(figures, [(ADDRESS.free, ADDRESS.leak), (NETWORK.free, NETWORK.leak)]);
     }
 }

@@ -70,12 +70,13 @@ impl Door {
 
     /// Does what a form with a password is for, in a place for it, which its handler asks for itself once it knows that the
     /// form is one of ours. The place is taken until all is done, whether or not the browser waits for it.
-    pub async fn in_place_for_password<T, E: From<Fault>>(
-        &self,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
+    pub async fn in_place_for_password<T, E, W>(&self, work: impl FnOnce() -> W) -> Result<T, E>
+    where
+        E: From<Fault>,
+        W: Future<Output = Result<T, E>>,
+    {
         let place = place_for_password(&self.site, &self.browser()).await?;
-        holding(place, work).await
+        holding(place, work()).await
     }
 
     /// What keeps this door from answering, as a page. `back` tells the application, where it may be told.
@@ -175,7 +176,8 @@ where
 {
     let bytes = door.take(body, is_form).await?;
     let _place = place(&door.site, pace).await?;
-    act(door.clone(), bytes.into()).await
+    // Boxed, because it is large: who waits for a place does without.
+    Box::pin(act(door.clone(), bytes.into())).await
 }
 
 /// The whole of a body, within its size and its time.

@@ -38,9 +38,9 @@ struct State {
 }
 
 impl Clock {
-    /// Starts with the first request's headers.
-    pub fn start(header: Duration, idle: Duration) -> Arc<Self> {
-        let waiting = Waiting::Headers { since: Instant::now() };
+    /// Starts with the first request's headers, which are waited for since then.
+    pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
+        let waiting = Waiting::Headers { since };
         Arc::new(Clock { header, idle, state: Mutex::new(State { waiting, multiplexed: false, asked: false }) })
     }
 

@@ -4,10 +4,10 @@ use super::clock::{Alarm, Clock, Watched};
 use super::{Caps, Listeners, Peer, Terms, TlsReload};
 use axum::body::Body;
 use axum::response::Response;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
@@ -39,6 +39,9 @@ const CONNECTION_WINDOW: u32 = 256 << 10;
 /// A ping after so long without a frame, and how long its answer may take.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
+
+/// What only HTTP/2 begins with (RFC 9113, 3.4), and no method of HTTP/1 that we know.
+const HTTP2: &[u8] = b"PRI";
 
 /// How many may stand before the door, as far as the kernel knows: more than it lets (net.core.somaxconn is 4096).
 const QUEUE: usize = 8192;
@@ -85,7 +88,7 @@ pub async fn serve<S: Answers>(
     stop: impl Future<Output = ()>,
 ) -> Stopped {
     let (stages, stage) = watch::channel(Stage::Serving);
-    let room = Arc::new(Room { builder: builder(), terms, service, stage });
+    let room = Arc::new(Room { either: builder(), http1: builder().http1_only(), terms, service, stage });
     let mut background = JoinSet::new();
     if let Some(tls) = &room.terms.tls {
         background.spawn(Arc::clone(tls).watch());
@@ -127,7 +130,9 @@ fn builder() -> Builder<TokioExecutor> {
 
 /// What all connections share.
 struct Room<S> {
-    builder: Builder<TokioExecutor>,
+    either: Builder<TokioExecutor>,
+    /// Where it is known that it is not HTTP/2: looking for that costs a connection half a buffer more.
+    http1: Builder<TokioExecutor>,
     terms: Terms,
     service: S,
     stage: watch::Receiver<Stage>,
@@ -197,11 +202,26 @@ impl<S: Answers> Room<S> {
         }
     }
 
+    /// How to talk to whom without TLS, once something is said: until then nobody needs memory for a request. `None` where
+    /// nothing comes in time.
+    async fn spoken(&self, stream: &TcpStream, came: Instant) -> Option<&Builder<TokioExecutor>> {
+        let mut first = [0; HTTP2.len()];
+        let heard = tokio::time::timeout_at(came + self.terms.header_timeout, stream.peek(&mut first));
+        let bytes = tokio::select! {
+            heard = heard => heard.ok()?.ok()?,
+            () = self.time_to_go(came, || false) => return None,
+        };
+        Some(if HTTP2.starts_with(&first[..bytes]) { &self.either } else { &self.http1 })
+    }
+
     /// The TLS handshake, where there is TLS, then HTTP.
     async fn greet(&self, stream: TcpStream, address: SocketAddr) {
         let came = Instant::now();
         let Some(tls) = &self.terms.tls else {
-            return self.converse((stream, came), Peer { address, tls: false }).await;
+            let Some(builder) = self.spoken(&stream, came).await else {
+                return tracing::debug!(%address, "connection waited too long");
+            };
+            return self.converse((stream, came, came), builder, Peer { address, tls: false }).await;
         };
         let handshake = tokio::time::timeout(self.terms.header_timeout, TlsReload::acceptor(tls).accept(stream));
         let stream = tokio::select! {
@@ -209,27 +229,39 @@ impl<S: Answers> Room<S> {
             () = self.time_to_go(came, || false) => return,
         };
         match stream {
-            Ok(Ok(stream)) => Box::pin(self.converse((stream, came), Peer { address, tls: true })).await,
+            Ok(Ok(stream)) => {
+                let builder =
+                    if stream.get_ref().1.alpn_protocol() == Some(b"h2") { &self.either } else { &self.http1 };
+                Box::pin(self.converse((stream, came, Instant::now()), builder, Peer { address, tls: true })).await;
+            }
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
         }
     }
 
-    /// HTTP on one connection, until either side ends it, its clock runs out, or the server stops.
-    async fn converse<IO>(&self, (stream, came): (IO, Instant), peer: Peer)
-    where
+    /// HTTP on one connection that came and began to be listened to then, until either side ends it, its clock runs out,
+    /// or the server stops.
+    async fn converse<IO>(
+        &self,
+        (stream, came, since): (IO, Instant, Instant),
+        builder: &Builder<TokioExecutor>,
+        peer: Peer,
+    ) where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let clock = Clock::start(self.terms.header_timeout, self.terms.idle_timeout);
+        let clock = Clock::start(since, self.terms.header_timeout, self.terms.idle_timeout);
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&clock)));
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
             let multiplexed = request.version() == hyper::Version::HTTP_2;
             let running = clock.request(multiplexed);
             request.extensions_mut().insert(peer);
-            let answer = self.service.clone().oneshot(request.map(Body::new));
+            // The buffer's limit is one of what is read before a head is complete, not of a head that is.
+            let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
+            let answer = fits.then(|| self.service.clone().oneshot(request.map(Body::new)));
             let stage = self.stage.clone();
             async move {
+                let Some(answer) = answer else { return Ok(too_large()) };
                 let mut answer = answer.await;
                 if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -238,7 +270,7 @@ impl<S: Answers> Room<S> {
                 answer
             }
         });
-        let mut connection = pin!(self.builder.serve_connection(io, answer));
+        let mut connection = pin!(builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
@@ -260,6 +292,19 @@ impl<S: Answers> Room<S> {
             None => tracing::debug!(address = %peer.address, "connection waited too long"),
         }
     }
+}
+
+/// What HTTP/1 headers take, as they are sent.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+}
+
+/// RFC 6585, section 5.
+fn too_large() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// Ready once that stage has come.

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::fault::Fault;
 use super::group::execute;
+use super::planner;
 use crate::schema::{self, Migration, State, Step};
 
 /// Runs what remains, one transaction for each step and its marker.
@@ -31,7 +32,7 @@ pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result
         }
         ran?;
     }
-    Ok(())
+    planner::tell(conn)
 }
 
 /// Runs statements that change the schema in one transaction.

@@ -9,6 +9,7 @@ mod keeper;
 mod migrate;
 mod onlooker;
 mod open;
+mod planner;
 mod readers;
 mod ready;
 mod state;

@@ -1,25 +1,12 @@
 //! Counters of failures.
 
-use super::row::{Columns, every, one};
+use super::row::{Columns, every};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
 use rules::id::RealmId;
 use rules::login::throttle::{Counted, Counter};
 use rules::time::{Span, Time};
-
-/// What is known of earlier failures.
-pub struct Of(pub Handle);
-
-impl Question for Of {
-    type Fact = Option<Counter>;
-    fn read(&self, realm: &RealmId) -> Read {
-        read("SELECT count, until, expires FROM counters WHERE realm = ? AND name = ?", values![realm, self.0])
-    }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, counter)
-    }
-}
 
 fn counter(row: &mut Columns) -> Option<Counter> {
     Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? })

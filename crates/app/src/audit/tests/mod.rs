@@ -14,6 +14,7 @@ use super::sink::{Http, Sink};
 use super::*;
 use crate::clock::Clock;
 use crate::keyring::Keyring;
+use crate::tests::plans::planned;
 use hasher::{Hasher, Settings as Hashing};
 use rules::audit::{Finding, Head, Key, Line, Told};
 use rules::events::{Event, Kind};
@@ -22,7 +23,6 @@ use rules::{Change, Fresh};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::sqlite::{Options, Sqlite};
 use store::tables::audit::Place;
 use tempfile::TempDir;
 
@@ -38,8 +38,7 @@ fn terms() -> Terms {
 
 /// A node on the database in `folder`.
 async fn node(folder: &Path, clock: &Clock, terms: Terms) -> App {
-    let engine = Sqlite::open(Options::at(folder.join("facts.db")), store::migrations::MIGRATIONS).unwrap();
-    node_on(Arc::new(engine), clock, terms).await
+    node_on(planned(&folder.join("facts.db")).await, clock, terms).await
 }
 
 async fn node_on(engine: Arc<dyn store::engine::Engine>, clock: &Clock, terms: Terms) -> App {

@@ -128,13 +128,11 @@ forms! {
 
 /// `POST /account/password`: `current`, `new`. The place comes first, before the database is asked whose session it is.
 pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
-    let changed = Box::pin(async {
-        match door.own_form(body).await? {
-            Some(form) => change_password(&door, &form).await,
-            None => Ok(door.sign_in_first()),
-        }
-    });
-    door.in_place_for_password(changed).await
+    let change = async || match door.own_form(body).await? {
+        Some(form) => change_password(&door, &form).await,
+        None => Ok(door.sign_in_first()),
+    };
+    door.in_place_for_password(change).await
 }
 
 async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {

@@ -35,7 +35,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let login = params.get("login").unwrap_or("");
     let typed = Typed::new(login, params.get("password").unwrap_or("").as_bytes());
     let locales = Door::locales(&flow);
-    let attempt = door.in_place_for_password(app.sign_in(flow.clone(), typed, &browser));
+    let attempt = door.in_place_for_password(|| app.sign_in(flow.clone(), typed, &browser));
     let problem = match attempt.await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(Refused::Wrong)) => LoginProblem::Wrong,

@@ -46,11 +46,11 @@ impl Door {
 
     /// The languages that a link asks for, itself or by the login flow that it carries on.
     pub fn locales_of_link(&self) -> Option<String> {
-        let pairs = super::extract::pairs(self.uri.query().unwrap_or("").as_bytes()).ok()?;
-        let named = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let query = self.uri.query()?.as_bytes();
+        let named = |name: &str| form_urlencoded::parse(query).find(|(known, _)| known == name).map(|(_, value)| value);
         match named("ui_locales") {
-            Some(locales) => Some(locales.to_owned()),
-            None => Door::locales(&self.site.app.open_flow(named("flow")?, &self.browser())?),
+            Some(locales) => Some(locales.into_owned()),
+            None => Door::locales(&self.site.app.open_flow(&named("flow")?, &self.browser())?),
         }
     }
 

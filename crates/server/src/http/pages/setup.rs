@@ -28,7 +28,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let Posted { params, browser } = door.posted(body).await?;
     let text = |name| params.get(name).unwrap_or("");
     let typed = NewPerson::new(text("username"), text("email"), text("password").as_bytes());
-    let making = Box::pin(door.site.app.set_up(text("token"), &typed, &browser));
+    let making = || door.site.app.set_up(text("token"), &typed, &browser);
     match door.in_place_for_password(making).await? {
         Ok(SetUp { started, device }) => {
             let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());

@@ -44,7 +44,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let (username, email) = (text("username"), text("email"));
     let typed = NewPerson::new(username, email, text("password").as_bytes());
     let locales = Door::locales(&flow);
-    let attempt = door.in_place_for_password(app.sign_up(flow.clone(), typed, &browser));
+    let attempt = door.in_place_for_password(|| app.sign_up(flow.clone(), typed, &browser));
     let problems: Vec<Problem> = match attempt.await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
         Ok(Err(NotMade::Wait(wait))) => vec![Problem::Throttled { seconds: wait.whole_seconds() }],

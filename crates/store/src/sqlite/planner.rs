@@ -1,0 +1,114 @@
+//! What SQLite's planner is told about the tables: the same on every machine and at every size.
+//!
+//! Every key begins with the realm, of which there is one. Without figures the planner takes a realm for ten rows, and goes
+//! through all of a table where an index leads to the row. With figures that were counted (`ANALYZE`) its plans would change
+//! with what happened to be there on the day. So it is told of a large installation, always: nothing but the whole of a key
+//! is few rows.
+
+use rusqlite::{Connection, params};
+
+use super::fault::Fault;
+use super::group::execute;
+
+/// Rows of each table, all of one realm.
+const ROWS: u64 = 1_000_000;
+/// Rows that have a further column of an index in common, too.
+const ALIKE: u64 = 10;
+
+const INDEXES: &str = "SELECT t.name, CASE i.origin WHEN 'pk' THEN t.name ELSE i.name END, i.\"unique\", \
+     (SELECT COUNT(*) FROM pragma_index_info(i.name)) FROM sqlite_schema AS t JOIN pragma_index_list(t.name) AS i \
+     WHERE t.type = 'table' AND substr(t.name, 1, 7) <> 'sqlite_' ORDER BY 1, 2";
+
+/// Table, index, and the rows that its first columns leave, one after the other.
+type Figure = (String, String, String);
+
+/// Tells the planner, if it does not know yet.
+pub(super) fn tell(conn: &Connection) -> Result<(), Fault> {
+    let figures = figures(conn)?;
+    if known(conn)? == figures {
+        return Ok(());
+    }
+    execute(conn, "BEGIN IMMEDIATE")?;
+    let ran = write(conn, &figures).map_err(Fault::from).and_then(|()| execute(conn, "COMMIT"));
+    if ran.is_err() && !conn.is_autocommit() {
+        execute(conn, "ROLLBACK")?;
+    }
+    ran?;
+    // Reads them.
+    Ok(conn.execute_batch("ANALYZE sqlite_schema")?)
+}
+
+fn figures(conn: &Connection) -> rusqlite::Result<Vec<Figure>> {
+    let mut indexes = conn.prepare(INDEXES)?;
+    let found = indexes.query_map([], |row| Ok((row.get(0)?, row.get(1)?, rows(row.get(2)?, row.get(3)?))))?;
+    found.collect()
+}
+
+/// Of an index with so many columns, the first of which is the realm.
+fn rows(unique: bool, columns: u32) -> String {
+    let left = |column| match column {
+        last if unique && last == columns => 1,
+        1 => ROWS,
+        _ => ALIKE,
+    };
+    std::iter::once(ROWS).chain((1..=columns).map(left)).map(|rows| rows.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn known(conn: &Connection) -> rusqlite::Result<Vec<Figure>> {
+    if !conn.table_exists(None, "sqlite_stat1")? {
+        return Ok(Vec::new());
+    }
+    let mut known = conn.prepare("SELECT tbl, COALESCE(idx, ''), stat FROM sqlite_stat1 ORDER BY 1, 2")?;
+    known.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+}
+
+fn write(conn: &Connection, figures: &[Figure]) -> rusqlite::Result<()> {
+    // Only this makes the table. The markers are few rows.
+    conn.execute_batch("ANALYZE schema_steps; DELETE FROM sqlite_stat1")?;
+    if conn.table_exists(None, "sqlite_stat4")? {
+        conn.execute_batch("DELETE FROM sqlite_stat4")?;
+    }
+    let mut insert = conn.prepare("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)")?;
+    figures.iter().try_for_each(|(table, index, stat)| insert.execute(params![table, index, stat]).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(conn: &Connection, sql: &str) -> String {
+        conn.query_row(&format!("EXPLAIN QUERY PLAN {sql}"), [], |row| row.get(3)).unwrap()
+    }
+
+    #[test]
+    fn an_index_is_used_whatever_is_in_the_table() {
+        // red without `tell`: by the primary key, with the realm alone.
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(
+            "CREATE TABLE schema_steps (a bigint);
+             CREATE TABLE members (realm text, user_id text, group_id text, name text,
+                                   PRIMARY KEY (realm, user_id, group_id)) WITHOUT ROWID;
+             CREATE INDEX of_group ON members (realm, group_id);",
+        )
+        .unwrap();
+        let delete = "DELETE FROM members WHERE realm = 'a' AND group_id = 'b' AND name > ''";
+        assert_eq!(plan(&conn, delete), "SEARCH members USING PRIMARY KEY (realm=?)");
+        tell(&conn).unwrap();
+        let told = "SEARCH members USING INDEX of_group (realm=? AND group_id=?)";
+        assert_eq!(plan(&conn, delete), told);
+        conn.execute("INSERT INTO members VALUES ('a', 'b', 'c', 'd')", []).unwrap();
+        conn.execute_batch("ANALYZE").unwrap();
+        assert_ne!(known(&conn).unwrap(), figures(&conn).unwrap(), "what was counted");
+        tell(&conn).unwrap();
+        assert_eq!((known(&conn).unwrap(), plan(&conn, delete)), (figures(&conn).unwrap(), told.to_owned()));
+        let (before, ()) = (conn.total_changes(), tell(&conn).unwrap());
+        assert_eq!(conn.total_changes(), before, "nothing is written where all is known");
+    }
+
+    #[test]
+    fn only_a_whole_unique_key_is_one_row() {
+        assert_eq!(rows(true, 3), "1000000 1000000 10 1");
+        assert_eq!(rows(false, 2), "1000000 1000000 10");
+        assert_eq!(rows(true, 1), "1000000 1");
+    }
+}
