@@ -1,6 +1,7 @@
 //! An application that is changed between a decision and its commit: whoever meets that is judged by what it is by then, and
 //! is not told to come again.
 
+use super::coming::Coming;
 use super::{NOW, PASSWORD, application, database, newcomer, node, sign_in};
 use crate::admin::clients::ClientSecret;
 use crate::authorize::Outcome;
@@ -19,32 +20,14 @@ use rules::oauth::redirect::Response;
 use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use store::engine::{Answer, Around, CommitError, Engine, Write};
 use tempfile::TempDir;
-
-/// What happens, once.
-type Event = Answer<'static, (), String>;
 
 /// An engine before one of whose commits something happens.
 struct Interrupted {
     inner: Arc<dyn Engine>,
-    /// After how many more commits it happens, and what.
-    coming: Mutex<Option<(usize, Event)>>,
-}
-
-impl Interrupted {
-    fn due(&self) -> Option<Event> {
-        let mut coming = self.coming.lock().unwrap();
-        let (left, event) = coming.take()?;
-        match left {
-            0 => Some(event),
-            more => {
-                *coming = Some((more - 1, event));
-                None
-            }
-        }
-    }
+    coming: Coming,
 }
 
 impl Around for Interrupted {
@@ -53,10 +36,7 @@ impl Around for Interrupted {
     }
     fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
-            let event = self.due();
-            if let Some(event) = event {
-                event.await.map_err(CommitError::Unavailable)?;
-            }
+            self.coming.now().await.map_err(CommitError::Unavailable)?;
             self.inner.commit(writes).await
         })
     }
@@ -79,7 +59,7 @@ impl Two {
     async fn start() -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
         let engine = database(folder.path()).await;
-        let interrupted = Arc::new(Interrupted { inner: Arc::clone(&engine), coming: Mutex::new(None) });
+        let interrupted = Arc::new(Interrupted { inner: Arc::clone(&engine), coming: Coming::default() });
         let there = node(engine, clock.clone()).await;
         let here = node(Arc::clone(&interrupted) as Arc<_>, clock.clone()).await;
         there.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
@@ -110,7 +90,7 @@ impl Two {
     }
 
     fn meanwhile(&self, after: usize, event: impl Future<Output = Result<(), String>> + Send + 'static) {
-        *self.interrupted.coming.lock().unwrap() = Some((after, Box::pin(event)));
+        self.interrupted.coming.after(after, event);
     }
 
     /// The same, of a change that has nothing to do with what is asked.
@@ -127,7 +107,7 @@ impl Two {
     async fn renamed_meanwhile(&self, pairs: &[(&str, &str)]) -> Handed {
         self.renamed(0);
         let handed = self.token(pairs).await.unwrap().unwrap();
-        assert!(self.interrupted.coming.lock().unwrap().is_none(), "it was renamed");
+        assert!(self.interrupted.coming.is_over(), "it was renamed");
         handed
     }
 }

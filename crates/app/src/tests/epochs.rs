@@ -62,8 +62,8 @@ async fn a_secret_that_is_replaced_while_its_client_is_read_is_dead_at_the_next_
     for place in 0..PLACES {
         let two = Two::start().await;
         let (there, svc) = (two.there.clone(), two.svc.clone());
-        two.scattered.after(place, async move { told(there.rotate_secret(&svc, Some(secret())).await) });
-        while !two.scattered.is_over() {
+        two.scattered.coming.after(place, async move { told(there.rotate_secret(&svc, Some(secret())).await) });
+        while !two.scattered.coming.is_over() {
             two.believed().await;
         }
         assert_eq!(two.believed().await.secret, Some(secret().handle()), "{place}");
@@ -79,8 +79,8 @@ async fn a_key_that_is_thrown_out_while_the_keys_are_read_is_dead_at_the_next_re
         two.there.rotate_secret(&two.svc, None).await.unwrap().unwrap();
         let kid = two.there.signing_keys().await.unwrap()[0].0.kid.clone();
         let (there, gone) = (two.there.clone(), kid.clone());
-        two.scattered.after(place, async move { told(there.throw_out(&gone).await) });
-        while !two.scattered.is_over() {
+        two.scattered.coming.after(place, async move { told(there.throw_out(&gone).await) });
+        while !two.scattered.coming.is_over() {
             two.here.jwks().await.unwrap();
         }
         let (_, keys) = two.here.jwks().await.unwrap();
@@ -94,8 +94,8 @@ async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_t
     for place in 0..PLACES {
         let two = Two::start().await;
         let there = two.there.clone();
-        two.scattered.after(place, async move { told(there.expecting(HASH, async { Ok(Ok(())) }).await) });
-        while !two.scattered.is_over() {
+        two.scattered.coming.after(place, async move { told(there.expecting(HASH, async { Ok(Ok(())) }).await) });
+        while !two.scattered.coming.is_over() {
             two.here.even_out(Instant::now(), two.here.epoch().await.unwrap()).await.unwrap();
         }
         let epoch = two.here.epoch().await.unwrap();
@@ -111,9 +111,9 @@ async fn of_two_changes_to_a_client_neither_undoes_the_other() {
     for place in 0..PLACES {
         let two = Two::start().await;
         let (there, svc) = (two.there.clone(), two.svc.clone());
-        two.scattered.after(place, async move { told(there.set_client_enabled(&svc, false).await) });
+        two.scattered.coming.after(place, async move { told(there.set_client_enabled(&svc, false).await) });
         two.here.rotate_secret(&two.svc, Some(secret())).await.unwrap().unwrap();
-        while !two.scattered.is_over() {
+        while !two.scattered.coming.is_over() {
             two.here.epoch().await.unwrap();
         }
         let client = two.there.find_client(&two.svc).await.unwrap().expect("registered");
@@ -128,9 +128,9 @@ async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
         let two = Two::start().await;
         two.clock.advance(Span::days(100));
         let (before, there) = (two.there.signing_keys().await.unwrap().len(), two.there.clone());
-        two.scattered.after(place, async move { told(there.rotate_keys().await) });
+        two.scattered.coming.after(place, async move { told(there.rotate_keys().await) });
         two.here.rotate_aged_keys(Span::days(90)).await.unwrap();
-        while !two.scattered.is_over() {
+        while !two.scattered.coming.is_over() {
             two.here.epoch().await.unwrap();
         }
         let after = two.there.signing_keys().await.unwrap().len();

@@ -1,6 +1,7 @@
 //! Nodes that share a database file: what one is told, the others know.
 
 mod clocks;
+mod coming;
 mod consents;
 mod devices;
 mod edits;

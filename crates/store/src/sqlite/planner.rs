@@ -63,11 +63,11 @@ fn known(conn: &Connection) -> rusqlite::Result<Vec<Figure>> {
 }
 
 fn write(conn: &Connection, figures: &[Figure]) -> rusqlite::Result<()> {
-    // Only this makes the table. The markers are few rows.
-    conn.execute_batch("ANALYZE schema_steps; DELETE FROM sqlite_stat1")?;
-    if conn.table_exists(None, "sqlite_stat4")? {
-        conn.execute_batch("DELETE FROM sqlite_stat4")?;
-    }
+    // Only ANALYZE makes the table; the markers are few rows. A new one is a new schema, which every connection reads.
+    conn.execute_batch(
+        "DROP TABLE IF EXISTS sqlite_stat1; DROP TABLE IF EXISTS sqlite_stat4; \
+         ANALYZE schema_steps; DELETE FROM sqlite_stat1",
+    )?;
     let mut insert = conn.prepare("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)")?;
     figures.iter().try_for_each(|(table, index, stat)| insert.execute(params![table, index, stat]).map(drop))
 }
@@ -99,7 +99,9 @@ mod tests {
         conn.execute("INSERT INTO members VALUES ('a', 'b', 'c', 'd')", []).unwrap();
         conn.execute_batch("ANALYZE").unwrap();
         assert_ne!(known(&conn).unwrap(), figures(&conn).unwrap(), "what was counted");
-        tell(&conn).unwrap();
+        let schema = || conn.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0)).unwrap();
+        let (before, ()) = (schema(), tell(&conn).unwrap());
+        assert_ne!(schema(), before, "or connections that are open keep what was counted");
         assert_eq!((known(&conn).unwrap(), plan(&conn, delete)), (figures(&conn).unwrap(), told.to_owned()));
         let (before, ()) = (conn.total_changes(), tell(&conn).unwrap());
         assert_eq!(conn.total_changes(), before, "nothing is written where all is known");

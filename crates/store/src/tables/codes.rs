@@ -1,7 +1,7 @@
 //! Authorization codes.
 
-use super::realms::AtEpoch;
-use super::row::{Columns, json, one, to_json};
+use super::realms::{AtEpoch, OnRealm};
+use super::row::{Columns, json, to_json};
 use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
@@ -14,9 +14,9 @@ use rules::time::Time;
 /// A code with the facts around it, but for the person's groups.
 pub struct InContext<'a>(pub Option<&'a FamilyId>);
 
-impl Question for InContext<'_> {
-    type Fact = Option<Found>;
-    fn read(&self, realm: &RealmId) -> Read {
+impl OnRealm for InContext<'_> {
+    type Found = Option<Found>;
+    fn statement(&self, realm: &RealmId) -> Read {
         let sql = concat!(
             "SELECT r.epoch, c.handle, c.client_id, c.life, c.user_id, c.session_id, c.family, c.by_consent, c.redirect_uri, \
              c.challenge, c.granted, c.expires, c.redeemed_at, ",
@@ -33,28 +33,24 @@ impl Question for InContext<'_> {
         );
         read(sql, values![self.0.map_or("", FamilyId::as_str), realm])
     }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        AtEpoch(InContext(self.0)).fact(rows).map(|found| found.and_then(|(_, found)| found))
+    /// A code that an outer join may not have found.
+    fn found(row: &mut Columns) -> Option<Self::Found> {
+        if row.is_absent() {
+            return Some(None);
+        }
+        let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
+        Some(Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() }))
     }
 }
 
-impl Question for AtEpoch<InContext<'_>> {
-    type Fact = Option<(i64, Option<Found>)>;
+impl Question for InContext<'_> {
+    type Fact = Option<Found>;
     fn read(&self, realm: &RealmId) -> Read {
-        self.0.read(realm)
+        self.statement(realm)
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.int()?, found(row)?)))
+        Some(AtEpoch(InContext(self.0)).fact(rows)?.and_then(|(_, found)| found))
     }
-}
-
-/// A code that an outer join may not have found.
-fn found(row: &mut Columns) -> Option<Option<Found>> {
-    if row.is_absent() {
-        return Some(None);
-    }
-    let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
-    Some(Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() }))
 }
 
 fn code(row: &mut Columns) -> Option<Code> {

@@ -1,6 +1,6 @@
 //! Families of tokens.
 
-use super::realms::AtEpoch;
+use super::realms::OnRealm;
 use super::row::{Columns, json, one, to_json};
 use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
@@ -52,13 +52,13 @@ impl Question for InContext<'_> {
     }
 }
 
-impl Question for AtEpoch<InContext<'_>> {
-    type Fact = Option<(i64, Option<Found>)>;
-    fn read(&self, realm: &RealmId) -> Read {
-        self.0.read(realm)
+impl OnRealm for InContext<'_> {
+    type Found = Option<Found>;
+    fn statement(&self, realm: &RealmId) -> Read {
+        self.read(realm)
     }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.int()?, found(row)?)))
+    fn found(row: &mut Columns) -> Option<Self::Found> {
+        found(row)
     }
 }
 
@@ -83,15 +83,15 @@ pub struct OfToken<'a> {
     pub jti: &'a str,
 }
 
-impl Question for AtEpoch<OfToken<'_>> {
-    type Fact = Option<(i64, (Option<Found>, bool))>;
-    fn read(&self, realm: &RealmId) -> Read {
+impl OnRealm for OfToken<'_> {
+    type Found = (Option<Found>, bool);
+    fn statement(&self, realm: &RealmId) -> Read {
         let sql = in_context!(for use, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?");
-        let OfToken { family, jti } = self.0;
-        read(sql, values![family.map_or("", FamilyId::as_str), jti, realm])
+        let OfToken { family, jti } = self;
+        read(sql, values![family.map_or("", FamilyId::as_str), *jti, realm])
     }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.int()?, (found(row)?, !row.is_absent()))))
+    fn found(row: &mut Columns) -> Option<Self::Found> {
+        Some((found(row)?, !row.is_absent()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Realms, their configuration epoch, and their set-up links.
 
-use super::row::{every, one};
+use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
@@ -22,6 +22,26 @@ impl Question for Epoch {
 
 /// A question whose answer hangs on the row of its realm, and the epoch at which it was answered: one statement, and one moment.
 pub struct AtEpoch<Q>(pub Q);
+
+/// What can be asked so: one row, the epoch before what is asked for.
+pub trait OnRealm {
+    /// What hangs on the row.
+    type Found;
+    /// The statement.
+    fn statement(&self, realm: &RealmId) -> Read;
+    /// What comes after the epoch.
+    fn found(row: &mut Columns) -> Option<Self::Found>;
+}
+
+impl<Q: OnRealm> Question for AtEpoch<Q> {
+    type Fact = Option<(i64, Q::Found)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        self.0.statement(realm)
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| Some((row.int()?, Q::found(row)?)))
+    }
+}
 
 /// The set-up links of a realm: their hashes, and until when each is good.
 pub struct SetupLinks;

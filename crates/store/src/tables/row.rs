@@ -61,7 +61,7 @@ macro_rules! ids {
 ids!(RealmId, UserId, ClientId, SessionId, FamilyId, Kid, GroupId, LifeId);
 
 /// Takes a row apart, column by column. Each `None` means that the row is not what this program wrote.
-pub(crate) struct Columns(std::vec::IntoIter<Value>);
+pub struct Columns(std::vec::IntoIter<Value>);
 
 impl Columns {
     pub(crate) fn of(row: Row) -> Self {

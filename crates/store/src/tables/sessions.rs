@@ -1,7 +1,7 @@
 //! Sessions.
 
 use super::consents::maybe_consent;
-use super::realms::AtEpoch;
+use super::realms::OnRealm;
 use super::row::{Columns, every, json, one, to_json};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
@@ -95,9 +95,9 @@ fn owned(rows: Vec<Row>) -> Option<Option<(Session, User)>> {
 /// A session and whose it is, and what they let an application have: for using it.
 pub struct WithConsent<'a>(pub Option<&'a SessionId>, pub &'a ClientId);
 
-impl Question for AtEpoch<WithConsent<'_>> {
-    type Fact = Option<(i64, (Option<(Session, User)>, Option<Consent>))>;
-    fn read(&self, realm: &RealmId) -> Read {
+impl OnRealm for WithConsent<'_> {
+    type Found = (Option<(Session, User)>, Option<Consent>);
+    fn statement(&self, realm: &RealmId) -> Read {
         let sql = concat!(
             "SELECT r.epoch, ",
             session_columns!(),
@@ -109,14 +109,12 @@ impl Question for AtEpoch<WithConsent<'_>> {
              LEFT JOIN consents k ON k.realm = s.realm AND k.user_id = s.user_id AND k.client_id = ? \
              WHERE r.id = ?"
         );
-        let WithConsent(session, client) = self.0;
-        read(sql, values![session.map_or("", SessionId::as_str), client, realm])
+        let WithConsent(session, client) = self;
+        read(sql, values![session.map_or("", SessionId::as_str), *client, realm])
     }
-    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| {
-            let (epoch, session, user) = (row.int()?, maybe_session(row)?, maybe_user(row)?);
-            Some((epoch, (session.zip(user), maybe_consent(row)?)))
-        })
+    fn found(row: &mut Columns) -> Option<Self::Found> {
+        let (session, user) = (maybe_session(row)?, maybe_user(row)?);
+        Some((session.zip(user), maybe_consent(row)?))
     }
 }
 
