@@ -57,8 +57,47 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
     all.into_iter().map(change).collect()
 }
 
-fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
+/// What so many hash workers like this machine make of sign-ins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Staffed {
+    /// How many there are.
+    pub workers: usize,
+    /// Sign-ins a second at the limit.
+    pub bound: f64,
+    /// What is full then.
+    pub bottleneck: Station,
+    /// Of the processor time here, the share that is hashing, and that is signing.
+    pub shares: (f64, f64),
+}
+
+/// The most hash workers that are looked at.
+const MOST_WORKERS: usize = 64;
+
+/// The limit by the number of hash workers, up to the first that is not worth it: something else than hashing is full then.
+pub fn staffed(today: &Stations) -> Vec<Staffed> {
+    let with = |workers: usize| {
+        let needs = with_workers(today, workers).needs(Operation::SignIn);
+        let bottleneck = needs.bottleneck().unwrap_or(Station::Cores);
+        Staffed { workers, bound: needs.bound(), bottleneck, shares: (needs.hashing_share, needs.signing_share) }
+    };
+    let mut rows = vec![with(0)];
+    for workers in 1..=MOST_WORKERS {
+        let (before, next) = (rows[workers - 1].bound, with(workers));
+        rows.push(next);
+        if next.bound < before * WORTH_IT {
+            break;
+        }
+    }
+    rows
+}
+
+/// So many machines like this one that do nothing but hash for it.
+fn with_workers(today: &Stations, workers: usize) -> Stations {
     let own = today.pool.threads as f64 / today.pool.each();
+    Stations { pool: super::stations::Pool { workers: own * workers as f64, ..today.pool.clone() }, ..today.clone() }
+}
+
+fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
     [
         (
             format!("{} cores in place of {}", today.cores * 2, today.cores),
@@ -77,7 +116,7 @@ fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
         ),
         (
             "a hash worker like this machine".to_owned(),
-            Stations { pool: super::stations::Pool { workers: own, ..today.pool.clone() }, ..today.clone() },
+            with_workers(today, 1),
             "that does nothing else; sign-ins wait for the network as well",
         ),
     ]

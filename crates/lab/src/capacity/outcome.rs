@@ -1,6 +1,6 @@
 //! Everything that came of it, as one structure: for people, as JSON, and as a page.
 
-use super::advice::{self, Change, Settings};
+use super::advice::{self, Change, Settings, Staffed};
 use super::predict::{Forecast, Generator, forecasts, stations};
 use super::probe::Probes;
 use super::users::{Users, users};
@@ -14,6 +14,9 @@ pub struct Capacity {
     pub forecasts: Vec<Forecast>,
     /// What would help.
     pub changes: Vec<Change>,
+    /// Sign-ins by the number of hash workers, none first; the last is the first that is not worth it.
+    #[serde(default)]
+    pub workers: Vec<Staffed>,
     /// What suits it.
     pub settings: Settings,
     /// People a month.
@@ -31,6 +34,7 @@ impl Capacity {
         let forecasts = forecasts(&stations(&probes, Generator::Elsewhere));
         Capacity {
             changes: advice::changes(&probes),
+            workers: advice::staffed(&stations(&probes, Generator::Elsewhere)),
             settings: advice::settings(&probes),
             users: users(&forecasts),
             forecasts,

@@ -29,6 +29,8 @@ pub fn of(capacity: &Capacity) -> String {
     for (at, change) in capacity.changes.iter().enumerate() {
         paragraph(&mut out, &format!("({}) {}", at + 1, change.note));
     }
+    out.push_str("<h2>Hash workers</h2>\n<p>Sign-ins a second with so many workers like this machine.</p>\n");
+    table(&mut out, &report::staffed(capacity));
     let _ = writeln!(out, "<h2>Settings</h2>\n<pre>{}</pre>", escaped(&report::settings(capacity)));
     let _ = writeln!(out, "<h2>People a month</h2>\n<pre>{}</pre>", escaped(&report::people(capacity)));
     let _ = writeln!(out, "<h2>Measured</h2>\n{}\n{}", lanes(capacity).svg(), commits(capacity).svg());

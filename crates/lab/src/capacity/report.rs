@@ -103,6 +103,8 @@ pub fn text(capacity: &Capacity) -> String {
     out.push_str("\nWhat would help: the limit would be so many times today's\n");
     changes(&capacity.changes).text(&mut out);
     notes(&capacity.changes, &mut out);
+    out.push_str("\nSign-ins a second with hash workers like this machine\n");
+    staffed(capacity).text(&mut out);
     out.push_str("\nFor portiere.toml\n\n");
     out.push_str(&settings(capacity));
     out.push('\n');
@@ -181,6 +183,16 @@ pub fn changes(changes: &[Change]) -> Table {
         row.extend(change.limits.map(times));
         row.push(format!("{:.2}x", change.sign_in_p95));
         table.row(row);
+    }
+    table
+}
+
+/// Sign-ins by the number of hash workers.
+pub fn staffed(capacity: &Capacity) -> Table {
+    let mut table = Table::new(&["WORKERS", "LIMIT", "SET BY"]);
+    for one in &capacity.workers {
+        let by = advice::limit(one.bottleneck, one.shares);
+        table.row(vec![one.workers.to_string(), number(one.bound), by]);
     }
     table
 }

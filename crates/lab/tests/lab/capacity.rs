@@ -1,6 +1,6 @@
 //! Laws that a model of queues has to keep, whatever the machine.
 
-use lab::capacity::advice::{faster_disk, more_cores};
+use lab::capacity::advice::{faster_disk, more_cores, staffed};
 use lab::capacity::demand::Operation;
 use lab::capacity::simulate::{Arrivals, Outcome, simulate};
 use lab::capacity::stations::{Cold, Pool, Station, Stations, Writer};
@@ -49,6 +49,20 @@ fn memory_that_is_shared_takes_from_what_more_cores_bring() {
     today.pool.crowded.iter_mut().for_each(|time| *time *= 1.2);
     let ratio = bound(&more_cores(&today, 2), Operation::SignIn) / bound(&today, Operation::SignIn);
     assert!((1.3..1.9).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn workers_raise_the_limit_until_something_else_sets_it() {
+    let rows = staffed(&machine());
+    assert_eq!((rows[0].workers, rows[0].bound), (0, bound(&machine(), Operation::SignIn)));
+    assert!(rows.windows(2).all(|two| two[1].bound >= two[0].bound && two[1].shares.0 <= two[0].shares.0), "{rows:?}");
+    let (first, last) = (rows[0], rows[rows.len() - 1]);
+    assert!(rows.len() > 2 && last.bound > 2.0 * first.bound, "{rows:?}");
+    assert!(first.shares.0 > 0.5 && last.shares.0 < 0.1, "hashing sets it at first, and not in the end: {rows:?}");
+    // Where it is the disk from the start, no worker is worth it.
+    let slow = Writer { sync: vec![100e-3], group: 4, ..machine().writer };
+    let rows = staffed(&Stations { writer: slow, ..machine() });
+    assert_eq!((rows.len(), rows[1].bottleneck), (2, Station::Writer), "{rows:?}");
 }
 
 #[test]

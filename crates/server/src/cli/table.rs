@@ -149,7 +149,7 @@ Examples:
     /// Takes about a minute and all cores, and touches no data: it measures hashes, signatures, commits, reads, requests and
     /// memory, on the disk of the data folder and with private servers of its own, and from these it says how many sign-ins,
     /// refreshes and introspections a second the machine carries, how long they take, what sets the limit, what would help and
-    /// which settings suit it. With --verify it then proves that: about a minute and a half more.
+    /// which settings suit it. With --verify it then proves that: about two minutes more.
     #[command(after_long_help = "\
 Examples:
   portiere capacity

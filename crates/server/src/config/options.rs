@@ -430,8 +430,8 @@ options! {
     "audit." audit: Audit {
         /// How long events are kept. They go in whole blocks, the oldest first, once they are sealed and delivered.
         retention: Span = Span::days(90), Start, between(Span::days(1), Span::days(36_500));
-        /// How many events are kept at least: beyond that the oldest go before their time. With a journal (`store.journal`)
-        /// those of the last day stay all the same.
+        /// How many events are kept: beyond that the oldest go before their time, in whole blocks. With a journal
+        /// (`store.journal`) those of the last day stay all the same.
         max_lines: Option<usize> = None => "as many as come", Start, if_set(at_least(1000));
         /// Beyond so many, events go that are not sealed yet, and those that only wait to be delivered although their time has
         /// come. Each loss is written down.
