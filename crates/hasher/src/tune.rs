@@ -284,6 +284,18 @@ pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 
     })
 }
 
+/// How long one hash takes that comes now and then: so many, each after its thread has rested for `pause`. What it needs of the
+/// caches has gone to others by then.
+pub fn rested(cost: Cost, pause: Duration, count: usize) -> Vec<Duration> {
+    let mut kernel = Native::new(Level::best());
+    timed(&mut kernel, Kind::of_policy(cost), 1);
+    let after_a_rest = || {
+        thread::sleep(pause);
+        timed(&mut kernel, Kind::of_policy(cost), 1)
+    };
+    std::iter::repeat_with(after_a_rest).take(count).collect()
+}
+
 fn timed(kernel: &mut Native, kind: Kind, size: usize) -> Duration {
     let inputs: Vec<_> = (0..size).filter_map(|number| sample(kind, number as u8)).collect();
     let begun = Instant::now();

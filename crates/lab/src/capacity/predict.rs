@@ -4,7 +4,7 @@
 use super::demand::{Alg, BATCH, Operation};
 use super::figure::Figure;
 use super::probe::Probes;
-use super::probe::hash::Hashing;
+use super::probe::hash::{Hashing, Lane};
 use super::probe::http::{NOW_AND_THEN, Slow};
 use super::simulate::{Arrivals, Outcome, simulate};
 use super::stations::{Cold, Needs, Pool, Station, Stations, Writer};
@@ -84,10 +84,13 @@ fn writer(probes: &Probes) -> Writer {
 
 fn pool(hashing: &Hashing) -> Pool {
     let threads = hashing.threads();
+    let alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
+    let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
     Pool {
         threads,
         lanes: hashing.best(threads).map_or(1, |best| best.together),
-        alone: hashing.of_threads(1).map(|lane| lane.batch()).collect(),
+        rouse: alone.first().map_or(0.0, |one| (rested - one).max(0.0)),
+        alone,
         crowded: hashing.of_threads(threads).map(|lane| lane.batch()).collect(),
         crowd: threads,
         workers: 0.0,

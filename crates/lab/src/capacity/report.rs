@@ -293,6 +293,9 @@ fn rest(capacity: &Capacity) -> Table {
     let mut rest = Table::new(&["", ""]);
     let mut line = |what: &str, value: String| rest.row(vec![what.to_owned(), value]);
     line("one hash alone, ms", shown(&probes.hashing.single_ms));
+    if let Some(rested) = &probes.hashing.rested_ms {
+        line("one hash now and then, ms", shown(rested));
+    }
     line("hashes a second, the server's pool", shown(&http.pool));
     line("point reads a second, one core", shown(&storage.reads));
     line("point reads a second, all cores", shown(&storage.reads_all));

@@ -96,6 +96,8 @@ pub struct Pool {
     pub crowded: Vec<f64>,
     /// How many those were.
     pub crowd: usize,
+    /// What a batch takes beyond that on a thread that had nothing to do before: its memory has left the caches.
+    pub rouse: f64,
     /// Hashes a second that other machines compute.
     pub workers: f64,
 }

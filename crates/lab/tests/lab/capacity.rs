@@ -20,7 +20,15 @@ fn machine() -> Stations {
         round_trip: 0.0,
         sign: [300e-6, 30e-6, 20e-6],
         writer: Writer { commit: 40e-6, batch: 20e-6, sync: vec![1e-3], at_once: 1, group: 256 },
-        pool: Pool { threads: 2, lanes: 4, alone: batches.clone(), crowded: batches, crowd: 2, workers: 0.0 },
+        pool: Pool {
+            threads: 2,
+            lanes: 4,
+            alone: batches.clone(),
+            crowded: batches,
+            crowd: 2,
+            rouse: 0.0,
+            workers: 0.0,
+        },
         generator: None,
     }
 }
@@ -49,6 +57,18 @@ fn memory_that_is_shared_takes_from_what_more_cores_bring() {
     today.pool.crowded.iter_mut().for_each(|time| *time *= 1.2);
     let ratio = bound(&more_cores(&today, 2), Operation::SignIn) / bound(&today, Operation::SignIn);
     assert!((1.3..1.9).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_hash_on_a_thread_that_rested_takes_longer_and_one_of_many_does_not() {
+    let mut tired = machine();
+    tired.pool.rouse = 4e-3;
+    let sign_ins = |stations: &Stations, arrivals| simulate(stations, Operation::SignIn, arrivals, 4000);
+    let seldom = Arrivals::Even(5.0);
+    let (rested, roused) = (sign_ins(&machine(), seldom).p50, sign_ins(&tired, seldom).p50);
+    near(roused - rested, 4.0, 0.01, "milliseconds more, now and then");
+    let (busy, still) = (sign_ins(&machine(), Arrivals::Users(32)).rate, sign_ins(&tired, Arrivals::Users(32)).rate);
+    near(still, busy, 0.02, "a second, where threads never rest");
 }
 
 #[test]

@@ -133,6 +133,43 @@ fn listening_to_the_world_as_localhost_warns() {
     assert_eq!(Config::load(env(&named)).unwrap().warnings, Vec::<String>::new());
 }
 
+/// Red where a compose file names an option that there is not, or a value that it cannot have.
+#[test]
+fn containers_are_configured_as_the_server_reads_it() {
+    let text = |name: &str| {
+        let path = format!("{}/../../deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    // What an operator puts in for `${NAME:?how to make it}`, and what stands for `${NAME:-otherwise}`.
+    let filled = |value: &str| {
+        let secret = value.split("${").map(|part| match part.split_once('}') {
+            Some((asked, rest)) => match asked.split_once(":-") {
+                Some((_, otherwise)) => format!("{otherwise}{rest}"),
+                None => format!("AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA={rest}"),
+            },
+            None => part.to_owned(),
+        });
+        secret.collect::<String>()
+    };
+    let settings = |text: &str, between: &str| -> Vec<(String, String)> {
+        let lines = text.lines().map(|line| line.trim_start_matches("ENV ").trim().trim_end_matches(" \\"));
+        let named = lines.filter(|line| line.starts_with("PORTIERE_")).filter_map(|line| line.split_once(between));
+        named.map(|(name, value)| (name.to_owned(), filled(value.trim()))).collect()
+    };
+    let image = settings(&text("Dockerfile"), "=");
+    assert_eq!(image.len(), 2, "{image:?}");
+    for name in ["compose.yaml", "compose.postgres.yaml", "compose.galera.yaml"] {
+        let mut env = settings(&text(name), ":");
+        assert!(!env.is_empty(), "{name}");
+        env.extend(image.clone());
+        let config =
+            Config::load(Sources { env, ..Sources::default() }).unwrap_or_else(|wrong| panic!("{name}: {wrong:?}"));
+        let others: Vec<_> = config.warnings.iter().filter(|warning| !warning.contains("public_url")).collect();
+        assert_eq!(others, Vec::<&String>::new(), "{name}");
+        assert_eq!(config.database().is_some(), name == "compose.yaml", "SQLite is for one node alone");
+    }
+}
+
 #[test]
 fn an_overridden_value_is_still_checked() {
     let mut sources = env(&[("PORTIERE_CODE_TTL", "11m")]);

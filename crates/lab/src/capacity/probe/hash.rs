@@ -89,6 +89,9 @@ pub struct Hashing {
     pub memory: u64,
     /// One hash on an idle machine, in milliseconds.
     pub single_ms: Figure,
+    /// The same where it comes now and then, on a thread that has rested; nothing in what was saved before this was measured.
+    #[serde(default)]
+    pub rested_ms: Option<Figure>,
     /// By threads and lanes.
     pub lanes: Vec<Lane>,
     /// What OWASP and RFC 9106 recommend.
@@ -120,12 +123,17 @@ const SPAN: Duration = Duration::from_millis(220);
 const PATIENCE: usize = 2;
 const AT_LEAST: usize = 4;
 
+/// How long a thread rests before a hash that comes now and then, and how many of these one sample is.
+const REST: Duration = Duration::from_millis(25);
+const RESTED: usize = 20;
+
 /// Measures it, sample by sample.
 pub struct Probe {
     cost: Cost,
     memory: u64,
     span: Duration,
     single: Vec<f64>,
+    rested: Vec<f64>,
     lanes: Vec<((usize, usize), Vec<f64>)>,
     cores: usize,
 }
@@ -134,7 +142,7 @@ impl Probe {
     /// For so many cores, in `memory` bytes at most.
     pub fn new(cores: usize, memory: u64, quick: bool) -> Probe {
         let span = if quick { SPAN / 4 } else { SPAN };
-        Probe { cost: Policy::default().cost, memory, span, single: vec![], lanes: vec![], cores }
+        Probe { cost: Policy::default().cost, memory, span, single: vec![], rested: vec![], lanes: vec![], cores }
     }
 
     /// One more sample of everything.
@@ -149,6 +157,9 @@ impl Probe {
             .collect();
         alone.sort_by(f64::total_cmp);
         self.single.push(alone[alone.len() / 2]);
+        let mut rested = tune::rested(self.cost, REST, RESTED);
+        rested.sort();
+        self.rested.push(rested[RESTED / 2].as_secs_f64() * 1e3);
         match self.lanes.is_empty() {
             true => steps(self.cores).into_iter().for_each(|threads| self.climb(threads)),
             false => {
@@ -197,6 +208,7 @@ impl Probe {
             parameters: Parameters::of(self.cost),
             memory: self.memory,
             single_ms: Figure::of(&self.single),
+            rested_ms: Some(Figure::of(&self.rested)),
             lanes: self
                 .lanes
                 .iter()
@@ -236,6 +248,7 @@ mod tests {
             parameters: Parameters { memory_kib: 1, passes: 1, lanes: 1 },
             memory: 1,
             single_ms: Figure::exact(1.0),
+            rested_ms: None,
             lanes,
             choices: vec![],
         };

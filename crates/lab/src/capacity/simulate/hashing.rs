@@ -11,7 +11,7 @@ const FAR: f64 = 1e-3;
 /// Passwords side by side on one thread.
 pub(super) struct Batch {
     pub(super) visits: Vec<usize>,
-    /// Of 1.0.
+    /// Of 1.0, or of more where its thread had rested.
     pub(super) left: f64,
 }
 
@@ -45,9 +45,10 @@ impl World<'_> {
         }
     }
 
-    /// Idle threads take their share of what waits, and workers the rest, as many as they have room for.
-    pub(super) fn fill(&mut self) {
-        self.fill_here();
+    /// Idle threads, so many of which have just been at work, take their share of what waits, and workers the rest, as many as
+    /// they have room for.
+    pub(super) fn fill(&mut self, at_work: usize) {
+        self.fill_here(at_work);
         let pool = &self.stations.pool;
         if pool.workers <= 0.0 {
             return;
@@ -61,7 +62,7 @@ impl World<'_> {
         }
     }
 
-    fn fill_here(&mut self) {
+    fn fill_here(&mut self, mut at_work: usize) {
         let idle = self.stations.pool.threads - self.hashing.len();
         if idle == 0 || self.passwords.is_empty() {
             return;
@@ -71,7 +72,10 @@ impl World<'_> {
             let share = self.passwords.len().div_ceil(idle).min(self.stations.pool.lanes);
             if share > 0 {
                 let visits = self.passwords.drain(..share).collect();
-                self.hashing.push(Batch { visits, left: 1.0 });
+                let pool = &self.stations.pool;
+                let rouse = if at_work == 0 { pool.rouse / pool.batch(share, 1).max(f64::MIN_POSITIVE) } else { 0.0 };
+                at_work = at_work.saturating_sub(1);
+                self.hashing.push(Batch { visits, left: 1.0 + rouse });
             }
         }
         self.foresee();
@@ -85,7 +89,7 @@ impl World<'_> {
         self.hashing = rest;
         self.foresee();
         let done: Vec<Batch> = done;
-        self.fill();
+        self.fill(done.len());
         done.into_iter().flat_map(|batch| batch.visits).for_each(|visit| self.proceed(visit));
     }
 }

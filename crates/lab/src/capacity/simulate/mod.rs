@@ -238,7 +238,7 @@ impl<'a> World<'a> {
                 Event::Computed(visit) => {
                     self.away -= 1;
                     self.proceed(visit);
-                    self.fill();
+                    self.fill(0);
                 }
                 Event::Gather => {
                     self.desk.naps = false;
@@ -342,7 +342,7 @@ impl<'a> World<'a> {
             Some(_) => {
                 self.visits[visit].act += 1;
                 self.passwords.push_back(visit);
-                self.fill();
+                self.fill(0);
             }
             None => self.answered(visit),
         }
