@@ -28,7 +28,7 @@ fn whoever_reads_may_leave_and_the_exit_code_is_what_was_done() {
         (&["config", "example"], 0),
         (&["completions", "bash"], 0),
         (&["man"], 0),
-        (&["help"], 0),
+        (&["--help"], 0),
         (&["user", "show", "nobody-of-that-name"], 1),
         (&["user", "frobnicate"], 2),
         (&["user", "add", "eve", "--password-stdin"], 2),
