@@ -256,13 +256,14 @@ fn settings(config: &Config) -> Settings {
 
 /// Runs the server until it is told to stop.
 pub async fn run(config: Config) -> Result<(), BootError> {
-    if let Err(error) = raise_nofile() {
+    let files = raise_nofile().unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files could not be raised");
-    }
+        u64::MAX
+    });
     let listeners = Listeners::of(&config)?;
     let addresses = listeners.addresses();
     let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
-    let terms = Terms::of(&config)?;
+    let terms = Terms::of(&config, files)?;
     let streams = auditing::streams(&config)?;
     let desk = Desk::of(&config)?;
     let instance = Instance::open(&config, Some(&url)).await?;

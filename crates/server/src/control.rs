@@ -172,13 +172,36 @@ fn may_command(caller: u32, owner: u32) -> Result<(), String> {
     }
 }
 
-/// A request of this program's own version is always understood; one of another version usually is.
+/// A request of this program's own version is always understood; one of another version usually is. What is not known here
+/// is not left out: whoever asked for more would be told that it was done.
 fn read(asked: Asked<Value>) -> Result<Request, Failure> {
-    serde_json::from_value(asked.request).map_err(|error| {
-        let (theirs, ours) = (asked.version, env!("CARGO_PKG_VERSION"));
+    let (theirs, ours) = (asked.version, env!("CARGO_PKG_VERSION"));
+    let unknown = |why: String| {
         Failure::Failed(format!(
-            "the server (version {ours}) does not know this command of version {theirs}: restart the server ({error})"
+            "the server (version {ours}) does not know this command of version {theirs}: restart the server ({why})"
         ))
+    };
+    let said = (theirs != ours).then(|| asked.request.clone());
+    let request: Request = serde_json::from_value(asked.request).map_err(|error| unknown(error.to_string()))?;
+    let Some(said) = said else { return Ok(request) };
+    let understood = serde_json::to_value(&request).map_err(|error| unknown(error.to_string()))?;
+    match unheard(&said, &understood) {
+        Some(name) => Err(unknown(format!("unknown field `{name}`"))),
+        None => Ok(request),
+    }
+}
+
+/// The name of something that was said and not understood. What says nothing may be left out.
+fn unheard<'a>(said: &'a Value, understood: &Value) -> Option<&'a str> {
+    let nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Bool(given) => !given,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    said.as_object()?.iter().find_map(|(name, value)| match understood.get(name) {
+        Some(known) => unheard(value, known),
+        None => Some(name.as_str()).filter(|_| !nothing(value)),
     })
 }
 
@@ -193,6 +216,9 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
+        }
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(Failure::Failed(format!("{} is not a folder; is --data right?", data.display())));
         }
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = format!("{} belongs to another user: run this as that user or as root", data.display());

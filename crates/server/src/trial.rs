@@ -15,7 +15,7 @@ use std::path::Path;
 /// Everything that would keep the server from starting, a sentence each.
 pub fn problems(config: &Config) -> Vec<String> {
     let tried = [
-        Terms::of(config).map(drop).map_err(|error| error.to_string()),
+        Terms::of(config, u64::MAX).map(drop).map_err(|error| error.to_string()),
         Database::judge(config).map_err(|error| error.to_string()),
         hashing::settings(config).map(drop).map_err(|error| error.to_string()),
         auditing::streams(config).map(drop).map_err(|error| error.to_string()),

@@ -1,6 +1,6 @@
 //! `hash`: what password hashing costs on this machine, and which parameters suit it.
 
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::{Table, facts};
 use crate::config::{KeyFile, Raw, Size, Value as _};
 use crate::private;
@@ -215,13 +215,13 @@ impl Progress {
 
     fn say(&mut self, text: &str) {
         if self.watched {
-            eprint!("\r\x1b[K{text} …");
+            mutter(&format!("\r\x1b[K{text} …"));
         }
     }
 
     fn end(&mut self) {
         if self.watched {
-            eprint!("\r\x1b[K");
+            mutter("\r\x1b[K");
         }
     }
 }

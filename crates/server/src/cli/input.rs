@@ -1,7 +1,7 @@
 //! Secrets on their way in: from standard input, or typed at a terminal that does not show them. Never from arguments,
 //! which every process on the machine can read.
 
-use super::outcome::Failure;
+use super::outcome::{Failure, mutter};
 use rules::Secret;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use serde::{Deserialize, Deserializer, Serializer};
@@ -61,7 +61,7 @@ impl Input {
     /// A line that somebody types and sees; `None` where nobody can be asked.
     pub fn line(&mut self, question: &str) -> Result<Option<String>, Failure> {
         let Input::Terminal = self else { return Ok(None) };
-        eprint!("{question}");
+        mutter(question);
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
         read.map_err(|error| Failure::Failed(format!("the terminal: {error}")))?;
@@ -106,10 +106,10 @@ fn typed(prompt: &str) -> Result<Secret, Failure> {
     quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
     quiet.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
     tcsetattr(&stdin, OptionalActions::Flush, &quiet).map_err(failed)?;
-    eprint!("{prompt}");
+    mutter(prompt);
     let mut line = Vec::new();
     let read = read_line(stdin.take(LONGEST), &mut line);
-    eprintln!();
+    mutter("\n");
     tcsetattr(io::stdin(), OptionalActions::Now, &before).map_err(failed)?;
     let text = String::from_utf8(line);
     match (read, text) {

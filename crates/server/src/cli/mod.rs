@@ -170,7 +170,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 Err(failure) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
             };
             progress.clear();
-            outcome.notes.iter().for_each(|note| eprintln!("portiere: {note}"));
+            outcome.notes.iter().for_each(|note| outcome::say(note));
             if let Err(error) = printer.show(&outcome) {
                 break Ok(Err(error));
             }
@@ -194,14 +194,14 @@ struct Progress(usize);
 impl Progress {
     fn show(&mut self, how_far: Option<String>) {
         if let Some(how_far) = how_far.filter(|_| io::stderr().is_terminal()) {
-            eprint!("\r{how_far}");
+            outcome::mutter(&format!("\r{how_far}"));
             self.0 = how_far.len();
         }
     }
 
     fn clear(&mut self) {
         if self.0 > 0 {
-            eprint!("\r{:1$}\r", "", self.0);
+            outcome::mutter(&format!("\r{:1$}\r", "", self.0));
             self.0 = 0;
         }
     }

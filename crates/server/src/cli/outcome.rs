@@ -1,5 +1,6 @@
 //! What a command comes to: something to show, or one line and an exit code.
 
+use super::text::{harmless, harmless_json};
 use crate::boot::BootError;
 use app::Fault;
 use app::admin::Refused;
@@ -63,11 +64,20 @@ impl Failure {
     /// Says it on standard error.
     pub fn tell(&self) -> ExitCode {
         let (Failure::Use(lines) | Failure::Failed(lines)) = self;
-        for line in lines.lines() {
-            eprintln!("portiere: {line}");
-        }
+        lines.lines().for_each(say);
         ExitCode::from(self.exit_code())
     }
+}
+
+/// Says a line on standard error.
+pub fn say(line: &str) {
+    mutter(&format!("portiere: {}\n", harmless(line)));
+}
+
+/// Writes to standard error, as it is. Nobody may be left who reads there, which changes nothing of what was done.
+pub fn mutter(text: &str) {
+    let mut out = io::stderr().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 impl From<Refused> for Failure {
@@ -121,13 +131,12 @@ impl<W: Write> Printer<W> {
             return self.out.flush();
         }
         let Value::Array(items) = &outcome.json else {
-            serde_json::to_writer_pretty(&mut self.out, &outcome.json)?;
-            return writeln!(self.out);
+            return writeln!(self.out, "{}", harmless_json(serde_json::to_string_pretty(&outcome.json)?));
         };
         self.open = true;
         for item in items {
             self.out.write_all(if self.items == 0 { b"[\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut self.out, item)?;
+            self.out.write_all(harmless_json(serde_json::to_string(item)?).as_bytes())?;
             self.items += 1;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The way to a realm: the running server, or, where none runs, the database itself.
 
-use super::outcome::{Failure, Reply};
+use super::outcome::{Failure, Reply, say};
 use super::request::{Place, Request};
 use crate::boot::{BootError, Instance};
 use crate::config::Config;
@@ -69,7 +69,7 @@ impl<'a> Reach<'a> {
                     let data = data.canonicalize().unwrap_or_else(|_| data.clone());
                     // Not what whoever has a server elsewhere meant.
                     let data = data.display();
-                    eprintln!("portiere: a new database was made in {data}: is that the --data of your server?");
+                    say(&format!("a new database was made in {data}: is that the --data of your server?"));
                 }
                 Ok(Some(instance))
             }

@@ -41,9 +41,25 @@ pub fn facts(facts: &[(&str, String)]) -> String {
     lines.map(|(name, line)| format!("{name:<width$}  {}\n", harmless(line))).collect()
 }
 
-/// Without control characters, which could make a terminal do something.
+/// Without what could make a terminal do something, or show text in another order than it is in.
 pub fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if drives(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same JSON, with what [`harmless`] takes out written as RFC 8259, section 7, lets it be written.
+pub fn harmless_json(json: String) -> String {
+    let obeyed = |c: char| !c.is_ascii_graphic() && !c.is_ascii_whitespace() && drives(c);
+    if !json.contains(obeyed) {
+        return json;
+    }
+    let escaped = |c: char| if obeyed(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() };
+    json.chars().map(escaped).collect()
+}
+
+/// Whether a terminal obeys a character: controls (ECMA-48 5.2 and 5.3: of one byte, or of U+0080 to U+009F), and those that
+/// turn the direction of what follows (UAX #9, 2.1 to 2.5).
+fn drives(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `true` as `yes`, `false` as nothing.
@@ -68,6 +84,19 @@ mod tests {
     #[test]
     fn a_cell_cannot_drive_the_terminal() {
         assert_eq!(facts(&[("name", "a\u{1b}[2Jb".into()), ("nothing", String::new())]), "name  a\u{fffd}[2Jb\n");
+        assert_eq!(harmless("\u{9b}2J\u{202e}b\u{e9}"), "\u{fffd}2J\u{fffd}b\u{e9}");
         assert_eq!(facts(&[("a", "1\n2".into()), ("bc", "3".into())]), "a   1\n    2\nbc  3\n");
+    }
+
+    /// Red without `harmless_json` in `Printer::show`, and in the audit log's lines.
+    #[test]
+    fn json_cannot_drive_the_terminal_and_says_the_same() {
+        let value = serde_json::json!({ "name": "a\u{1b}\u{7f}\u{9b}2J\u{202e}b\u{e9}\u{1f600}\n" });
+        for json in [value.to_string(), format!("{value:#}")] {
+            let shown = harmless_json(json);
+            assert!(shown.chars().all(|c| c == '\n' || !drives(c)), "{shown:?}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        }
+        assert_eq!(harmless_json("{\n  \"a\": \"\u{e9}\"\n}".into()), "{\n  \"a\": \"\u{e9}\"\n}");
     }
 }

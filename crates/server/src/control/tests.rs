@@ -100,6 +100,28 @@ async fn garbage_is_answered_and_the_next_request_is_served() {
     .await;
 }
 
+/// Red without `unheard` in `read`: the server would do half of what was asked, and call it done.
+#[tokio::test]
+async fn what_only_a_newer_version_can_be_asked_is_not_left_out() {
+    beside(None, async |data| {
+        for (more, heard) in [
+            (json!({}), true),
+            (json!({ "until": null, "quietly": false, "also": [] }), true),
+            (json!({ "until": "2030-01-31" }), false),
+            (json!({ "quietly": true }), false),
+            (json!({ "also": ["bob"] }), false),
+        ] {
+            let mut named = json!({ "name": "ada" });
+            named.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let newer = json!({ "version": "99.0.0", "request": { "User": { "Disable": named } } }).to_string();
+            let said = why(say(data, &framed(&newer)).await);
+            let expected = if heard { "no user is called ada" } else { "unknown field" };
+            assert!(said.contains(expected), "{more}: {said}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_socket_that_a_killed_server_left_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,6 +160,10 @@ async fn nobody_listens_where_there_is_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(ask(folder.path(), &Request::SetupLink).await.unwrap().is_none());
     assert!(ask(&folder.path().join("none"), &Request::SetupLink).await.unwrap().is_none());
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let told = ask(&folder.path().join("file"), &Request::SetupLink).await;
+    let Err(Failure::Failed(why)) = told else { panic!("{told:?}") };
+    assert!(why.ends_with("file is not a folder; is --data right?"), "{why}");
 }
 
 #[tokio::test]

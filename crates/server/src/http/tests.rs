@@ -44,7 +44,7 @@ impl House {
         let url = PublicUrl::parse(ISSUER).unwrap();
         let instance = Instance::open(&config, Some(&url)).await.unwrap();
         let (tracer, _) = Exporter::of(&config, "node", &instance.app.clock).unwrap();
-        let site = Site::new(&config, (url, false), &instance, Caps::of(&config), tracer);
+        let site = Site::new(&config, (url, false), &instance, Caps::of(&config, u64::MAX), tracer);
         House { doors: router(site.clone()), site, instance, folder }
     }
 

@@ -7,6 +7,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Files that are kept for other things than connections, where there are as many.
+const OTHER_FILES: u64 = 1024;
+
 /// Counts open connections. Loopback and exempt networks count only towards the total.
 pub struct Caps {
     total: usize,
@@ -34,12 +37,21 @@ impl Caps {
         Caps { total, per_address, exempt, names, open: Mutex::default(), refused: AtomicU64::new(0) }
     }
 
-    /// As configured. Listed proxies are exempt: their address stands for everybody behind them.
-    pub fn of(config: &Config) -> Arc<Self> {
+    /// As configured, for a process that may have so many `files` open. Listed proxies are exempt: their address stands for
+    /// everybody behind them.
+    pub fn of(config: &Config, files: u64) -> Arc<Self> {
         let limits = &config.limits;
         let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().collect();
         let names = ["limits.connections", "limits.connections_per_address"];
-        Arc::new(Caps::called(names, (limits.connections, limits.connections_per_address), exempt))
+        let total = limits.connections.min(within(files));
+        if total < limits.connections {
+            tracing::warn!(
+                files,
+                connections = total,
+                "limits.connections is lowered: fewer files may be open (ulimit -n)"
+            );
+        }
+        Arc::new(Caps::called(names, (total, limits.connections_per_address), exempt))
     }
 
     /// A place for a connection from `address`, given back when it is dropped; `None` when there is none left.
@@ -89,6 +101,12 @@ impl Caps {
     }
 }
 
+/// How many of the files that a process may have open can be connections. The rest is for what has to go on when everybody
+/// comes: the database, operators' commands, scrapers, backups, certificates.
+fn within(files: u64) -> usize {
+    usize::try_from(files - (files / 4).min(OTHER_FILES)).unwrap_or(usize::MAX)
+}
+
 /// A connection's place among those that may be open.
 pub struct Place {
     caps: Arc<Caps>,
@@ -129,6 +147,16 @@ mod tests {
         assert_eq!((caps.open(), caps.refused()), (31, 1));
         drop((second, many));
         assert_eq!((caps.open(), caps.lock().by_address.len()), (0, 0));
+    }
+
+    /// Red without `within` in `Caps::of`.
+    #[test]
+    fn connections_leave_files_for_everything_else() {
+        let config = Config::load(crate::config::Sources::default()).unwrap();
+        let wanted = config.limits.connections;
+        for (files, most) in [(1024, 768), (4096, 3072), (8192, 7168), (1 << 20, wanted), (u64::MAX, wanted)] {
+            assert_eq!(Caps::of(&config, files).most(), most, "{files}");
+        }
     }
 
     #[test]

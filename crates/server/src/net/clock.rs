@@ -1,8 +1,11 @@
 //! How long a connection may keep the server waiting.
 
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as _, Frame, SizeHint};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -11,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 ///
 /// While a request is answered the time is ours and there is no limit here: the body has its own
 /// ([`super::read_body`]). Once the last answer is ready the idle time runs, so that a client that does not take its
-/// answer is cut off as well.
+/// answer is cut off as well. By HTTP/2 further answers may be taken meanwhile: there it runs for each, see [`Taken`].
 #[derive(Clone, Copy, Debug)]
 enum Waiting {
     /// The headers of a request, of which a part may have come.
@@ -35,13 +38,18 @@ struct State {
     multiplexed: bool,
     /// A request came.
     asked: bool,
+    /// HTTP/2: answers that the client has not taken yet, the oldest first, and since when they are ready.
+    untaken: BTreeMap<u64, Instant>,
+    /// The number of the next one.
+    next: u64,
 }
 
 impl Clock {
     /// Starts with the first request's headers, which are waited for since then.
     pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
         let waiting = Waiting::Headers { since };
-        Arc::new(Clock { header, idle, state: Mutex::new(State { waiting, multiplexed: false, asked: false }) })
+        let state = State { waiting, multiplexed: false, asked: false, untaken: BTreeMap::new(), next: 0 };
+        Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
     /// A request's headers are complete. It runs until the guard is dropped.
@@ -72,11 +80,14 @@ impl Clock {
 
     /// The moment at which the connection has waited too long, if it waits for its client.
     fn deadline(&self) -> Option<Instant> {
-        match self.lock().waiting {
+        let state = self.lock();
+        let waits = match state.waiting {
             Waiting::Headers { since } => Some(since + self.header),
             Waiting::Nothing { since } => Some(since + self.idle),
             Waiting::Answers { .. } => None,
-        }
+        };
+        let takes = state.untaken.first_key_value().map(|(_, since)| *since + self.idle);
+        waits.into_iter().chain(takes).min()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,6 +98,21 @@ impl Clock {
 /// A request that is being answered.
 pub struct Running(Arc<Clock>);
 
+impl Running {
+    /// The same answer, which the client has the idle time to take, whatever else goes on: by HTTP/2.
+    pub fn to_take(&self, body: Body) -> Body {
+        if body.size_hint().lower() < WORTH_IT {
+            return body;
+        }
+        let mut state = self.0.lock();
+        let number = state.next;
+        state.next += 1;
+        state.untaken.insert(number, Instant::now());
+        drop(state);
+        Body::new(Taken { body, last: None, _untaken: Untaken(Arc::clone(&self.0), number) })
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let mut state = self.0.lock();
@@ -94,6 +120,59 @@ impl Drop for Running {
             Waiting::Answers { running } if running > 1 => Waiting::Answers { running: running - 1 },
             _ => Waiting::Nothing { since: Instant::now() },
         };
+    }
+}
+
+/// The least body that is watched, in bytes: a shorter one holds no more than its stream does.
+const WORTH_IT: u64 = 1024;
+
+/// An answer's body that is there until the client lets all of it come (RFC 9113, 5.2).
+///
+/// Whoever lets a single byte come has the whole of a frame taken from us, and waits for the rest of it elsewhere. So the
+/// last byte goes by itself: there is no room for it before there is for all others.
+struct Taken {
+    body: Body,
+    last: Option<Bytes>,
+    _untaken: Untaken,
+}
+
+impl hyper::body::Body for Taken {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(last) = self.last.take() {
+            return Poll::Ready(Some(Ok(Frame::data(last))));
+        }
+        let mut frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let data = frame.as_mut().and_then(|frame| frame.as_mut().ok()).and_then(Frame::data_mut);
+        if let Some(data) = data.filter(|data| data.len() > 1 && self.body.is_end_stream()) {
+            self.last = Some(data.split_off(data.len() - 1));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.last.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.last {
+            Some(last) => SizeHint::with_exact(last.len() as u64),
+            None => self.body.size_hint(),
+        }
+    }
+}
+
+/// An answer that is not taken yet, with its number.
+struct Untaken(Arc<Clock>, u64);
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.0.lock().untaken.remove(&self.1);
     }
 }
 

@@ -115,22 +115,51 @@ fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
     addresses.into_iter().map(|entry| Hop { address: node(entry), proto }).collect()
 }
 
-/// RFC 7239 §4: elements separated by commas, pairs by semicolons; a quoted string holds an IPv6 address.
+/// RFC 7239 §4: elements separated by commas, pairs by semicolons; a quoted string holds an IPv6 address, or a host as the
+/// client wrote it, which may have commas and semicolons in it.
 fn forwarded(headers: &HeaderMap) -> Vec<Hop> {
-    let hop = |element: &str| {
-        let mut hop = Hop { address: None, proto: None };
-        for (name, value) in element.split(';').filter_map(|pair| pair.split_once('=')) {
-            let value = value.trim();
-            let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-            match name.trim() {
-                name if name.eq_ignore_ascii_case("for") => hop.address = node(value),
-                name if name.eq_ignore_ascii_case("proto") => hop.proto = scheme(value),
-                _ => {}
-            }
+    let mut hops: Vec<Hop> = Vec::new();
+    for line in headers.get_all("forwarded") {
+        // A line that is not text names nobody.
+        hops.extend(unquoted(line.to_str().unwrap_or("?"), b',').into_iter().rev().map(hop));
+    }
+    hops
+}
+
+fn hop(element: &str) -> Hop {
+    let mut hop = Hop { address: None, proto: None };
+    let mut named = 0;
+    for (name, value) in unquoted(element, b';').into_iter().filter_map(|pair| pair.split_once('=')) {
+        let value = value.trim();
+        let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+        match name.trim() {
+            name if name.eq_ignore_ascii_case("for") => (hop.address, named) = (node(value), named + 1),
+            name if name.eq_ignore_ascii_case("proto") => hop.proto = scheme(value),
+            _ => {}
         }
-        hop
-    };
-    entries(headers, "forwarded").into_iter().map(hop).collect()
+    }
+    // None may be there twice: a proxy that does not quote let the client write one of them.
+    hop.address = hop.address.filter(|_| named == 1);
+    hop
+}
+
+/// The parts of `text` between separators outside of quoted strings (RFC 9110 §5.6.4), the last first.
+///
+/// It is read from the right, where the proxies wrote: a quote that the client left open stays on its own side.
+fn unquoted(text: &str, separator: u8) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let (mut parts, mut end, mut quoted) = (Vec::new(), bytes.len(), false);
+    for (at, byte) in bytes.iter().enumerate().rev() {
+        let backslashes = || bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if *byte == b'"' && !(quoted && backslashes() % 2 == 1) {
+            quoted = !quoted;
+        } else if *byte == separator && !quoted {
+            parts.push(text[at + 1..end].trim());
+            end = at;
+        }
+    }
+    parts.push(text[..end].trim());
+    parts
 }
 
 /// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
@@ -243,9 +272,31 @@ mod tests {
             ("for=6.6.6.6;proto=https, for=198.51.100.1;proto=http", "198.51.100.1", Proto::Http),
             ("for=_hidden", "10.1.1.1", Proto::Http),
             ("for=\"198.51.100.1", "10.1.1.1", Proto::Http),
+            ("", "10.1.1.1", Proto::Http),
         ] {
             let client = ask("10.1.1.1", &[("forwarded", value)], ProxyHeader::Forwarded);
             assert_eq!((client.address.to_string().as_str(), client.proto), (expected, proto), "{value}");
+        }
+    }
+
+    /// A Host may have every one of `,;=` in it (RFC 3986 §3.2.2), and what a client sends for Forwarded may be anything.
+    #[test]
+    fn bf_04_what_a_client_has_quoted_for_it_names_nobody() {
+        // Red without `!quoted` in `unquoted`, the backslashes there, its `rev`, or `named == 1` in `hop`.
+        for (value, expected) in [
+            (r#"for=198.51.100.1;host="a,for=6.6.6.6;b";proto=https"#, "198.51.100.1"),
+            (r#"for=198.51.100.1;host="a;for=6.6.6.6;b""#, "198.51.100.1"),
+            (r#"host="a,for=6.6.6.6;b";for=198.51.100.1"#, "198.51.100.1"),
+            (r#"for=198.51.100.1;host="a\",for=6.6.6.6;b""#, "198.51.100.1"),
+            (r#"for=198.51.100.1;host="a\\",for=10.0.0.3;host="b;for=6.6.6.6;c""#, "198.51.100.1"),
+            (r#"for=", for=198.51.100.1;host="b""#, "198.51.100.1"),
+            (r#"for="6.6.6.6, for=198.51.100.1"#, "198.51.100.1"),
+            (r#"for=6.6.6.6;host="b, for="[2001:db8::1]:47""#, "2001:db8::1"),
+            ("for=198.51.100.1;host=a;for=6.6.6.6", "10.1.1.1"),
+            ("for=6.6.6.6;For=198.51.100.1", "10.1.1.1"),
+        ] {
+            let client = ask("10.1.1.1", &[("forwarded", value)], ProxyHeader::Forwarded);
+            assert_eq!(client.address.to_string(), expected, "{value}");
         }
     }
 

@@ -59,8 +59,9 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// As configured; reads the certificate, and fails if it cannot be used.
-    pub fn of(config: &Config) -> Result<Self, TlsError> {
+    /// As configured, for a process that may have so many `files` open; reads the certificate, and fails if it cannot be
+    /// used.
+    pub fn of(config: &Config, files: u64) -> Result<Self, TlsError> {
         let limits = &config.limits;
         let tls = match (&config.tls.certificate, &config.tls.key) {
             (Some(certificate), Some(key)) => Some(TlsReload::load(certificate, key)?),
@@ -72,7 +73,7 @@ impl Terms {
             stop_delay: config.stop_delay(),
             hear_out: HEAR_OUT,
             drain_timeout: limits.drain_timeout,
-            caps: Caps::of(config),
+            caps: Caps::of(config, files),
             tls,
         })
     }

@@ -263,6 +263,9 @@ impl<S: Answers> Room<S> {
             async move {
                 let Some(answer) = answer else { return Ok(too_large()) };
                 let mut answer = answer.await;
+                if multiplexed {
+                    answer = answer.map(|response| response.map(|body| running.to_take(body)));
+                }
                 if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

@@ -72,16 +72,18 @@ impl TlsReload {
         Ok(Arc::new(TlsReload { certificate: certificate.to_owned(), key: key.to_owned(), seen, current }))
     }
 
-    /// Reads both files again. On an error the certificate in force stays.
+    /// Reads both files again. On an error the certificate in force stays, and the files are read again at the next look:
+    /// who may read them changes without a change of theirs.
     pub fn reload(&self) -> Result<(), TlsError> {
         // Before the files are read, so that a change while they are read is seen the next time.
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp(&self.certificate, &self.key);
+        let seen = stamp(&self.certificate, &self.key);
         let fresh = read(&self.certificate, &self.key)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         Ok(())
     }
 
-    /// Reads the files again if they changed since they were last read, and logs the outcome.
+    /// Reads the files again if they changed since they were last read well, and logs the outcome.
     pub fn reload_if_changed(&self) {
         if *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamp(&self.certificate, &self.key) {
             self.reload_and_log();

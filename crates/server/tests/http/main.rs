@@ -7,6 +7,7 @@
 mod attacks;
 mod audit;
 mod capacity;
+mod commands;
 mod crash;
 mod durability;
 mod fence;

@@ -1,7 +1,7 @@
 //! Listing and exporting.
 
 use super::super::outcome::{Failure, Outcome, Reply};
-use super::super::text::Table;
+use super::super::text::{Table, harmless_json};
 use super::wanted::Wanted;
 use crate::utc::iso;
 use app::App;
@@ -111,7 +111,7 @@ impl Export {
             match self.format {
                 Format::Csv => text.push_str(&wire::row(realm, line)),
                 Format::Jsonl => {
-                    text.push_str(&wire::json(realm, line).to_string());
+                    text.push_str(&harmless_json(wire::json(realm, line).to_string()));
                     text.push('\n');
                 }
             }

@@ -1,6 +1,7 @@
 //! Following what is sealed.
 
 use super::super::outcome::{Outcome, Reply};
+use super::super::text::harmless_json;
 use super::list::table;
 use super::wanted::Wanted;
 use app::App;
@@ -55,7 +56,9 @@ impl Tail {
         let skipped = read.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX));
         let wanted: Vec<Line> = read.into_iter().skip(skipped).filter(|line| filter.wants(line)).collect();
         let text = match self.json {
-            true => wanted.iter().map(|line| format!("{}\n", wire::json(&app.realm.id, line))).collect(),
+            true => {
+                wanted.iter().map(|line| harmless_json(wire::json(&app.realm.id, line).to_string()) + "\n").collect()
+            }
             // Headings come once, at the beginning.
             false => table(app, &wanted, self.behind.is_none()).await?,
         };

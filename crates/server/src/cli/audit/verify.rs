@@ -1,7 +1,7 @@
 //! Verifying, page by page.
 
 use super::super::outcome::{Failure, Outcome, Reply};
-use super::super::text::harmless;
+use super::super::text::{harmless, harmless_json};
 use crate::utc::iso;
 use app::App;
 use app::audit::Verified;
@@ -120,7 +120,7 @@ impl Verify {
                 "findings": state.found,
                 "findings_in_all": state.count,
             });
-            return serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n";
+            return harmless_json(serde_json::to_string_pretty(&shown).unwrap_or_default()) + "\n";
         }
         let mut text = String::new();
         if state.count > NAMED {

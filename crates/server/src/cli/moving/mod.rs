@@ -6,7 +6,7 @@ mod ends;
 use self::bar::Bar;
 pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::facts;
 use crate::config::{self, Config, Raw, StoreUrl, Value as _};
 use clap::{Args, ValueHint};
@@ -89,7 +89,7 @@ impl Moving {
         if !io::stdin().is_terminal() {
             return Err(Failure::Use(format!("{what}; say --yes if that is meant")));
         }
-        eprint!("{what}. Go on? [y/N] ");
+        mutter(&format!("{what}. Go on? [y/N] "));
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         match answer.trim() {

@@ -94,3 +94,54 @@ async fn pings_do_not_keep_a_connection_open() {
         assert!(start.elapsed() < PATIENCE / 2, "pings keep the connection open");
     }
 }
+
+/// A request's fields (RFC 7541 §6.2.2), with names of its appendix A.
+fn fields(method: &str, path: &str) -> Vec<u8> {
+    let mut bytes = vec![0x86, 0x01, 0x01, b'a'];
+    for (name, value) in [(2, method), (4, path)] {
+        bytes.extend([name, value.len() as u8]);
+        bytes.extend(value.as_bytes());
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_closes_the_connection_whatever_else_is_asked() {
+    // Red without `takes` in `Clock::deadline`; for the windows beyond 0 without `split_off` in `Taken::poll_frame`.
+    for window in [0_u32, 1, 4095] {
+        let server = Server::start(Terms { idle_timeout: Duration::from_millis(500), ..generous() });
+        let mut stream = server.connect().await;
+        let mut opening = PREFACE.to_vec();
+        // SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
+        opening.extend(frame(4, 0, 0, &[&[0, 4], &window.to_be_bytes()[..]].concat()));
+        opening.extend(frame(1, 5, 1, &fields("GET", "/page")));
+        stream.write_all(&opening).await.unwrap();
+        let start = tokio::time::Instant::now();
+        for id in (3..).step_by(2) {
+            if stream.write_all(&frame(1, 5, id, &fields("HEAD", "/"))).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(start.elapsed() < PATIENCE / 2, "the answer waits for its client, window {window}");
+        }
+        assert!(start.elapsed() >= Duration::from_millis(500), "closed before its time");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
+    let idle_timeout = Duration::from_millis(500);
+    let server = Server::start(Terms { idle_timeout, ..generous() });
+    let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
+    let asking = async move {
+        let start = tokio::time::Instant::now();
+        while start.elapsed() < 3 * idle_timeout {
+            let request = hyper::Request::builder().uri("http://a.test/page").body(Empty::<Bytes>::new()).unwrap();
+            let answer = sender.send_request(request).await.expect("cut, although every answer was taken");
+            assert_eq!(answer.headers()["content-length"], "4096");
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), vec![b'x'; 4096]);
+            tokio::time::sleep(idle_timeout / 10).await;
+        }
+    };
+    drop(tokio::join!(asking, connection));
+}

@@ -95,6 +95,25 @@ async fn changed_files_are_read_again_and_broken_ones_are_not_taken() {
     assert!(ask(&server, &new, b"http/1.1").await.is_ok());
 }
 
+#[tokio::test]
+async fn files_that_could_not_be_read_are_tried_until_they_can() {
+    // Red if `reload` noted what it saw before it could read it: as after chmod, nothing of the file has changed.
+    let files = Files::new();
+    files.renew();
+    let tls = files.load().unwrap();
+    let server = Server::start(Terms { tls: Some(Arc::clone(&tls)), ..generous() });
+    let new = files.renew();
+    let key = std::fs::read(&files.key).unwrap();
+    std::fs::write(&files.key, vec![b'x'; key.len()]).unwrap();
+    let written = std::fs::metadata(&files.key).unwrap().modified().unwrap();
+    tls.reload_if_changed();
+    assert!(ask(&server, &new, b"http/1.1").await.is_err());
+    std::fs::write(&files.key, key).unwrap();
+    std::fs::File::options().append(true).open(&files.key).unwrap().set_modified(written).unwrap();
+    tls.reload_if_changed();
+    assert!(ask(&server, &new, b"http/1.1").await.is_ok());
+}
+
 #[test]
 fn what_is_wrong_is_said_with_the_file() {
     let (files, others) = (Files::new(), Files::new());

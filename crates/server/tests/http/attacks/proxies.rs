@@ -122,6 +122,9 @@ fn px_01_the_standard_header_is_read_where_it_is_the_one_and_then_alone() {
         ("for=198.51.100.#;proto=http, for=203.0.113.3, for=10.0.0.3", "for=203.0.113.3"),
         ("for=\"203.0.113.4:40#\"", "for=203.0.113.4"),
         ("for=\"[2001:db8:0:1::#]:443\"", "for=\"[2001:db8:0:1::ffff]\""),
+        // What the proxy quoted is the client's: red without `!quoted` in net/forwarded.rs, unquoted.
+        ("for=203.0.113.6;host=\"a;for=198.51.100.#;b\"", "for=203.0.113.6"),
+        ("for=203.0.113.7;host=\"a,for=198.51.100.#;b\"", "for=203.0.113.7"),
     ] {
         assert_eq!(guesses_with(server, "forwarded", value), HEARD, "{value}");
         assert_eq!(guesses_with(server, "forwarded", own), 0, "{value} is {own}");
