@@ -36,8 +36,10 @@ const LONGEST_REQUEST: u32 = 1 << 20;
 const LONGEST_ANSWER: u32 = 64 << 20;
 /// In which time a request must have come, and an answer must have gone.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Callers at a time; more wait.
-const CALLERS: usize = 16;
+/// Callers at a time, more than commands are carried out ([`Admission::command`]); further ones wait before the door.
+///
+/// [`Admission::command`]: crate::admission::Admission::command
+const CALLERS: usize = 64;
 
 /// A request, with the version of the program that sends it.
 #[derive(Serialize, Deserialize)]
@@ -126,31 +128,60 @@ impl Drop for Control {
     }
 }
 
-async fn answer(mut stream: UnixStream, (app, site): (App, Option<Site>), data: PathBuf, owner: u32) {
-    let reply = match listened_to(&stream, owner) {
-        Err(why) => {
-            tracing::warn!(%why, "a caller of the control socket was turned away");
-            Err(Failure::Failed(why))
-        }
-        Ok(caller) => match timeout(PATIENCE, wire::receive::<Asked<Value>>(&mut stream, LONGEST_REQUEST)).await {
-            Err(_) => return,
-            Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
-            Ok(Ok(asked)) => match (read(asked), site) {
-                (Ok(Request::Profile(command)), Some(site)) => tokio::select! {
-                    reply = Box::pin(command.execute(&site)) => reply,
-                    () = left(&mut stream) => return,
-                },
-                (Ok(request), _) => {
-                    let done = Box::pin(request.execute(&app, Place { data: &data, serves: true }));
-                    app::asked::by_operator(caller, done).await
-                }
-                (Err(why), _) => Err(why),
-            },
+async fn answer(mut stream: UnixStream, server: (App, Option<Site>), data: PathBuf, owner: u32) {
+    let reply = match hear(&mut stream, owner).await {
+        Ok(None) => return,
+        Ok(Some((caller, request))) => match obey(&mut stream, server, (caller, request), &data).await {
+            None => return,
+            Some(reply) => reply,
         },
+        Err(why) => Err(why),
     };
     if let Ok(Err(error)) = timeout(PATIENCE, wire::send(&mut stream, &reply)).await {
         tracing::warn!(%error, "a command went away before its answer");
     }
+}
+
+/// Who commands what; nothing where nothing comes.
+async fn hear(stream: &mut UnixStream, owner: u32) -> Result<Option<(u32, Request)>, Failure> {
+    let caller = listened_to(stream, owner).map_err(|why| {
+        tracing::warn!(%why, "a caller of the control socket was turned away");
+        Failure::Failed(why)
+    })?;
+    match timeout(PATIENCE, wire::receive::<Asked<Value>>(stream, LONGEST_REQUEST)).await {
+        Err(_) => Ok(None),
+        Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
+        Ok(Ok(asked)) => Ok(Some((caller, read(asked)?))),
+    }
+}
+
+/// Carries a command out, once there is a place for it; nothing where its caller left what is for nobody else.
+async fn obey(
+    stream: &mut UnixStream,
+    (app, site): (App, Option<Site>),
+    (caller, request): (u32, Request),
+    data: &Path,
+) -> Option<Reply> {
+    let _place = match &site {
+        Some(site) => match site.admission.command().await {
+            Ok(place) => Some(place),
+            Err(wait) => return Some(Err(too_many(wait))),
+        },
+        None => None,
+    };
+    if let (Request::Profile(command), Some(site)) = (&request, &site) {
+        return tokio::select! {
+            reply = Box::pin(command.execute(site)) => Some(reply),
+            () = left(stream) => None,
+        };
+    }
+    let done = Box::pin(request.execute(&app, Place { data, serves: true }));
+    Some(app::asked::by_operator(caller, done).await)
+}
+
+fn too_many(wait: Duration) -> Failure {
+    let seconds = wait.as_secs_f64().ceil();
+    Failure::Failed(format!("the server carries out as many other commands as it can: try again in {seconds} s"))
 }
 
 /// Waits until the caller is gone.

@@ -34,10 +34,14 @@ pub struct Admission {
     tokens: Arc<Lane>,
     pages: Arc<Lane>,
     passwords: Arc<Lane>,
+    commands: Arc<Lane>,
     realm: Option<Rates<Pace>>,
     failures: Option<Rates<AddressKey>>,
     exempt: Vec<Cidr>,
 }
+
+/// Commands of operators that are carried out at a time.
+const COMMANDS: usize = 16;
 
 /// Counted as failed until it is known how it went.
 pub struct Debt {
@@ -56,6 +60,7 @@ impl Admission {
             tokens: lane(limits.tokens),
             pages: lane(limits.pages),
             passwords: lane(limits.passwords),
+            commands: lane(COMMANDS),
             realm: Rates::new(twice(limits.requests_per_realm)),
             failures: Rates::new(failures),
             exempt: limits.exempt_addresses.clone(),
@@ -75,6 +80,14 @@ impl Admission {
             realm.give_back(&pace, &standing);
         }
         entered.map(Some).map_err(|wait| Fault::Busy(span(wait)))
+    }
+
+    /// A place for a command of an operator. Whoever commands is trusted: no rate holds for them.
+    ///
+    /// # Errors
+    /// When to come back.
+    pub async fn command(&self) -> Result<Permit, Duration> {
+        self.commands.enter().await
     }
 
     /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back. What is always
@@ -130,10 +143,15 @@ impl Admission {
         self.tokens.budget
     }
 
-    /// Every lane with its name.
+    /// The lanes of requests, each with its name.
     pub fn lanes(&self) -> [(&'static str, LaneState); 3] {
         [("tokens", &self.tokens), ("pages", &self.pages), ("passwords", &self.passwords)]
             .map(|(name, lane)| (name, lane.state()))
+    }
+
+    /// Every lane with its name, that of commands among them.
+    pub fn all_lanes(&self) -> impl Iterator<Item = (&'static str, LaneState)> {
+        self.lanes().into_iter().chain([("commands", self.commands.state())])
     }
 }
 

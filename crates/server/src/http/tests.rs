@@ -7,6 +7,7 @@ use crate::config::{Config, PublicUrl, Sources};
 use crate::metrics::Store;
 use crate::net::{Caps, Peer};
 use crate::trace::Exporter;
+use crate::{cli, control};
 use app::sign_up::NewPerson;
 use axum::Router;
 use axum::body::Body;
@@ -404,5 +405,36 @@ async fn whoever_is_sent_away_from_the_database_is_told_when_it_will_be_through(
                 reply.text
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn operators_commands_have_places_of_their_own_and_are_told_when_there_are_none() {
+    // Red without `command` in control.rs, obey.
+    let house = House::with_ada(&NARROW).await;
+    let control = control::listen(house.folder.path(), &house.instance).unwrap().of(house.site.clone());
+    let scenario = async {
+        let list: cli::Request = serde_json::from_value(serde_json::json!({ "Group": "List" })).unwrap();
+        let told = async || control::ask(house.folder.path(), &list).await.unwrap().unwrap();
+        let _requests = house.fill().await;
+        told().await.expect("a flood of requests keeps no operator out");
+        let mut held = Vec::new();
+        while let Ok(place) = house.site.admission.command().await {
+            held.push(place);
+        }
+        assert_eq!(held.len(), 16);
+        let Err(cli::Failure::Failed(why)) = told().await else { panic!("there is no place") };
+        assert!(why.ends_with("other commands as it can: try again in 1 s"), "{why}");
+        let lanes: Vec<_> = house.site.admission.all_lanes().collect();
+        assert!(
+            lanes.iter().any(|(name, lane)| (*name, lane.running, lane.refused_total) == ("commands", 16, 2)),
+            "{lanes:?}"
+        );
+        held.pop();
+        told().await.expect("one is free");
+    };
+    tokio::select! {
+        () = control.run() => panic!("the control socket ended"),
+        () = scenario => {}
     }
 }

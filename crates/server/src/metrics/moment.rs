@@ -19,7 +19,7 @@ pub struct Moment<'a> {
     /// Where everything else is looked up.
     pub from: &'a Site,
     /// Places at the door.
-    pub lanes: [(&'static str, LaneState); 3],
+    pub lanes: Vec<(&'static str, LaneState)>,
     /// The threads that hash.
     pub hashing: State,
     /// Machines that hash for us.
@@ -130,7 +130,7 @@ impl<'a> Moment<'a> {
         };
         Moment {
             from,
-            lanes: from.admission.lanes(),
+            lanes: from.admission.all_lanes().collect(),
             hashing: from.app.hasher.state(),
             workers: from.app.hasher.workers(),
             seen,

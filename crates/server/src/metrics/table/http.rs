@@ -75,7 +75,7 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_admission_places",
             &["lane"],
-            "Places for requests of a kind: tokens, pages, passwords.",
+            "Places for requests of a kind: tokens, pages, passwords; and for operators' commands.",
             |now, out| {
                 now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.places));
             },
