@@ -188,7 +188,7 @@ impl App {
         Ok(Ok(Scene { request, client, hint }))
     }
 
-    fn tell(&self, error: Error, back: &Back, client: Option<&Arc<Client>>, at_once: bool) -> Outcome {
+    pub(crate) fn tell(&self, error: Error, back: &Back, client: Option<&Arc<Client>>, at_once: bool) -> Outcome {
         let response = back.error(&self.realm.issuer, error);
         match at_once {
             true => Outcome::Respond(response),

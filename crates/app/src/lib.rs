@@ -21,7 +21,7 @@ pub mod jobs;
 pub mod keyring;
 pub mod logout;
 mod passwords;
-mod posted;
+pub mod posted;
 pub mod rates;
 pub mod revoke;
 mod settle;
