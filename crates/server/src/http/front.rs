@@ -56,7 +56,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
             None => page(Pace::Pages, nameless).call(request, site.clone()).await,
         }
     };
-    let asked = app::asked::within(visit.request_id.to_string(), answered);
+    let asked = app::asked::within(visit.request_id.to_string(), visit.address(), answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
     if of_account {
