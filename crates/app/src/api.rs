@@ -87,9 +87,9 @@ impl App {
         origin: Option<&str>,
     ) -> Result<Result<Arc<Client>, NotServed>, Fault> {
         let epoch = self.epoch().await?;
-        let client = self.client(&proof.client, epoch).await?;
-        let Some(client) = client.filter(|client| first_party::is_admitted(client)) else {
-            return Ok(Err(NotServed::Client));
+        let claimed = self.client(&proof.client, epoch).await?;
+        let Some(client) = claimed.clone().filter(|client| first_party::is_admitted(client)) else {
+            return Ok(Err(self.not_served(claimed.as_deref()).await));
         };
         if origin.is_some_and(|origin| !first_party::lives_at(&client, origin)) {
             return Ok(Err(NotServed::Origin));
@@ -97,9 +97,14 @@ impl App {
         match (&proof.means, origin) {
             (Means::Name, Some(_)) => Ok(Ok(client)),
             // Outside a browser a name alone proves nothing, not even that of a public client.
-            (Means::Name, None) => Ok(Err(NotServed::Client)),
+            (Means::Name, None) => Ok(Err(self.not_served(Some(&client)).await)),
             _ => Ok(self.authenticate(proof).await?.map(|_| client).map_err(|_| NotServed::Client)),
         }
+    }
+
+    async fn not_served(&self, claimed: Option<&Client>) -> NotServed {
+        self.not_proved(claimed, "the client is not served").await;
+        NotServed::Client
     }
 
     /// Signs somebody in on a first-party client's own screen.

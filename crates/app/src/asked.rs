@@ -6,8 +6,8 @@ use std::future::Future;
 /// Who, or what, asked.
 #[derive(Clone, Debug)]
 enum Source {
-    /// A request of that id.
-    Request(String),
+    /// A request of that id, from that address.
+    Request(String, String),
     /// Somebody at the machine, by a command; the number of their user there.
     Operator(u32),
     /// Nobody: it was time for it.
@@ -18,9 +18,9 @@ tokio::task_local! {
     static SOURCE: Option<Source>;
 }
 
-/// Does `work` as part of the request of that id.
-pub fn within<F: Future>(request: String, work: F) -> impl Future<Output = F::Output> {
-    SOURCE.scope(Some(Source::Request(request)), work)
+/// Does `work` as part of the request of that id, which came from that address.
+pub fn within<F: Future>(request: String, address: String, work: F) -> impl Future<Output = F::Output> {
+    SOURCE.scope(Some(Source::Request(request, address)), work)
 }
 
 /// Does `work` for a command of that user of the machine.
@@ -38,6 +38,14 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     SOURCE.scope(SOURCE.try_with(Clone::clone).ok().flatten(), work)
 }
 
+/// The address that the request came from; empty where nobody's is done.
+pub(crate) fn address() -> String {
+    match SOURCE.try_with(Clone::clone) {
+        Ok(Some(Source::Request(_, address))) => address,
+        _ => String::new(),
+    }
+}
+
 /// Notes on an event in which request it happened, or by whom.
 pub(crate) fn sign(event: &mut Event) {
     let Ok(Some(source)) = SOURCE.try_with(Clone::clone) else { return };
@@ -45,7 +53,7 @@ pub(crate) fn sign(event: &mut Event) {
         event.detail.entry("by").or_insert_with(|| who.into());
     };
     match source {
-        Source::Request(id) => event.request = Some(id),
+        Source::Request(id, _) => event.request = Some(id),
         Source::Operator(uid) => {
             by("operator");
             event.detail.insert("uid".to_owned(), uid.into());

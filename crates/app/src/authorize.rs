@@ -11,7 +11,7 @@ use rules::jose::{Alg, Expect, Typ};
 use rules::login::session::{Session, Started};
 use rules::oauth::authorize::{self, Back, Request};
 use rules::oauth::client::Client;
-use rules::oauth::consent::Consent;
+use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
 use rules::oauth::logout::Hint;
 use rules::oauth::params::Params;
@@ -188,7 +188,7 @@ impl App {
         Ok(Ok(Scene { request, client, hint }))
     }
 
-    fn tell(&self, error: Error, back: &Back, client: Option<&Arc<Client>>, at_once: bool) -> Outcome {
+    pub(crate) fn tell(&self, error: Error, back: &Back, client: Option<&Arc<Client>>, at_once: bool) -> Outcome {
         let response = back.error(&self.realm.issuer, error);
         match at_once {
             true => Outcome::Respond(response),
@@ -330,7 +330,9 @@ impl App {
         match self.stage(&params, browser).await? {
             Err(outcome) => Ok(*outcome),
             Ok((scene, known)) if allow => self.go_on(scene, known, Turn { flow, consented: true, browser }).await,
-            Ok((scene, _)) => {
+            Ok((scene, known)) => {
+                let (session, client) = (known.0.as_ref().map(|(session, _)| session), &scene.client.id);
+                self.settle(|now, _| async move { Ok(consent::deny(session, client, now)) }).await?.ok();
                 let error = Error::new(rules::oauth::ErrorCode::AccessDenied, "the person said no");
                 Ok(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error)))
             }

@@ -8,6 +8,8 @@ use rules::people::User;
 use rules::secret::{Secret, from_base64url, mac, same};
 use rules::{Decision, Time};
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::tables::sessions::{ForEnding, WithUser};
 
 /// The cookies of a browser and where it is.
@@ -21,8 +23,24 @@ pub struct Browser {
     pub device: Option<Secret>,
     /// The user agent and address.
     pub origin: Origin,
+    /// Whether its session cookie proved nothing when it was looked at.
+    pub unproved: Unproved,
     /// The address that limits count; `None` where it stands for everybody behind it (a listed proxy that names nobody).
     pub counted: Option<IpAddr>,
+}
+
+/// A mark that a session cookie was looked at and proved nothing. Clones are the same mark.
+#[derive(Clone, Debug, Default)]
+pub struct Unproved(Arc<AtomicBool>);
+
+impl Unproved {
+    /// Whether that is so.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl App {
@@ -73,7 +91,23 @@ impl App {
     ) -> Option<(Session, User)> {
         let cookie = browser.session.as_ref()?;
         let good = proved(cookie, found.as_ref(), &self.realm.settings, now).is_some();
+        if !good {
+            browser.unproved.set();
+        }
         found.filter(|_| good)
+    }
+
+    /// Whether the session that a browser's cookie names is over for good: ended, run out, or not there. One that may not be
+    /// used at present, since the database failed over, is not; nor is one whose secret was replaced: another answer to the
+    /// same browser brings the new one.
+    ///
+    /// # Errors
+    /// What keeps it from being read.
+    pub async fn is_over(&self, browser: &Browser) -> Result<bool, Fault> {
+        let Some(cookie) = &browser.session else { return Ok(false) };
+        let found = self.ask(ForEnding(Some(&cookie.id))).await?;
+        let now = self.clock.now();
+        Ok(found.is_none_or(|(session, _)| !session.is_live(&self.realm.settings, now)))
     }
 
     /// The token that a form of a session's owner has to carry.

@@ -4,6 +4,7 @@ use crate::browser::Browser;
 use crate::jobs::{Pledge, to_the_end};
 use crate::stakes::Stake;
 use crate::{App, Fault};
+use rules::events::Rejection;
 use rules::login::session::Session;
 use rules::login::throttle::{Held, Seen, Shared, account_key, all_admit};
 use rules::oauth::authorize;
@@ -92,7 +93,10 @@ impl App {
         // At stake until a miss is counted: guesses in parallel are as many as they would be in turn.
         let _stake = match self.may_guess(&shared).await? {
             Ok(stake) => stake,
-            Err(wait) => return Ok(Err(Lookup::Wait(wait))),
+            Err(wait) => {
+                self.reject(Rejection::Throttled(None)).await;
+                return Ok(Err(Lookup::Wait(wait)));
+            }
         };
         let (now, handle) = (self.clock.now(), user_code_handle(&self.keyring.lookup, typed));
         let found = match handle {

@@ -144,7 +144,9 @@ impl App {
     /// Only who authenticates may ask (AU-01).
     async fn asker(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
         Ok(match self.authenticate_at(proof, epoch).await? {
-            Ok(asker) if asker.is_public() => Err(Error::client("introspection needs a client that authenticates")),
+            Ok(asker) if asker.is_public() => {
+                Err(self.not_proved(Some(&asker), "introspection needs a client that authenticates").await)
+            }
             other => other,
         })
     }

@@ -122,6 +122,9 @@ impl App {
     /// Lets another node have what this one does for all. For the end of a node.
     pub async fn retire(&self) {
         self.take_leave().await;
+        if let Err(fault) = self.write_rejections().await {
+            tracing::warn!(%fault, "how often somebody was refused lately was not written");
+        }
         if let Err(fault) = self.keep_mark(true).await {
             tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
         }
@@ -134,6 +137,9 @@ impl App {
     pub async fn keep_up(&self, upkeep: Upkeep, busy: Busy<'_>) {
         let mut complaint = Complaint::default();
         loop {
+            if let Err(fault) = self.write_rejections().await {
+                tracing::debug!(%fault, "what was refused was not written yet");
+            }
             match self.leads(UPKEEP).await {
                 Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
                 Ok(None) => complaint.over(),

@@ -21,7 +21,7 @@ pub mod jobs;
 pub mod keyring;
 pub mod logout;
 mod passwords;
-mod posted;
+pub mod posted;
 pub mod rates;
 pub mod revoke;
 mod settle;
@@ -79,6 +79,7 @@ pub struct Parts {
     ward: Option<Arc<Ward>>,
     /// How the audit log is kept.
     pub(crate) books: audit::Books,
+    rejections: audit::Rejections,
     cache: Cache,
     turnstile: Turnstile,
     stakes: Stakes,
@@ -130,6 +131,7 @@ impl App {
             clock,
             ward,
             books: audit::Books::default(),
+            rejections: audit::Rejections::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             stakes: Stakes::default(),

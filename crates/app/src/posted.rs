@@ -2,6 +2,8 @@
 //! (SameSite=Lax), and the browser is asked to come again with the same request as GET. What is wrong for everybody is told at
 //! once, and an ID token is not put into an address (CO-11): what was read from it is, signed by us.
 
+use crate::authorize::Outcome;
+use crate::browser::Browser;
 use crate::{App, Fault};
 use rules::id::{ClientId, SessionId, UserId};
 use rules::oauth::authorize;
@@ -26,23 +28,41 @@ struct Carried {
     until: Time,
 }
 
+/// What becomes of an authorization request that was posted.
+#[derive(Debug)]
+pub enum Posted {
+    /// It comes again as GET, with these parameters.
+    Again(Vec<(String, String)>),
+    /// This is told.
+    Told(Box<Outcome>),
+}
+
+impl Posted {
+    fn told(outcome: Outcome) -> Self {
+        Posted::Told(Box::new(outcome))
+    }
+}
+
 impl App {
-    /// The parameters with which an authorization request that was posted comes again.
-    ///
-    /// # Errors
-    /// RFC 9700 §4.11.2: where its client or redirect URI is wrong it leads nowhere.
-    pub async fn posted_authorize(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
-        if let Err(error) = params.portable() {
-            return Ok(Err(error));
-        }
+    /// The parameters with which an authorization request that was posted comes again; or what to tell at once. Where its client
+    /// or redirect URI is wrong it leads nowhere (RFC 9700 §4.11.2). One that is too long to come again is told so as any other
+    /// error is: by a redirect with `prompt=none`, or where the browser's session came along, since it was sent from our site;
+    /// otherwise on our page.
+    pub async fn posted_authorize(&self, params: &Params, browser: &Browser) -> Result<Posted, Fault> {
         let epoch = self.epoch().await?;
         let client = match authorize::client_id(params) {
             Ok(client) => self.client(&client, epoch).await?,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Posted::told(Outcome::Refused(error, None))),
         };
-        match authorize::read(params, client.as_deref(), &self.realm) {
-            Err(authorize::Fault::Local(error)) => Ok(Err(error)),
-            Ok(_) | Err(authorize::Fault::Client { .. }) => Ok(Ok(self.without_token(params, epoch).await?)),
+        match (authorize::read(params, client.as_deref(), &self.realm), params.portable()) {
+            (Err(authorize::Fault::Local(error)), _) => Ok(Posted::told(Outcome::Refused(error, None))),
+            (_, Ok(())) => Ok(Posted::Again(self.without_token(params, epoch).await?)),
+            (Err(authorize::Fault::Client { error, back, silent }), Err(_)) => {
+                let at_once = silent || self.session(browser).await?.is_some();
+                Ok(Posted::told(self.tell(error, &back, client.as_ref(), at_once)))
+            }
+            // Reading refuses what is not portable.
+            (Ok(_), Err(error)) => Ok(Posted::told(Outcome::Refused(error, None))),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::turnstile::Pass;
 use crate::{App, Fault};
 use hasher::{FairKey, Verified};
 use rules::decision::Change;
+use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::Started;
@@ -301,7 +302,10 @@ impl App {
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Hold), Refusal>, Fault> {
         let (Admitted { counted, slowed, epoch, .. }, hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => {
+                self.reject(Rejection::Throttled(None)).await;
+                return Ok(Err(refusal));
+            }
         };
         let key = self.fair_key(attempt.browser);
         let key = if slowed { key.throttled() } else { key };

@@ -8,6 +8,7 @@ use crate::sign_in::{Next, SignedIn};
 use crate::stakes::Stake;
 use crate::tally::Entry;
 use crate::{App, Fault, entropy};
+use rules::events::Rejection;
 use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
 use rules::login::sign_up;
@@ -191,7 +192,10 @@ impl App {
         // At stake until it was counted, whatever comes of it.
         let _stake = match self.may_sign_up(&shared).await? {
             Ok(stake) => stake,
-            Err(wait) => return Ok(Err(NotMade::Wait(wait))),
+            Err(wait) => {
+                self.reject(Rejection::Throttled(None)).await;
+                return Ok(Err(NotMade::Wait(wait)));
+            }
         };
         // Operators may give such a name; a stranger would be taken for somebody else.
         if Username::parse(&typed.username).is_ok_and(|name| name.mixes_scripts()) {

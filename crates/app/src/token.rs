@@ -4,6 +4,7 @@ use crate::settle::Ahead;
 use crate::stopwatch::{Stage, lap};
 use crate::{App, Fault};
 use rules::decision::{Change, Decision};
+use rules::events::Rejection;
 use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
@@ -39,6 +40,9 @@ pub struct Handed {
     pub refresh_token: Option<Secret>,
 }
 
+/// Which part of a proof was wrong is not told.
+const FAILED: &str = "client authentication failed";
+
 /// What a request for tokens rests on: who asks, as registered at that epoch, and what was presented.
 struct Case {
     epoch: i64,
@@ -66,8 +70,11 @@ impl App {
         let proved = self.judge_proof(proof, epoch).await?;
         // Anybody can say that he is a public one.
         let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
-        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
-            clients.count(&proved.client.id).map_err(Fault::Over)?;
+        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential)
+            && let Err(over) = clients.count(&proved.client.id)
+        {
+            self.reject(Rejection::Throttled(Some(proved.client.id.clone()))).await;
+            return Err(Fault::Over(over));
         }
         Ok(proved)
     }
@@ -77,7 +84,7 @@ impl App {
         let decision = client_auth::prove(proof, client.as_deref(), &self.realm, self.clock.now());
         Ok(match (decision.reply, client) {
             (Ok(()), Some(client)) => Ok(Proved { client, used: decision.changes }),
-            _ => Err(Error::client("client authentication failed")),
+            (_, claimed) => Err(self.not_proved(claimed.as_deref(), FAILED).await),
         })
     }
 
@@ -103,7 +110,9 @@ impl App {
         let (used, now) = (proved.used.clone(), self.clock.now());
         match self.commit(used, now, &crate::entropy::fresh()?).await {
             Ok(()) => Ok(Ok(())),
-            Err(store::engine::CommitError::Conflict { .. }) => Ok(Err(Error::client("client authentication failed"))),
+            Err(store::engine::CommitError::Conflict { .. }) => {
+                Ok(Err(self.not_proved(Some(&proved.client), FAILED).await))
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -1,6 +1,6 @@
 //! What a rule answers: a reply, and what has to become true for the reply to be given.
 
-use crate::events::Event;
+use crate::events::{Event, Rejection};
 use crate::id::{ClientId, FamilyId, GroupId, Kid, SessionId, UserId};
 use crate::keys::Key;
 use crate::login::session::Session;
@@ -169,6 +169,8 @@ pub enum Change {
     CountFailure { key: Handle, at: Time, leak: Span },
     /// A sign-in to an unknown name failed: one row per address and minute.
     CountStranger { address: String, at: Time },
+    /// So many were refused from there: one row per minute, address and application.
+    CountRejections { what: Rejection, address: String, at: Time, many: i64 },
 
     /// An application is registered; fails when the id is taken.
     AddClient(Box<Client>),

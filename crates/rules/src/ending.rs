@@ -152,6 +152,7 @@ impl Ending {
             | Change::GiveBack(_)
             | Change::CountFailure { .. }
             | Change::CountStranger { .. }
+            | Change::CountRejections { .. }
             | Change::AddClient(_)
             | Change::AddKey(_)
             | Change::RetireKey { .. }

@@ -45,6 +45,8 @@ kinds! {
     TokensRevoked = "tokens.revoked",
     /// Access was granted to an application.
     ConsentGranted = "consent.granted",
+    /// Access was asked for by an application, and the person said no.
+    ConsentDenied = "consent.denied",
     /// Access was taken from an application.
     ConsentRevoked = "consent.revoked",
     /// A device's request was answered.
@@ -116,6 +118,53 @@ impl Kind {
     /// Whether somebody was refused: a failure, or the use of what is not theirs.
     pub fn is_refusal(self) -> bool {
         matches!(self, Kind::SignInFailed | Kind::CodeMisused | Kind::RefreshReused)
+    }
+}
+
+/// What is refused to somebody who has not shown who they are. It has no line of its own, or anybody could fill the disk: it is
+/// counted by minute, address and application.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rejection {
+    /// A client did not prove who it is: this one, or one that is not there.
+    Client(Option<ClientId>),
+    /// Too much failed before, or this client asks too often: they have to wait.
+    Throttled(Option<ClientId>),
+}
+
+impl Rejection {
+    /// What it is about, in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Rejection::Client(_) => "client",
+            Rejection::Throttled(_) => "throttled",
+        }
+    }
+    /// Which application it is about.
+    pub fn client(&self) -> Option<&ClientId> {
+        match self {
+            Rejection::Client(client) | Rejection::Throttled(client) => client.as_ref(),
+        }
+    }
+    /// The same about no application.
+    pub fn of_anybody(&self) -> Self {
+        match self {
+            Rejection::Client(_) => Rejection::Client(None),
+            Rejection::Throttled(_) => Rejection::Throttled(None),
+        }
+    }
+    /// As it is kept.
+    pub fn text(&self) -> String {
+        format!("{}:{}", self.name(), self.client().map_or("", ClientId::as_str))
+    }
+    /// Reads what [`Rejection::text`] wrote.
+    pub fn read(text: &str) -> Option<Self> {
+        let (name, client) = text.split_once(':')?;
+        let client = Some(client).filter(|client| !client.is_empty()).map(ClientId::from);
+        match name {
+            "client" => Some(Rejection::Client(client)),
+            "throttled" => Some(Rejection::Throttled(client)),
+            _ => None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod deliver;
 mod lag;
 mod mark;
 mod read;
+mod rejections;
 mod retire;
 mod seal;
 pub mod sink;
@@ -20,6 +21,7 @@ pub use deliver::Stream;
 pub use lag::{Lag, Lagging};
 pub use mark::{Accepted, Kept, Shelf};
 pub use read::{Failures, Filter, Page};
+pub(crate) use rejections::Rejections;
 pub use seal::Sealed;
 pub use verify::Verified;
 

@@ -5,11 +5,12 @@ use super::wire::outcome;
 use crate::{App, Fault};
 use rules::Time;
 use rules::audit::{Block, Checkpoint, Head, Line, Link, hexadecimal};
+use rules::events::Rejection;
 use rules::fresh::first_id;
 use rules::id::RealmId;
 use serde::{Deserialize, Serialize};
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
-use store::tables::counters::Strangers;
+use store::tables::counters::{Rejections, Strangers};
 use store::tables::events::Window;
 
 /// Lines that one step looks at. A rare thing is looked for in steps of this, so that no request is a long scan.
@@ -38,11 +39,16 @@ pub struct Filter {
     pub outcome: Option<String>,
 }
 
-/// Failures to sign in with names that nobody has.
+/// What was refused to somebody who had not shown who they are, and has no line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// The minute in which they were.
+    /// The minute in which it was.
     pub minute: Time,
+    /// What it was: the `name` that somebody signed in with is nobody's, a `client` did not prove who it is, or they were
+    /// `throttled`.
+    pub what: &'static str,
+    /// Which application it was about, where that is one.
+    pub client: Option<String>,
     /// From where.
     pub address: String,
     /// How many.
@@ -75,10 +81,21 @@ impl Filter {
 }
 
 impl App {
-    /// Failures to sign in with names that nobody has, since then; the newest minutes first.
+    /// What was refused since then to who had not shown who they are; the newest minutes first.
     pub async fn strangers(&self, since: Time, limit: i64) -> Result<Vec<Failures>, Fault> {
-        let found = self.ask(Strangers { since, limit }).await?;
-        Ok(found.into_iter().map(|(minute, address, count)| Failures { minute, address, count }).collect())
+        // What this node has not written yet is part of it; a database that takes no writes is read all the same.
+        self.write_rejections().await.ok();
+        let (names, others) = self.ask((Strangers { since, limit }, Rejections { since, limit })).await?;
+        let name = |(minute, address, count)| Failures { minute, what: "name", client: None, address, count };
+        let other = |(minute, what, address, count): (Time, Rejection, String, i64)| {
+            let client = what.client().map(|client| client.0.clone());
+            Failures { minute, what: what.name(), client, address, count }
+        };
+        let mut found: Vec<Failures> = names.into_iter().map(name).chain(others.into_iter().map(other)).collect();
+        // Stable: within a minute, each kind stays in its order.
+        found.sort_by_key(|one| std::cmp::Reverse(one.minute));
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(found)
     }
 
     /// Lines that `filter` wants, at most `limit`, sealed or not: the newest first before the id `from`, or the oldest first

@@ -9,6 +9,7 @@ mod epochs;
 mod leases;
 mod lists;
 pub(crate) mod plans;
+mod rejections;
 mod restored;
 mod scattered;
 mod sessions;

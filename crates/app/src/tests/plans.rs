@@ -9,7 +9,7 @@ use store::engine::{Answer, Around, CommitError, Engine, Read, Row, Unavailable,
 use store::sqlite::{Options, Sqlite};
 
 /// Tables that grow with people, requests or time. Of the others all rows of a realm may be read.
-const GROWING: [&str; 16] = [
+const GROWING: [&str; 17] = [
     "users",
     "logins",
     "members",
@@ -23,6 +23,7 @@ const GROWING: [&str; 16] = [
     "assertions",
     "counters",
     "strangers",
+    "rejections",
     "events",
     "audit_blocks",
     "clients",

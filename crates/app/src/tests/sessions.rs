@@ -5,8 +5,11 @@ use crate::App;
 use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::flow::{Flow, Place, To};
+use rules::login::session::Cookie;
 use rules::people::Role;
+use rules::secret::Secret;
 use rules::{Span, Time};
+use store::tables::fences::{self, Fence};
 use tempfile::TempDir;
 
 /// A house, and a browser in which somebody has just signed in.
@@ -64,4 +67,31 @@ async fn a_note_brings_no_session_back() {
     app.leave(&session, &browser).await.unwrap();
     app.note_use(&session).await;
     assert!(app.session(&browser).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn se_05_a_session_is_over_when_it_ended_ran_out_or_is_gone_and_not_while_it_only_may_not_be_used() {
+    // Red if browser.rs, is_over, asked `WithUser` (what a fence holds would be over), or compared the secret.
+    let (_folder, app, clock, browser) = house().await;
+    assert!(!app.is_over(&browser).await.unwrap());
+    let replaced = browser.clone();
+    let replaced = Browser {
+        session: replaced.session.map(|cookie| Cookie { secret: Secret::new("x".repeat(43)), ..cookie }),
+        ..replaced
+    };
+    assert!(app.session(&replaced).await.unwrap().is_none() && replaced.unproved.is_set());
+    assert!(!app.is_over(&replaced).await.unwrap(), "its secret was replaced");
+    let id = "z".repeat(26);
+    let made_up = Browser { session: Cookie::read(&format!("{id}.{}", "x".repeat(43))), ..Browser::default() };
+    assert!(app.is_over(&made_up).await.unwrap());
+    assert!(!app.is_over(&Browser::default()).await.unwrap(), "there is no cookie");
+
+    let epoch = app.epoch().await.unwrap();
+    let fence = Fence { number: 1, at: clock.now(), identity: "another".into(), epoch };
+    app.engine.commit(fences::raise(&app.realm.id, &fence, clock.now(), &[])).await.unwrap();
+    assert!(app.session(&browser).await.unwrap().is_none() && browser.unproved.is_set());
+    assert!(!app.is_over(&browser).await.unwrap(), "it may be believed again in a moment");
+
+    clock.advance(app.realm.settings.session_absolute);
+    assert!(app.is_over(&browser).await.unwrap());
 }

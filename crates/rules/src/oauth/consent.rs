@@ -4,6 +4,7 @@ use super::scope::Scope;
 use crate::decision::{Change, Decision, Never};
 use crate::events::{Event, Kind};
 use crate::id::{ClientId, UserId};
+use crate::login::session::Session;
 use crate::time::Time;
 
 /// A consent that stands.
@@ -17,6 +18,15 @@ pub struct Consent {
     pub scope: Scope,
     /// Since when: also what tells it from one that was taken back and given again.
     pub granted: Time,
+}
+
+/// Somebody said no to an application. Nothing changes by that, but it is known.
+pub fn deny(session: Option<&Session>, client: &ClientId, now: Time) -> Decision<(), Never> {
+    let event = Event::new(Kind::ConsentDenied, now).client(client);
+    Decision::accept(()).and(Change::Record(match session {
+        Some(session) => event.user(&session.user).session(&session.id),
+        None => event,
+    }))
 }
 
 /// Takes a consent back: everything that follows from it is dead at the next use.

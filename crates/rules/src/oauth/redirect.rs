@@ -82,13 +82,11 @@ pub struct Response {
 
 /// `scheme://host:port` of a URI, or its scheme when it has no authority.
 pub fn origin(uri: &str) -> &str {
-    match uri.find("://") {
-        Some(at) => {
-            let rest = &uri[at + 3..];
-            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-            &uri[..at + 3 + end]
-        }
-        None => uri.find(':').map_or(uri, |at| &uri[..=at]),
+    // Another "://" may follow, in the path or the query of a URI without an authority.
+    let Some((scheme, rest)) = uri.split_once(':') else { return uri };
+    match rest.strip_prefix("//") {
+        Some(rest) => &uri[..scheme.len() + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len())],
+        None => &uri[..=scheme.len()],
     }
 }
 
@@ -197,5 +195,21 @@ mod tests {
         let fields = [("state", "a&b=c #\"<".to_owned())];
         assert_eq!(to.with(Mode::Query, &fields), "https://app.test/cb?x=1&state=a%26b%3Dc%20%23%22%3C");
         assert_eq!(to.origin(), "https://app.test");
+    }
+
+    #[test]
+    fn the_origin_is_the_beginning_and_nothing_that_follows_it() {
+        // Red if `origin` looked for "://" anywhere.
+        for (uri, begins) in [
+            ("https://app.test/cb?next=x://y", "https://app.test"),
+            ("https://app.test?next=x://y", "https://app.test"),
+            ("https://app.test", "https://app.test"),
+            ("com.example.app:/cb?next=x://y;z", "com.example.app:"),
+            ("com.example.app:cb", "com.example.app:"),
+            ("com.example.app://cb;x/y", "com.example.app://cb;x"),
+            ("http://[::1]:1/cb", "http://[::1]:1"),
+        ] {
+            assert_eq!(origin(uri), begins);
+        }
     }
 }

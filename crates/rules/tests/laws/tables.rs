@@ -157,7 +157,7 @@ impl Tables {
                 *row = Counter { count: row.count + 1, until: row.until, expires: row.expires.max(at.0) + leak.0 };
                 Ok(())
             }
-            Change::CountStranger { .. } => Ok(()),
+            Change::CountStranger { .. } | Change::CountRejections { .. } => Ok(()),
             _ => return None,
         })
     }

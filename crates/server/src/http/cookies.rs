@@ -1,8 +1,9 @@
 //! Cookies: read by name, written with every attribute that they need.
 
 use super::Site;
+use axum::response::Response;
 use hyper::HeaderMap;
-use hyper::header::{COOKIE, HeaderValue};
+use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
 use rules::Span;
 use rules::login::session;
 use rules::secret::Secret;
@@ -80,6 +81,15 @@ impl Site {
             age.whole_seconds()
         );
         HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// Whether an answer sets a cookie, or takes it away.
+    pub fn sets_cookie(&self, response: &Response, name: Name) -> bool {
+        let known = self.cookie_name(name);
+        let sets = |line: &HeaderValue| {
+            line.as_bytes().strip_prefix(known.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+        };
+        response.headers().get_all(SET_COOKIE).iter().any(sets)
     }
 
     /// The session that the browser claims.

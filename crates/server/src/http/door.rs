@@ -3,6 +3,7 @@
 
 use super::Site;
 use super::again::Again;
+use super::cookies::Name;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
@@ -10,7 +11,7 @@ use crate::admission::{Debt, Pace, Permit};
 use crate::metrics::Refused;
 use crate::net::{BodyError, read_body};
 use app::Fault;
-use app::browser::Browser;
+use app::browser::{Browser, Unproved};
 use app::jobs::holding;
 use app::sign_in::Guest;
 use app::stopwatch::{Stage, timed};
@@ -41,6 +42,8 @@ pub struct Inside {
     pub uri: Uri,
     /// The request's headers.
     pub headers: HeaderMap,
+    /// Whether the session cookie proved nothing.
+    unproved: Unproved,
     /// What a form sent, once all of it is there, for whoever has to be told to send it again.
     sent: OnceLock<Bytes>,
 }
@@ -55,7 +58,15 @@ impl std::ops::Deref for Door {
 impl Door {
     /// Of a request.
     pub fn new(site: Site, visit: Visit, (method, uri, headers): (Method, Uri, HeaderMap)) -> Self {
-        Door(Arc::new(Inside { site, visit, method, uri, headers, sent: OnceLock::new() }))
+        Door(Arc::new(Inside {
+            site,
+            visit,
+            method,
+            uri,
+            headers,
+            unproved: Unproved::default(),
+            sent: OnceLock::new(),
+        }))
     }
 
     /// What a form sent, as far as it is there.
@@ -65,7 +76,19 @@ impl Door {
 
     /// The browser that came.
     pub fn browser(&self) -> Browser {
-        self.visit.browser(&self.site, &self.headers)
+        Browser { unproved: self.unproved.clone(), ..self.visit.browser(&self.site, &self.headers) }
+    }
+
+    /// Takes a session cookie away that was looked at and names no living session (SE-05), unless the answer has another one,
+    /// or the database cannot say.
+    async fn without_dead_session(&self, mut response: Response) -> Response {
+        if !self.unproved.is_set() || self.site.sets_cookie(&response, Name::Session) {
+            return response;
+        }
+        if matches!(self.site.app.is_over(&self.browser()).await, Ok(true)) {
+            self.forget_session(&mut response);
+        }
+        response
     }
 
     /// Does what a form with a password is for, in a place for it, which its handler asks for itself once it knows that the
@@ -177,7 +200,8 @@ where
     let bytes = door.take(body, is_form).await?;
     let _place = place(&door.site, pace).await?;
     // Boxed, because it is large: who waits for a place does without.
-    Box::pin(act(door.clone(), bytes.into())).await
+    let response = Box::pin(act(door.clone(), bytes.into())).await?;
+    Ok(door.without_dead_session(response).await)
 }
 
 /// The whole of a body, within its size and its time.

@@ -16,7 +16,7 @@ use axum::extract::{MatchedPath, State};
 use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Version};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -24,6 +24,9 @@ use store::tally::nanos;
 
 /// Paths that answer under any host: probes and scrapers do not know our name.
 const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
+
+/// HTML Standard §7.1.3: no page of another origin that opened this one, or was opened by it, has a handle to it.
+const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 const NO_HOST: &str = "the request has to name one host";
 
@@ -42,6 +45,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let named = host(&request).map(|host| site.serves(host));
     let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
+    let of_account = is_of_account(&site, request.uri().path());
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
@@ -52,9 +56,12 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
             None => page(Pace::Pages, nameless).call(request, site.clone()).await,
         }
     };
-    let asked = app::asked::within(visit.request_id.to_string(), answered);
+    let asked = app::asked::within(visit.request_id.to_string(), visit.address(), answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
+    if of_account {
+        reply::set(response.headers_mut(), COOP, "same-origin");
+    }
     let (took, status) = (began.elapsed(), response.status().as_u16());
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());
     if !site.slow.is_zero() && took > site.slow {
@@ -141,13 +148,20 @@ async fn nameless(_: Door, _: Body) -> Result<Response, Refusal> {
     Ok(reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST))
 }
 
+/// Whether a path is one of somebody's account, whatever is answered there: an error page, too, is of the account's origin
+/// and in its window. Applications open the pages of a sign-in in windows that they keep a handle to, so those have none.
+fn is_of_account(site: &Site, path: &str) -> bool {
+    let below = path.strip_prefix(site.url.path()).and_then(|path| path.strip_prefix("/account"));
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if site.url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
-    reply::set(headers, header::HeaderName::from_static("x-request-id"), &visit.request_id);
+    reply::set(headers, HeaderName::from_static("x-request-id"), &visit.request_id);
     if !headers.contains_key(header::REFERRER_POLICY) {
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     }

@@ -79,13 +79,20 @@ pub fn page(status: StatusCode, visit: &Visit, html: String, forms: Forms<'_>) -
     response
 }
 
-/// An origin as a source of a Content Security Policy (CSP 3 §2.3.1), whose grammar has no IPv6 addresses: a browser would
-/// leave such a source out. Only native clients have them, on the person's own machine.
+/// An origin as a source of a Content Security Policy (CSP 3 §2.3.1). What its grammar cannot name is named by its scheme:
+/// IPv6 addresses, which a browser would leave out (only native clients have them, on the person's own machine), and whatever
+/// follows a private scheme, where `;` and `,` may stand, which end a directive and a policy. Nothing, where there is no scheme.
 fn source(origin: &str) -> &str {
-    match origin.split_once("://[") {
-        Some(("http", _)) => "http:",
-        Some(("https", _)) => "https:",
-        _ => origin,
+    let Some((scheme, rest)) = origin.split_once(':') else { return "" };
+    let of_scheme = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.bytes().all(of_scheme) {
+        return "";
+    }
+    let of_host = |b: u8| b.is_ascii_alphanumeric() || b"-.:".contains(&b);
+    let host = rest.strip_prefix("//").filter(|_| matches!(scheme, "http" | "https"));
+    match host.is_some_and(|host| !host.is_empty() && host.bytes().all(of_host)) {
+        true => origin,
+        false => &origin[..=scheme.len()],
     }
 }
 
@@ -185,6 +192,17 @@ mod tests {
             ("http://127.0.0.1:51004", "http://127.0.0.1:51004"),
             ("https://app.test", "https://app.test"),
             ("com.example.app:", "com.example.app:"),
+            // Red if `source` gave back what it was given: these would be directives and policies of their own.
+            ("com.example.app://cb;script-src", "com.example.app:"),
+            ("com.example.app://cb,default-src", "com.example.app:"),
+            ("com.example.app://a b", "com.example.app:"),
+            ("com.example.app://cb", "com.example.app:"),
+            ("https://app.test;x", "https:"),
+            ("https://", "https:"),
+            ("a b:", ""),
+            (";x:", ""),
+            (":", ""),
+            ("nothing", ""),
         ] {
             assert_eq!(source(origin), named);
         }

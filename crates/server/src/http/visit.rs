@@ -4,7 +4,7 @@ use super::Site;
 use super::cookies::Name;
 use crate::net::{Client, Peer, client_address};
 use crate::pages::{Brand, Chrome, Language};
-use app::browser::Browser;
+use app::browser::{Browser, Unproved};
 use hyper::HeaderMap;
 use hyper::header::{ACCEPT_LANGUAGE, USER_AGENT};
 use rules::login::session::Origin;
@@ -45,6 +45,7 @@ impl Visit {
             session: site.session_cookie(headers),
             flow: site.cookie(headers, Name::Flow).filter(|flow| flow.reveal().len() == 43),
             device: site.cookie(headers, Name::Device),
+            unproved: Unproved::default(),
             origin: Origin { agent: agent.chars().take(300).collect(), address: self.address() },
             counted: self.client.counted().filter(|_| !site.admission.lists(&self.client)),
         }

@@ -352,19 +352,53 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     server.must(&["audit", "verify"], "");
 }
 
+fn strangers(server: &Server) -> Vec<Value> {
+    serde_json::from_str(&server.must(&["audit", "strangers", "--since", "1h", "--limit", "1000", "--json"], ""))
+        .unwrap()
+}
+
+#[test]
+fn clients_that_do_not_prove_who_they_are_are_listed_whichever_door_they_come_to() {
+    // Red without `proof_in` in server/http/oauth/token.rs, authenticated, or `not_proved` in app/token.rs, judge_proof.
+    let server = Server::leaked(&[]);
+    let doors = ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke", "/oauth2/device"];
+    for door in doors {
+        let app = App::trusted(server);
+        let wrong = [("client_id", app.id.as_str()), ("client_secret", "wrong"), ("token", "x")];
+        server.post(door, &wrong).must_fail(401, "invalid_client");
+        let ours = |row: &&Value| row["client"] == app.id.as_str();
+        let rows = strangers(server);
+        let row = rows.iter().find(ours).unwrap_or_else(|| panic!("{door}: {rows:?}"));
+        assert_eq!((&row["what"], &row["address"], &row["count"]), (&"client".into(), &"127.0.0.1".into(), &1.into()));
+    }
+    for door in doors {
+        server.post(door, &[("client_id", "nobody"), ("client_secret", "x")]).must_fail(401, "invalid_client");
+        let garbled = Call::post(door, &[]).header("authorization", "Basic !!!");
+        server.send(&garbled).must_fail(401, "invalid_client");
+    }
+    // What another node has counted since the first comes later.
+    let nobody = || -> i64 {
+        let rows = strangers(server);
+        let rows = rows.iter().filter(|row| row["client"].is_null() && row["what"] == "client");
+        rows.map(|row| row["count"].as_i64().unwrap()).sum()
+    };
+    wait_until("all are counted", || nobody() == 8);
+    assert!(server.must(&["audit", "strangers"], "").contains("CLIENT"));
+}
+
 #[test]
 fn failures_with_names_that_nobody_has_are_listed_by_address_and_minute() {
     // red without portiere audit strangers: what was written could be read by nobody.
     let server = Server::leaked(&[]);
     let told = server.must(&["audit", "strangers"], "");
-    assert!(told.contains("no failures for unknown names since 1d"), "{told}");
+    assert!(told.contains("nothing was refused to strangers since 1d"), "{told}");
     let mut browser = Browser::new(server);
     for _ in 0..3 {
         let page = browser.get("/login");
         browser.log_in_on(&page, &unique("nobody"), "wrong wrong wrong").must_be(422);
     }
-    let rows: Vec<Value> =
-        serde_json::from_str(&server.must(&["audit", "strangers", "--since", "1h", "--json"], "")).unwrap();
+    let rows = strangers(server);
+    assert!(rows.iter().all(|row| row["what"] == "name" && row["client"].is_null()), "{rows:?}");
     let counted: i64 = rows.iter().map(|row| row["count"].as_i64().unwrap()).sum();
     assert_eq!(counted, 3, "{rows:?}");
     assert!(rows.iter().all(|row| row["address"] == "127.0.0.1"), "{rows:?}");

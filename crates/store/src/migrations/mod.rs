@@ -18,6 +18,7 @@ mod m0007_nodes;
 mod m0008_audit;
 mod m0009_workers;
 mod m0010_lives;
+mod m0011_rejections;
 
 use crate::schema::Migration;
 
@@ -33,6 +34,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0008_audit::MIGRATION,
     m0009_workers::MIGRATION,
     m0010_lives::MIGRATION,
+    m0011_rejections::MIGRATION,
 ];
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::GiveBack(counted) => counters::give_back(r, counted),
         Change::CountFailure { key, at, leak } => counters::failure(r, *key, *at, *leak),
         Change::CountStranger { address, at } => counters::stranger(r, address, *at),
+        Change::CountRejections { what, address, at, many } => counters::rejections(r, (what, address.as_str()), *at, *many),
 
         Change::AddClient(client) => vec![clients::add(r, client)],
         Change::SaveClient(client) => vec![clients::save(r, client)],

@@ -4,6 +4,7 @@ use super::row::{Columns, every};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
+use rules::events::Rejection;
 use rules::id::RealmId;
 use rules::login::throttle::{Counted, Counter};
 use rules::time::{Span, Time};
@@ -47,6 +48,29 @@ impl Question for Strangers {
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, |row| Some((Time(row.int()? * MINUTE), row.text()?, row.int()?)))
+    }
+}
+
+/// What was refused to who had not shown who they are, the newest first: the minute, what, the address, how many.
+pub struct Rejections {
+    /// Not before the minute of this moment.
+    pub since: Time,
+    /// How many rows.
+    pub limit: i64,
+}
+
+impl Question for Rejections {
+    type Fact = Vec<(Time, Rejection, String, i64)>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT minute, what, address, count FROM rejections WHERE realm = ? AND minute >= ? \
+                   ORDER BY minute DESC, what, address LIMIT ?";
+        read(sql, values![realm, minute(self.since), self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let row = |row: &mut Columns| {
+            Some((Time(row.int()? * MINUTE), Rejection::read(&row.text()?)?, row.text()?, row.int()?))
+        };
+        every(rows, row)
     }
 }
 
@@ -103,5 +127,17 @@ pub(super) fn stranger(realm: &RealmId, address: &str, at: Time) -> Vec<Write> {
     vec![
         write(absent, values![realm, minute, address], Must::Any),
         write(sql, values![realm, minute, address], Must::Touch(1)),
+    ]
+}
+
+/// So many more of the same kind from this address in this minute, whoever else counts at the same time.
+pub(super) fn rejections(realm: &RealmId, (what, address): (&Rejection, &str), at: Time, many: i64) -> Vec<Write> {
+    let (minute, what) = (minute(at), what.text());
+    let absent =
+        "INSERT INTO rejections (realm, minute, what, address, count) VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING";
+    let sql = "UPDATE rejections SET count = count + ? WHERE realm = ? AND minute = ? AND what = ? AND address = ?";
+    vec![
+        write(absent, values![realm, minute, what.as_str(), address], Must::Any),
+        write(sql, values![many, realm, minute, what.as_str(), address], Must::Touch(1)),
     ]
 }

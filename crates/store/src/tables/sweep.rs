@@ -17,7 +17,7 @@ pub struct Bounds {
     pub sessions: Time,
     /// Families, with the codes that began them.
     pub families: Time,
-    /// Failures for names that do not exist, by address.
+    /// What was refused by minute and address.
     pub strangers: Time,
 }
 
@@ -67,6 +67,12 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
         write(
             "DELETE FROM strangers WHERE realm = ? AND minute < ? AND minute IN \
              (SELECT minute FROM strangers WHERE realm = ? ORDER BY minute LIMIT 1)",
+            values![realm, bounds.strangers.0.div_euclid(60_000), realm],
+            Must::Any,
+        ),
+        write(
+            "DELETE FROM rejections WHERE realm = ? AND minute < ? AND minute IN \
+             (SELECT minute FROM rejections WHERE realm = ? ORDER BY minute LIMIT 1)",
             values![realm, bounds.strangers.0.div_euclid(60_000), realm],
             Must::Any,
         ),

@@ -49,7 +49,7 @@ async fn a_line_says_in_which_request_it_was_written() {
         });
         done.await.unwrap();
     };
-    crate::asked::within("r1".into(), write()).await;
+    crate::asked::within("r1".into(), "192.0.2.1".into(), write()).await;
     write().await;
     let wanted = Filter { request: Some("r1".into()), ..Filter::default() };
     assert_eq!(world.app.audit_lines(&wanted, "", true, 9).await.unwrap().lines.len(), 1);

@@ -49,10 +49,11 @@ Examples:
   portiere audit tail -n 50
   portiere audit tail -f --kind signin.failed --json")]
     Tail(tail::Tail),
-    /// List failures to sign in with names that nobody has, newest first
+    /// List what was refused to who had not shown who they are, newest first
     ///
-    /// They have no lines in the log, so that nobody can fill the disk with them: they are counted by address and minute, and
-    /// kept as long as lines are.
+    /// Sign-ins with names that nobody has (name), applications that did not prove who they are (client), and whoever was told
+    /// to wait first, because too much failed before (throttled). They have no lines in the log, so that nobody can fill the
+    /// disk with them: they are counted by minute, address and application, and kept as long as lines are.
     #[command(after_long_help = "\
 Examples:
   portiere audit strangers

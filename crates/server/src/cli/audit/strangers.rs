@@ -1,15 +1,16 @@
-//! Failures for names that nobody has.
+//! What was refused to who had not shown who they are.
 
 use super::super::outcome::{Failure, Outcome, Reply};
-use super::super::text::Table;
+use super::super::text::{Table, harmless};
 use super::wanted::instant;
 use crate::utc::{iso, when};
 use app::App;
+use app::audit::Failures;
 use app::clock::Clock;
 use clap::Args;
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Which of them.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -36,13 +37,23 @@ impl Strangers {
     pub async fn execute(self, app: &App) -> Reply {
         let found = app.strangers(self.from.unwrap_or(app.clock.now() - Span::days(1)), self.limit).await?;
         if found.is_empty() {
-            return Ok(Outcome::new(format!("no failures for unknown names since {}", self.since), json!([])));
+            return Ok(Outcome::new(format!("nothing was refused to strangers since {}", self.since), json!([])));
         }
-        let mut table = Table::new(["MINUTE", "ADDRESS", "FAILURES"], true);
+        let mut table = Table::new(["MINUTE", "WHAT", "CLIENT", "ADDRESS", "TIMES"], true);
         for one in &found {
-            table.row([when(one.minute), one.address.clone(), one.count.to_string()]);
+            let client = one.client.as_deref().map_or_else(|| "-".to_owned(), harmless);
+            table.row([when(one.minute), one.what.to_owned(), client, one.address.clone(), one.count.to_string()]);
         }
-        let item = |one: &app::audit::Failures| json!({ "minute": iso(one.minute), "address": one.address, "count": one.count });
         Ok(Outcome::new(table.render(), found.iter().map(item).collect()))
     }
+}
+
+fn item(one: &Failures) -> Value {
+    json!({
+        "minute": iso(one.minute),
+        "what": one.what,
+        "client": one.client,
+        "address": one.address,
+        "count": one.count,
+    })
 }

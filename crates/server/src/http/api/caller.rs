@@ -90,8 +90,8 @@ impl Door<'_> {
     pub async fn client(&self, input: &Input, keeping: Keeping) -> Result<Arc<Client>, Problem> {
         let sent = CLIENT_MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), input.get(name)?.to_owned())));
         let params = Params::parse(sent.collect()).map_err(Problem::protocol)?;
-        let basic = extract::basic(self.headers).map_err(Problem::protocol)?;
-        let proof = proof(&params, basic).map_err(Problem::protocol)?;
+        let sent = extract::basic(self.headers).and_then(|basic| proof(&params, basic));
+        let proof = self.site.app.proof_in(sent).await.map_err(Problem::protocol)?;
         let origin = self.origin()?;
         if keeping == Keeping::Cookies && origin.is_none() {
             return Err(Problem::new(Kind::OriginRefused, "cookies are for pages: there is no Origin header"));

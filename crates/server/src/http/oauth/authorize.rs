@@ -11,6 +11,7 @@ use crate::pages::{
 };
 use app::authorize::{Asked, Outcome, SignIn};
 use app::flow::Flow;
+use app::posted::Posted;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -30,9 +31,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 /// the same request as GET, one 303 later (OpenID Connect Core §3.1.2.1).
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = door.all_in_the_body(body).await?;
-    Ok(match door.site.app.posted_authorize(&params).await? {
-        Ok(pairs) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", &pairs)),
-        Err(error) => door.show(Outcome::Refused(error, None), params.get("ui_locales")),
+    Ok(match door.site.app.posted_authorize(&params, &door.browser()).await? {
+        Posted::Again(pairs) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", &pairs)),
+        Posted::Told(outcome) => door.show(*outcome, params.get("ui_locales")),
     })
 }
 

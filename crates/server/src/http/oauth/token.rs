@@ -40,7 +40,8 @@ pub async fn authenticated(door: &Door, body: Body) -> Result<(Params, Proof), R
         return Err(Error::request("parameters belong into the body").into());
     }
     let params = extract::form(&door.site, &door.headers, body).await?;
-    let proof = proof(&params, extract::basic(&door.headers)?)?;
+    let sent = extract::basic(&door.headers).and_then(|basic| proof(&params, basic));
+    let proof = door.site.app.proof_in(sent).await?;
     Ok((params, proof))
 }
 

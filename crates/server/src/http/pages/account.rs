@@ -9,7 +9,6 @@ use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, Sessio
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
-use hyper::header::{HeaderName, HeaderValue};
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
 use rules::people::User;
@@ -85,10 +84,7 @@ impl Door {
         };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        let mut response = reply::form(Setback::of(problems), &self.visit, view.render(&chrome), Forms::Stay);
-        let coop = HeaderName::from_static("cross-origin-opener-policy");
-        response.headers_mut().insert(coop, HeaderValue::from_static("same-origin"));
-        Ok(response)
+        Ok(reply::form(Setback::of(problems), &self.visit, view.render(&chrome), Forms::Stay))
     }
 
     fn sign_in_first(&self) -> Response {

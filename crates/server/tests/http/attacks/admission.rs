@@ -114,6 +114,10 @@ fn a_client_has_a_rate_which_strangers_cannot_use_up() {
     assert!(answers.iter().filter(|status| **status == 200).count() >= 4, "{answers:?}");
     assert!(answers.contains(&429), "{answers:?}");
     assert!(answers.iter().all(|status| [200, 429].contains(status)), "{answers:?}");
+    // Red without `reject` in app/token.rs, prove_client.
+    let refused = server.must(&["audit", "strangers", "--json"], "");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&refused).unwrap();
+    assert!(rows.iter().any(|row| row["what"] == "throttled" && row["client"] == app.id.as_str()), "{refused}");
     server.kill();
 }
 

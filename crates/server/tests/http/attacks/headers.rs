@@ -52,8 +52,45 @@ fn hd_01_every_page_forbids_frames_and_foreign_scripts() {
         scripts.for_each(|tag| assert!(tag.contains(&format!("nonce=\"{nonce}\"")), "{tag}"));
         assert!(!text.contains(" onload=") && !text.contains(" onclick=") && !text.contains(" style=\""), "{text}");
     }
-    let home = browser.get("/account");
-    assert_eq!(home.header("cross-origin-opener-policy"), Some("same-origin"));
+}
+
+#[test]
+fn hd_01_whatever_is_answered_under_account_leaves_no_handle_to_its_window_and_no_other_page_is_cut_off() {
+    // Red without COOP in server/http/front.rs; and where is_of_account says yes to what only begins like it.
+    let server =
+        Server::leaked(&[("PORTIERE_LIMITS_FAILURES_BURST", "40"), ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1")]);
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let form = || Call::post("/account/profile", &[("name", "x")]);
+    let long = "x".repeat(80 * 1024);
+    let policy = |answer: &Answer| answer.header("cross-origin-opener-policy").map(str::to_owned);
+    for (status, call) in [
+        (200, Call::get("/account")),
+        (200, Call::new("HEAD", "/account")),
+        (200, Call::get("/account?done=welcome")),
+        (404, Call::get("/account/")),
+        (404, Call::get("/account/nothing")),
+        (405, Call::new("DELETE", "/account")),
+        (405, Call::get("/account/password")),
+        (403, form()),
+        (403, form().header("origin", "https://evil.test")),
+        (413, Call::post("/account/profile", &[("name", &long)])),
+        (415, Call::new("POST", "/account/signout").body("text/plain", "x")),
+        (421, Call::get("/account").header("host", "evil.test")),
+    ] {
+        let answer = browser.send(call.clone());
+        assert_eq!((answer.status, policy(&answer).as_deref()), (status, Some("same-origin")), "{call:?}");
+    }
+    for call in [Call::get("/account"), form()] {
+        let answer = server.send(&call).must_be(303);
+        assert_eq!(policy(&answer).as_deref(), Some("same-origin"), "to the sign-in: {call:?}");
+    }
+    for target in ["/", "/login", "/accounts", "/device", "/oauth2/account", "/oauth2/jwks", &app.ask().target()] {
+        assert_eq!(policy(&browser.get(target)), None, "{target}");
+    }
+    let slowed = (0..400).map(|_| server.get("/account/nothing")).find(|answer| answer.status == 429);
+    assert_eq!(policy(&slowed.expect("slowed")).as_deref(), Some("same-origin"));
+    server.kill();
 }
 
 #[test]
@@ -226,6 +263,34 @@ fn xs_02_form_post_escapes_and_posts_to_the_client_only() {
     assert!(policy.contains(&format!("form-action 'self' {origin};")), "{policy}");
     // Its form says whose it is: with same-origin, browsers would send `Origin: null`.
     assert_eq!(page.header("referrer-policy"), Some("strict-origin"));
+}
+
+#[test]
+fn xs_02_no_redirect_uri_writes_into_a_policy() {
+    // Red if source in server/http/reply.rs gave back what it was given, or rules/oauth/redirect.rs, origin, looked for "://"
+    // anywhere.
+    let server = default_server();
+    let person = Person::add(server);
+    for uri in [
+        "com.example.app:/cb;script-src",
+        "com.example.app:/cb,default-src",
+        "com.example.app:/cb?next=x://y;script-src",
+        "com.example.app://cb;script-src",
+        "com.example.app://cb,default-src/a",
+        "com.example.app:cb;x,y",
+    ] {
+        let app = App::public(server, uri, &["--native"]);
+        let mut browser = Browser::of(server, &person);
+        let page = browser.get(&app.ask().with("response_mode", "form_post").target());
+        let page = browser.go_through(page, &person).must_be(200);
+        assert_eq!(Form::all(&page.text())[0].action, uri);
+        let policies = page.all("content-security-policy");
+        assert_eq!(policies.len(), 1);
+        let directives: Vec<&str> = policies[0].split(';').map(str::trim).collect();
+        assert!(directives.contains(&"form-action 'self' com.example.app:"), "{uri}: {directives:?}");
+        assert_eq!(directives.len(), 10, "{uri}: {directives:?}");
+        assert!(!policies[0].contains(','), "{uri}: {directives:?}");
+    }
 }
 
 #[test]

@@ -330,6 +330,39 @@ fn or_01_what_is_posted_is_judged_before_anybody_is_sent_on() {
 }
 
 #[test]
+fn or_04_a_posted_request_that_is_too_long_is_told_like_any_other_that_is_wrong() {
+    // Red where app/posted.rs, posted_authorize, refuses what is not portable before it is read (there would be no way back), or
+    // without `silent` or `session` there.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let long = "x".repeat(13 * 1024);
+    let post = |ask: Authorization| Call::post("/oauth2/authorize", &ask.pairs());
+    let told = |answer: Answer| {
+        let landed = answer.must_be(303).landed();
+        assert_eq!((landed["error"].as_str(), landed["state"].as_str()), ("invalid_request", "s-te"));
+    };
+    for name in ["nonce", "login_hint", "claims", "id_token_hint", "whatever"] {
+        let ask = app.ask().with(name, &long);
+        told(server.send(&post(ask.clone().with("prompt", "none"))));
+        // From our own site the session comes along.
+        told(browser.send(post(ask.clone())));
+        let page = server.send(&post(ask.clone())).must_be(400);
+        assert_eq!(page.location(), None, "{name}: nobody is known to be there");
+        assert!(page.text().contains(&format!("href=\"{}?error=", app.redirect)), "{name}: a button back");
+        for (name, value) in [("redirect_uri", "https://evil.test/cb"), ("client_id", "nobody")] {
+            let wrong = ask.clone().with(name, value).with("prompt", "none");
+            let page = browser.send(post(wrong)).must_be(400);
+            assert!(page.location().is_none() && !page.text().contains("evil.test"), "{name}");
+        }
+    }
+    let form = post(app.ask().with("nonce", &long).with("prompt", "none").with("response_mode", "form_post"));
+    let page = server.send(&form).must_be(200).text();
+    let form = &Form::all(&page)[0];
+    assert_eq!((form.action.as_str(), form.value("error")), (app.redirect.as_str(), "invalid_request"));
+}
+
+#[test]
 fn co_11_an_id_token_that_is_posted_is_in_no_address_and_does_what_it_did() {
     // red without without_token in app/posted.rs; or if what stands in its place were not signed.
     let server = default_server();

@@ -127,6 +127,74 @@ fn se_05_signing_out_takes_the_cookie_and_kills_the_session() {
     assert_eq!(landed["error"], "login_required");
 }
 
+/// What answers do to the session cookie.
+fn session_cookies(answer: &Answer) -> Vec<String> {
+    answer.all("set-cookie").into_iter().filter(|line| line.starts_with("sid-")).map(str::to_owned).collect()
+}
+
+#[test]
+fn se_05_wherever_a_dead_cookie_is_looked_at_it_is_taken_away_and_a_living_one_never() {
+    // Red without `without_dead_session` in server/http/door.rs, let_in, or its question for a cookie that the answer has.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let (flow, old) = (browser.get(&app.ask().with("prompt", "login").target()), browser.clone());
+    let flow = Form::find(&flow.text(), "/login").unwrap().value("flow").to_owned();
+    let post = |target: &str| Call::post(target, &[("name", "x"), ("flow", &flow), ("decision", "stay")]);
+    let looked_at = [
+        Call::get("/"),
+        Call::get("/account"),
+        Call::new("HEAD", "/account"),
+        Call::get("/login"),
+        Call::get("/device"),
+        Call::get(&format!("/continue?flow={flow}")),
+        Call::get(&app.ask().target()),
+        Call::get(&app.ask().with("prompt", "none").target()),
+        Call::get("/oauth2/logout"),
+        post("/account/profile"),
+        post("/account/signout"),
+        post("/device"),
+    ];
+    let passed_by = [
+        Call::get("/oauth2/jwks"),
+        Call::get("/.well-known/openid-configuration"),
+        Call::get("/nothing"),
+        Call::get("/healthz"),
+        Call::post("/oauth2/token", &[]),
+        Call::get("/oauth2/userinfo"),
+    ];
+    for call in looked_at.iter().chain(&passed_by) {
+        assert_eq!(session_cookies(&browser.clone().send(call.clone())), [""; 0], "it lives: {call:?}");
+    }
+    let page = browser.get(&app.ask().with("prompt", "login").target());
+    browser.go_through(page, &person).landed();
+    assert_eq!(
+        session_cookies(&old.clone().get("/account").must_be(303)),
+        [""; 0],
+        "the session has another secret by now"
+    );
+
+    let form = browser.account_form("/account/signout");
+    let dead = browser.clone();
+    let taken = session_cookies(&browser.submit(&form).must_be(303));
+    assert!(taken.len() == 1 && taken[0].contains("=;") && taken[0].contains("Max-Age=0"), "{taken:?}");
+    for call in looked_at {
+        assert_eq!(session_cookies(&dead.clone().send(call.clone())), taken, "{call:?}");
+    }
+    for call in passed_by {
+        assert_eq!(session_cookies(&dead.clone().send(call.clone())), [""; 0], "{call:?}");
+    }
+    // Who signs in has the new one, and the old one stays away.
+    let mut again = dead.clone();
+    let page = again.send(Call::get("/login"));
+    again.jar = dead.jar.clone();
+    page.all("set-cookie").into_iter().filter(|line| line.starts_with("flow-")).for_each(|line| again.jar.keep(line));
+    let entered = again.log_in_on(&page, &person.name, &person.password).must_be(303);
+    let lines = session_cookies(&entered);
+    assert!(lines.len() == 1 && !lines[0].contains("Max-Age=0"), "{lines:?}");
+    assert!(again.is_signed_in());
+}
+
 #[test]
 fn se_a_cookie_sent_twice_or_bent_is_nobodys() {
     // red without the check for a second one in server/http/cookies.rs, cookie.

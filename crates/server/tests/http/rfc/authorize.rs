@@ -299,6 +299,14 @@ fn oidc_core_3_1_2_4_saying_no_is_access_denied() {
     let consent = Form::find(&page.text(), "/consent").unwrap();
     let landed = browser.submit(&consent.fill("decision", "deny")).landed();
     assert_eq!(landed["error"], "access_denied");
+    // Red without `deny` in app/authorize.rs, consent.
+    let list = server.must(&["audit", "list", "--client", &app.id, "--kind", "consent.denied", "--json"], "");
+    let lines: Vec<serde_json::Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!(lines.len(), 1, "{list}");
+    assert!(
+        lines[0]["user"].is_string() && lines[0]["session"].is_string() && lines[0]["request"].is_string(),
+        "{list}"
+    );
     assert!(browser.get(&app.ask().with("prompt", "none").target()).landed().contains_key("error"));
 }
 

@@ -200,6 +200,11 @@ fn jw_08_an_assertion_is_used_once_at_any_endpoint() {
     let assertion = keyed.assertion(&keyed.claims());
     keyed.present(&assertion).must_be(200);
     keyed.present(&assertion).must_fail(401, "invalid_client");
+    // Red without `not_proved` in app/token.rs, use_up.
+    let refused = keyed.app.server.must(&["audit", "strangers", "--limit", "1000", "--json"], "");
+    let rows: Vec<Value> = serde_json::from_str(&refused).unwrap();
+    let of_it = |row: &&Value| row["what"] == "client" && row["client"] == keyed.app.id.as_str();
+    assert_eq!(rows.iter().filter(of_it).count(), 1, "{refused}");
     let other = keyed.assertion(&keyed.claims());
     let fields = [("token", "x"), ("client_assertion_type", ASSERTION), ("client_assertion", other.as_str())];
     keyed.app.server.post("/oauth2/introspect", &fields).must_be(200);

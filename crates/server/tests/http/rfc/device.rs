@@ -66,6 +66,9 @@ fn rfc8628_3_5_no_is_access_denied() {
     let asked = asked(&app);
     answer(&mut Browser::of(server, &person), text(&asked, "user_code"), "deny");
     poll(&app, &asked).must_fail(400, "access_denied");
+    let list = server.must(&["audit", "list", "--client", &app.id, "--kind", "device.answered", "--json"], "");
+    let lines: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!((lines.len(), &lines[0]["detail"]["allowed"]), (1, &Value::Bool(false)), "{list}");
 }
 
 #[test]

@@ -1,0 +1,197 @@
+//! What is refused to who has not shown who they are. There is no line for each, or anybody could fill the disk, but a row for
+//! each minute, address and application, with a count.
+//!
+//! The first of a row is committed before it is answered. Those that follow are counted in memory, and written with the next
+//! row that begins, or by the upkeep: a flood of wrong secrets costs as many commits as it has rows, and a node that is killed
+//! loses how many more they were in its last seconds, not that they were.
+
+use crate::jobs::to_the_end;
+use crate::{App, Fault, asked, entropy};
+use rules::decision::Change;
+use rules::events::Rejection;
+use rules::oauth::client::Client;
+use rules::oauth::client_auth::Proof;
+use rules::oauth::error::{Code, Error};
+use rules::{Span, Time};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use store::engine::CommitError;
+
+/// Rows of a minute that a node begins, at most: what comes from elsewhere then is in one row, without address or application.
+const ROWS: usize = 256;
+/// Rows that one batch writes.
+const AT_ONCE: usize = 64;
+const MINUTE: Span = Span::minutes(1);
+
+/// What is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Row {
+    minute: i64,
+    what: Rejection,
+    address: String,
+}
+
+/// Counts that were taken to be written.
+type Counts = Vec<(Row, i64)>;
+
+/// What was refused lately, and how much of it is not written yet.
+#[derive(Default)]
+pub(crate) struct Rejections(Mutex<Rows>);
+
+#[derive(Default)]
+struct Rows {
+    minute: i64,
+    waiting: HashMap<Row, i64>,
+}
+
+impl Rejections {
+    /// Counts one; what has to be written before it is answered, where it is the first of its row.
+    fn count(&self, what: Rejection, address: String, now: Time) -> Option<Counts> {
+        let minute = now.0.div_euclid(MINUTE.0);
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.minute != minute {
+            rows.minute = minute;
+            rows.waiting.retain(|_, waiting| *waiting > 0);
+        }
+        let mut row = Row { minute, what, address };
+        if rows.waiting.len() >= ROWS && !rows.waiting.contains_key(&row) {
+            row = Row { minute, what: row.what.of_anybody(), address: String::new() };
+        }
+        let begun = rows.waiting.contains_key(&row);
+        *rows.waiting.entry(row).or_default() += 1;
+        (!begun).then(|| rows.take())
+    }
+
+    fn take(&self) -> Counts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Those that were not written after all wait once more.
+    fn put_back(&self, counts: Counts) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (row, many) in counts {
+            *rows.waiting.entry(row).or_default() += many;
+        }
+    }
+}
+
+impl Rows {
+    fn take(&mut self) -> Counts {
+        let waiting = self.waiting.iter_mut().filter(|(_, many)| **many > 0).take(AT_ONCE);
+        waiting.map(|(row, many)| (row.clone(), std::mem::take(many))).collect()
+    }
+}
+
+impl App {
+    /// Notes that somebody was refused. What cannot be written now is kept, and keeps nobody from the answer: a refusal lets
+    /// nobody in.
+    pub(crate) async fn reject(&self, what: Rejection) {
+        let counts = self.rejections.count(what, asked::address(), self.clock.now());
+        let Some(counts) = counts else { return };
+        let app = self.clone();
+        if let Err(fault) = to_the_end(|_| async move { app.write_down(counts).await }).await {
+            tracing::debug!(%fault, "what was refused was not written yet");
+        }
+    }
+
+    /// Writes what has waited so far.
+    ///
+    /// # Errors
+    /// What keeps it from being written; it goes on waiting.
+    pub(crate) async fn write_rejections(&self) -> Result<(), Fault> {
+        loop {
+            let counts = self.rejections.take();
+            if counts.is_empty() {
+                return Ok(());
+            }
+            self.write_down(counts).await?;
+        }
+    }
+
+    async fn write_down(&self, counts: Counts) -> Result<(), Fault> {
+        let change = |(row, many): &(Row, i64)| Change::CountRejections {
+            what: row.what.clone(),
+            address: row.address.clone(),
+            at: Time(row.minute * MINUTE.0),
+            many: *many,
+        };
+        let changes = counts.iter().map(change).collect();
+        let written = self.commit(changes, self.clock.now(), &entropy::fresh()?).await;
+        // Nobody knows whether it stands: counted twice would be a refusal that never was.
+        if written.as_ref().is_err_and(|error| !matches!(error, CommitError::Unknown(_))) {
+            self.rejections.put_back(counts);
+        }
+        Ok(written?)
+    }
+
+    /// Notes that a client did not prove who it is, and says so; `claimed` is whom it claims to be, where there is one.
+    pub(crate) async fn not_proved(&self, claimed: Option<&Client>, why: &'static str) -> Error {
+        self.reject(Rejection::Client(claimed.map(|client| client.id.clone()))).await;
+        Error::client(why)
+    }
+
+    /// A proof as a request has it. One that cannot be read is noted like one that is wrong.
+    ///
+    /// # Errors
+    /// Those of the proof.
+    pub async fn proof_in(&self, request: Result<Proof, Error>) -> Result<Proof, Error> {
+        if request.as_ref().is_err_and(|error| error.code == Code::InvalidClient) {
+            self.reject(Rejection::Client(None)).await;
+        }
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1_700_000_000_000);
+
+    fn wrong(client: &str) -> Rejection {
+        Rejection::Client(Some(client.into()))
+    }
+
+    fn sum(counts: &Counts) -> i64 {
+        counts.iter().map(|(_, many)| many).sum()
+    }
+
+    #[test]
+    fn a_flood_is_few_rows_each_of_which_is_written_when_it_begins_and_nothing_is_lost() {
+        // Red without `of_anybody` in `count`: there would be a row for each address; without `(!begun).then` each would be a
+        // commit.
+        let rejections = Rejections::default();
+        let (mut commits, mut written) = (0, 0);
+        for round in 0..10 {
+            for number in 0..2_000 {
+                if let Some(counts) = rejections.count(wrong("app"), format!("192.0.2.{number}"), NOW) {
+                    assert!(counts.len() <= AT_ONCE, "round {round}");
+                    (commits, written) = (commits + 1, written + sum(&counts));
+                }
+            }
+        }
+        assert_eq!(commits, ROWS + 1);
+        loop {
+            let counts = rejections.take();
+            if counts.is_empty() {
+                break;
+            }
+            written += sum(&counts);
+        }
+        assert_eq!(written, 20_000);
+    }
+
+    #[test]
+    fn a_new_minute_has_rows_of_its_own_and_what_waits_is_not_forgotten_by_it() {
+        // Red without `retain` in `count` (rows of before would take the places), or if it let go of what waits.
+        let rejections = Rejections::default();
+        for number in 0..ROWS {
+            rejections.count(wrong("app"), number.to_string(), NOW);
+        }
+        rejections.count(wrong("app"), "0".to_owned(), NOW);
+        let later = rejections.count(wrong("app"), "elsewhere".to_owned(), NOW + MINUTE).unwrap();
+        let mut rows: Vec<(&str, i64)> = later.iter().map(|(row, many)| (row.address.as_str(), *many)).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [("0", 1), ("elsewhere", 1)]);
+    }
+}
