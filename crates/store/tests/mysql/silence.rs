@@ -86,7 +86,7 @@ async fn a_server_that_falls_silent_is_left_before_a_request_runs_out_of_time() 
 
 #[tokio::test]
 async fn a_search_goes_on_when_whoever_waited_for_it_has_gone() {
-    // Red without the task of `search`, or of `doubt`, in mysql/pool/search.rs.
+    // Red without `doubt` in mysql/pool/search.rs, hear: only a task can be there still.
     let Some(mut place) = Place::new().await else { return };
     let (first, second) = (Between::new(&place).await, Between::new(&place).await);
     let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(4))).await;
