@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Params, Row, from_value_opt};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
 use super::connect::Link;
@@ -158,24 +158,26 @@ impl Batch {
         whole: Option<&Phrase>,
         (shared, deadline): (&Shared, Instant),
     ) -> Result<Vec<u64>, Ended> {
+        let era = lease.link.era;
         let run = async {
             match whole {
                 Some(phrase) => self.at_once(&mut lease.link, phrase).await,
                 None => self.statements(&mut lease.link).await,
             }
         };
-        match timeout_at(deadline, run).await {
-            Ok(Ok(counts)) => commit(lease, shared).await.map(|()| counts),
-            Ok(Err(Ended::Failed(at, fault @ (Fault::Lost(_) | Fault::Unfit(_))))) => Err(Ended::Failed(at, fault)),
-            Ok(Err(ended)) => {
+        match shared.pool.hear(era, deadline, run).await {
+            Some(Ok(counts)) => commit(lease, shared).await.map(|()| counts),
+            Some(Err(Ended::Failed(at, fault @ (Fault::Lost(_) | Fault::Unfit(_))))) => Err(Ended::Failed(at, fault)),
+            Some(Err(ended)) => {
                 // Error 1205 leaves a transaction standing, and so does a key.
-                if let Ok(Ok(())) = timeout(shared.timeout, lease.link.conn.query_drop("ROLLBACK")).await {
+                let rollback = lease.link.conn.query_drop("ROLLBACK");
+                if let Some(Ok(())) = shared.pool.hear(era, shared.deadline(), rollback).await {
                     lease.keep();
                 }
                 Err(ended)
             }
-            Err(_) => {
-                shared.pool.suspect(lease.link.era);
+            None => {
+                shared.pool.suspect(era);
                 let why = "the database took too long over a batch: it was given up".to_owned();
                 Err(Ended::Failed(self.lines.len(), Fault::Other(why)))
             }
@@ -191,11 +193,7 @@ impl Batch {
         };
         let told = match run.await {
             Ok(row) => row.map(Row::unwrap).unwrap_or_default(),
-            Err(error) => {
-                // A table may have changed since it was prepared.
-                link.forget(phrase);
-                return Err(self.in_the_whole(&error));
-            }
+            Err(error) => return Err(self.in_the_whole(&error)),
         };
         let mut told = told.into_iter().map(from_value_opt::<u64>);
         let count = |line: &Line| match line.write.must {
@@ -325,16 +323,16 @@ fn flights(book: &Phrasebook, flavor: Flavor, lines: &[Line]) -> Vec<Flight> {
 
 /// Sends COMMIT. From here on only the server knows what is true.
 async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
-    let began = Instant::now();
-    match timeout(shared.timeout, lease.link.conn.query_drop("COMMIT")).await {
-        Ok(Ok(())) => {
+    let (began, era) = (Instant::now(), lease.link.era);
+    match shared.pool.hear(era, shared.deadline(), lease.link.conn.query_drop("COMMIT")).await {
+        Some(Ok(())) => {
             shared.committed(began.elapsed());
             lease.keep();
             Ok(())
         }
-        Ok(Err(error)) if not_committed(&error) => Err(Ended::Undone(sentence(&error))),
-        Ok(Err(error)) => Err(Ended::Unknown(sentence(&error))),
-        Err(_) => Err(Ended::Unknown("the database did not answer a COMMIT in time".to_owned())),
+        Some(Err(error)) if not_committed(&error) => Err(Ended::Undone(sentence(&error))),
+        Some(Err(error)) => Err(Ended::Unknown(sentence(&error))),
+        None => Err(Ended::Unknown("the database did not answer a COMMIT in time".to_owned())),
     }
 }
 

@@ -90,13 +90,6 @@ impl Link {
         Ok(statement)
     }
 
-    /// Lets a phrase be prepared anew at its next use.
-    pub(super) fn forget(&mut self, phrase: &Phrase) {
-        if let Some(statement) = self.statements.get_mut(phrase.number) {
-            *statement = None;
-        }
-    }
-
     /// Whether a round trip costs more than what two tasks cost that share a fetch.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR
@@ -134,10 +127,14 @@ impl Node {
         Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted })
     }
 
+    /// The longest that connecting may take: a part of what a request may, so that there is time left to ask another server.
+    pub(super) fn patience(&self) -> Duration {
+        self.timeout / 4
+    }
+
     /// A connection that is set up, to a server that is fit.
     pub(super) async fn connect(&self, era: u64) -> Result<(Link, Fitness), Refused> {
-        // A part, so that there is time left to ask another server.
-        let limit = self.timeout / 4;
+        let limit = self.patience();
         match timeout(limit, self.connected()).await {
             Ok(Ok((conn, fitness, round_trip))) => {
                 let statements = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{join, join_all};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Params, Row as Found};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::Shared;
 use super::connect::Link;
@@ -93,16 +93,14 @@ async fn kept(
     at: Instant,
     ask: impl AsyncFnOnce(&mut Link) -> Result<Vec<Vec<Row>>, Fault>,
 ) -> Result<Vec<Vec<Row>>, Fault> {
-    let answered = match timeout_at(at, ask(&mut lease.link)).await {
-        Ok(answered) => answered,
-        Err(_) => {
-            // Whoever comes next is not to wait as long on another connection to a server that is silent.
-            shared.pool.suspect(lease.link.era);
-            return Err(Fault::Other("the database did not answer a read in time".to_owned()));
-        }
+    let era = lease.link.era;
+    let Some(answered) = shared.pool.hear(era, at, ask(&mut lease.link)).await else {
+        // Whoever comes next is not to wait as long on another connection to a server that is silent.
+        shared.pool.suspect(era);
+        return Err(Fault::Other("the database did not answer a read in time".to_owned()));
     };
     match answered {
-        Err(Fault::Lost(_) | Fault::Unfit(_)) => shared.pool.suspect(lease.link.era),
+        Err(Fault::Lost(_) | Fault::Unfit(_)) => shared.pool.suspect(era),
         _ => lease.keep(),
     }
     answered
@@ -121,11 +119,7 @@ async fn whole(link: &mut Link, phrase: &Phrase, asked: &Asked<'_>) -> Result<Ve
         Ok(found)
     };
     let found: Result<Vec<Vec<Found>>, Error> = ask.await;
-    let found = found.map_err(|error| {
-        // A table may have changed since it was prepared.
-        link.forget(phrase);
-        Fault::of(&error)
-    })?;
+    let found = found.map_err(|error| Fault::of(&error))?;
     let rows = |found: Vec<Found>| found.into_iter().map(value::taken).collect::<Result<Vec<Row>, String>>();
     found.into_iter().map(rows).collect::<Result<_, _>>().map_err(Fault::Other)
 }

@@ -36,6 +36,9 @@ use connect::Node;
 use pool::{Active, Pool};
 use say::Phrasebook;
 
+/// The longest that a change of the schema may take.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A database on a server.
 pub struct Mysql {
     shared: Arc<Shared>,
@@ -44,7 +47,7 @@ pub struct Mysql {
 
 /// What batches need that run on their own.
 struct Shared {
-    pool: Pool,
+    pool: Arc<Pool>,
     book: Phrasebook,
     flavor: Flavor,
     timeout: Duration,
@@ -96,7 +99,7 @@ impl Mysql {
         pool.alone &= settings.replication != Replication::Bounded;
         let shared = Shared {
             flavor: pool.active().fitness.flavor,
-            pool,
+            pool: Arc::new(pool),
             book: Phrasebook::default(),
             timeout: settings.timeout,
             commits: AtomicU64::new(0),
@@ -135,7 +138,9 @@ impl Mysql {
 
     async fn run_migrations(&self) -> Result<(), String> {
         let mut lease = self.shared.pool.lease(self.shared.deadline()).await?;
-        let done = migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations).await;
+        let era = lease.link.era;
+        let run = migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations);
+        let done = self.shared.patiently(era, run).await;
         // It has other limits now.
         lease.end(self.shared.deadline()).await;
         done
@@ -143,7 +148,8 @@ impl Mysql {
 
     async fn run_alterations(&self, statements: Vec<String>) -> Result<(), String> {
         let mut lease = self.shared.pool.lease(self.shared.deadline()).await?;
-        migrate::alter(&mut lease.link.conn, self.shared.flavor, &statements).await
+        let era = lease.link.era;
+        self.shared.patiently(era, migrate::alter(&mut lease.link.conn, self.shared.flavor, &statements)).await
     }
 }
 
@@ -165,6 +171,12 @@ impl Mysql {
 impl Shared {
     fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
+    }
+
+    /// What comes of changing the schema, which takes as long as it takes while the server is there.
+    async fn patiently(&self, era: u64, change: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+        let done = self.pool.hear(era, Instant::now() + DAY, change).await;
+        done.unwrap_or_else(|| Err("the database does not answer".to_owned()))
     }
 
     /// The last twenty or so commits make the average.

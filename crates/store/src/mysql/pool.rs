@@ -3,17 +3,20 @@
 //! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
 
+mod search;
+
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
 use crate::engine::Durability;
 use crate::remote::Usage;
+use search::Search;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -33,13 +36,15 @@ pub(super) struct Pool {
     /// Whether no other server may take the place of the one that is used, as far as we were told.
     pub(super) alone: bool,
     size: u32,
+    /// How long a server may be silent before somebody makes sure that it is there, and how long that may take.
+    patience: Duration,
     /// One for each connection that may be in use.
     places: Arc<Semaphore>,
     /// Who waits for one.
     waiting: AtomicUsize,
     state: Mutex<State>,
-    /// Held by whoever looks for another server.
-    moving: tokio::sync::Mutex<()>,
+    /// Nobody waits any more for an answer over a connection of an era before this one.
+    given_up: watch::Sender<u64>,
 }
 
 struct State {
@@ -51,6 +56,38 @@ struct State {
     /// Grows when another server answers than before, or another state of its cluster.
     generation: u64,
     refused: Option<(Instant, String)>,
+    /// When the server last had answered all that a connection asked.
+    heard: Instant,
+    /// Whether somebody makes sure that it is there.
+    doubted: bool,
+    /// While another server is looked for.
+    search: Option<Search>,
+}
+
+impl State {
+    fn new(active: usize, links: Vec<Link>, fitness: Fitness) -> Self {
+        let idle = Idle { era: 0, links };
+        let heard = Instant::now();
+        State { active, idle, fitness, moves: 0, generation: 0, refused: None, heard, doubted: false, search: None }
+    }
+
+    /// What everybody is told for a moment after no server was fit.
+    fn lately_refused(&self) -> Result<(), String> {
+        match &self.refused {
+            Some((when, why)) if when.elapsed() < PAUSE => Err(why.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How somebody comes to a connection.
+enum Next {
+    /// By taking one that waits.
+    Take(Link),
+    /// By making one, to the server of this number, in this era.
+    Make(usize, u64),
+    /// By waiting until it is known to which server.
+    Wait(Search),
 }
 
 /// Connections that wait, all of one era.
@@ -81,7 +118,7 @@ impl<L> Idle<L> {
 /// back.
 pub(super) struct Lease<'a> {
     pub(super) link: Link,
-    pool: &'a Pool,
+    pool: &'a Arc<Pool>,
     _place: Place,
 }
 
@@ -91,10 +128,12 @@ impl Lease<'_> {
         self.link.used = true;
         // Closed, where it is not kept, before its place is given up.
         let Lease { _place, pool, link } = self;
-        if !pool.places.is_closed() {
-            let ended = pool.state().idle.keep(link.era, link);
-            drop(ended);
-        }
+        let ended = {
+            let mut state = pool.state();
+            state.heard = Instant::now();
+            if pool.places.is_closed() { Some(link) } else { state.idle.keep(link.era, link) }
+        };
+        drop(ended);
     }
 
     /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
@@ -137,18 +176,20 @@ impl Pool {
         for (active, node) in nodes.iter().enumerate() {
             match node.connect(0).await {
                 Ok((link, fitness)) => {
-                    let idle = Idle { era: 0, links: vec![link] };
-                    let state = State { active, idle, fitness, moves: 0, generation: 0, refused: None };
-                    let places = Arc::new(Semaphore::new(size as usize));
-                    let (state, moving) = (Mutex::new(state), tokio::sync::Mutex::default());
-                    let waiting = AtomicUsize::new(0);
-                    let alone = nodes.len() == 1;
-                    return Ok(Pool { nodes, alone, size, places, waiting, state, moving });
+                    let patience = node.patience();
+                    return Ok(Pool::new(nodes, size, patience, State::new(active, vec![link], fitness)));
                 }
                 Err(refused) => refusals.push(refused),
             }
         }
         Err(together(refusals))
+    }
+
+    fn new(nodes: Vec<Node>, size: u32, patience: Duration, state: State) -> Pool {
+        let alone = nodes.len() == 1;
+        let places = Arc::new(Semaphore::new(size as usize));
+        let (waiting, state, given_up) = (AtomicUsize::new(0), Mutex::new(state), watch::Sender::new(0));
+        Pool { nodes, alone, size, patience, places, waiting, state, given_up }
     }
 
     /// The server that is used.
@@ -168,7 +209,7 @@ impl Pool {
     }
 
     /// A connection, by `deadline`; otherwise why there is none.
-    pub(super) async fn lease(&self, deadline: Instant) -> Result<Lease<'_>, String> {
+    pub(super) async fn lease(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
         let waiter = Waiter::new(&self.waiting);
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
         drop(waiter);
@@ -191,29 +232,36 @@ impl Pool {
     }
 
     /// A connection in a place.
-    pub(super) async fn lease_at(&self, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
+    pub(super) async fn lease_at(self: &Arc<Self>, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
         loop {
-            let (link, node, era) = self.next();
-            if let Some(link) = link {
-                return Ok(Lease { link, pool: self, _place: place });
-            }
-            self.lately_refused()?;
-            let connecting = self.nodes[node].connect(era);
+            let (node, era) = match self.next() {
+                Next::Take(link) => return Ok(Lease { link, pool: self, _place: place }),
+                Next::Make(node, era) => (node, era),
+                Next::Wait(search) => {
+                    // Whoever searches waits for all places.
+                    drop(place);
+                    place = self.found(search, deadline).await?;
+                    continue;
+                }
+            };
+            self.state().lately_refused()?;
+            let asked = Instant::now();
+            let connecting = self.unless_given_up(era, self.nodes[node].connect(era));
             match timeout_at(deadline, connecting).await {
-                Ok(Ok((mut link, fitness))) => {
+                Ok(Some(Ok((mut link, fitness)))) => {
                     // Where the server failed meanwhile, nobody knows to which one this leads.
                     let Some(era) = self.note(era, fitness) else { continue };
                     link.era = era;
                     return Ok(Lease { link, pool: self, _place: place });
                 }
-                Ok(Err(Refused::Crowded(why))) => return Err(why),
-                Ok(Err(refused)) => {
-                    drop(place);
-                    self.leave(era, refused, deadline).await?;
-                    let again = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
-                    place = again.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())?;
+                Ok(Some(Err(Refused::Crowded(why)))) => return Err(why),
+                Ok(Some(Err(refused))) => self.search(era, refused, asked)?,
+                Ok(None) => {}
+                Err(_) => {
+                    // There may not have been time enough.
+                    self.doubt(era);
+                    return Err(LATE.to_owned());
                 }
-                Err(_) => return Err(LATE.to_owned()),
             }
         }
     }
@@ -237,19 +285,18 @@ impl Pool {
     }
 
     /// Asks the active server whether it is fit, and notes what it says.
-    pub(super) async fn examine(&self, deadline: Instant) -> Result<(), String> {
+    pub(super) async fn examine(self: &Arc<Self>, deadline: Instant) -> Result<(), String> {
         let mut lease = self.lease(deadline).await?;
         let (node, era) = { (self.state().active, lease.link.era) };
-        let examined = timeout_at(deadline, self.nodes[node].examine(&mut lease.link.conn)).await;
-        match examined {
-            Ok(Ok(fitness)) => {
+        match self.hear(era, deadline, self.nodes[node].examine(&mut lease.link.conn)).await {
+            Some(Ok(fitness)) => {
                 if let Some(era) = self.note(era, fitness) {
                     lease.link.era = era;
                 }
                 lease.keep();
                 Ok(())
             }
-            Ok(Err(refused)) => {
+            Some(Err(refused)) => {
                 drop(lease);
                 match &refused {
                     Refused::Unfit(_) => self.dismiss(era),
@@ -257,7 +304,10 @@ impl Pool {
                 }
                 Err(refused.why())
             }
-            Err(_) => Err(LATE.to_owned()),
+            None => {
+                self.suspect(era);
+                Err(LATE.to_owned())
+            }
         }
     }
 
@@ -273,10 +323,15 @@ impl Pool {
         }
     }
 
-    /// A connection that waits, or else where to connect.
-    fn next(&self) -> (Option<Link>, usize, u64) {
+    fn next(&self) -> Next {
         let mut state = self.state();
-        (state.idle.links.pop(), state.active, state.idle.era)
+        if let Some(search) = &state.search {
+            return Next::Wait(search.clone());
+        }
+        match state.idle.links.pop() {
+            Some(link) => Next::Take(link),
+            None => Next::Make(state.active, state.idle.era),
+        }
     }
 
     /// Notes what a server said over a connection of this era, unless another one has begun; the era of the connection
@@ -294,72 +349,6 @@ impl Pool {
         }
         (state.fitness, state.refused) = (fitness, None);
         Some(state.idle.era)
-    }
-
-    /// What everybody is told for a moment after no server was fit.
-    fn lately_refused(&self) -> Result<(), String> {
-        match &self.state().refused {
-            Some((when, why)) if when.elapsed() < PAUSE => Err(why.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Leaves the server of `era`, which refused a connection, for the next that is fit.
-    async fn leave(&self, era: u64, refused: Refused, deadline: Instant) -> Result<(), String> {
-        if self.nodes.len() == 1 {
-            // There is nowhere to go, and its other connections may be well.
-            return Err(self.note_refusal(refused.why()));
-        }
-        let late = |_| "another database server was not found in time".to_owned();
-        let _turn = timeout_at(deadline, self.moving.lock()).await.map_err(late)?;
-        if self.state().idle.era != era {
-            return Ok(());
-        }
-        self.lately_refused()?;
-        // Whoever still is at the old server comes to an end there first.
-        let everything = timeout_at(deadline, self.places.acquire_many(self.size)).await.map_err(late)?;
-        let _everything = everything.map_err(|_| CLOSED.to_owned())?;
-        self.suspect(era);
-        // It may have been dismissed meanwhile.
-        let era = self.state().idle.era + 1;
-        let mut refusals = Vec::new();
-        for at in self.in_turn(&refused) {
-            match self.nodes[at].connect(era).await {
-                Ok((link, fitness)) => {
-                    self.enter(at, link, fitness);
-                    return Ok(());
-                }
-                Err(refused) => refusals.push(refused),
-            }
-        }
-        Err(self.note_refusal(together(refusals).why()))
-    }
-
-    /// In which order the servers are asked. One that was not reached is asked once more, now that nobody is busy with it:
-    /// another one is a loss where commits may be missing there. One that is not fit comes last.
-    fn in_turn(&self, refused: &Refused) -> impl Iterator<Item = usize> + use<> {
-        let (active, count) = (self.state().active, self.nodes.len());
-        let from = usize::from(matches!(refused, Refused::Unfit(_)));
-        (from..from + count).map(move |step| (active + step) % count)
-    }
-
-    fn note_refusal(&self, why: String) -> String {
-        self.state().refused = Some((Instant::now(), why.clone()));
-        why
-    }
-
-    fn enter(&self, at: usize, link: Link, fitness: Fitness) {
-        let mut state = self.state();
-        if state.fitness.identity != fitness.identity || state.active != at {
-            state.generation += 1;
-        }
-        if state.active != at {
-            state.moves += 1;
-            let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);
-            tracing::warn!(%from, %to, "another database server is used from now on");
-        }
-        (state.active, state.fitness, state.refused) = (at, fitness, None);
-        state.idle = Idle { era: link.era, links: vec![link] };
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -384,18 +373,7 @@ mod tests {
     }
 
     fn pool() -> Pool {
-        let idle = Idle { era: 0, links: vec![] };
-        let state = State { active: 0, idle, fitness: server("a"), moves: 0, generation: 0, refused: None };
-        let (places, state) = (Arc::new(Semaphore::new(1)), Mutex::new(state));
-        Pool {
-            alone: true,
-            nodes: vec![],
-            size: 1,
-            places,
-            waiting: AtomicUsize::new(0),
-            state,
-            moving: tokio::sync::Mutex::default(),
-        }
+        Pool::new(vec![], 1, Duration::from_secs(1), State::new(0, vec![], server("a")))
     }
 
     #[test]

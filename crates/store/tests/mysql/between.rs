@@ -1,5 +1,6 @@
 //! Somebody between the engine and its server, who cuts connections at the worst moment or answers in its place.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +10,7 @@ use store::mysql::Mysql;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::place::{Place, found, until};
@@ -34,6 +35,7 @@ pub struct Between {
     trick: Arc<Mutex<Option<Trick>>>,
     passed: Arc<AtomicUsize>,
     deaf: Arc<Notify>,
+    frozen: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -48,6 +50,7 @@ impl Between {
         let (trick, server) = (Arc::new(Mutex::new(None)), place.host().to_owned());
         let (passed, deaf) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let (tricks, count, hush) = (Arc::clone(&trick), Arc::clone(&passed), Arc::clone(&deaf));
+        let (frozen, cold) = watch::channel(false);
         let task = tokio::spawn(async move {
             // Dropped with the task, and every connection with it.
             let mut open = tokio::task::JoinSet::new();
@@ -56,19 +59,19 @@ impl Between {
                     tokio::select! { accepted = listener.accept() => accepted, () = hush.notified() => break };
                 let (client, _) = accepted.unwrap();
                 count.fetch_add(1, Relaxed);
-                let (server, trick) = (server.clone(), Arc::clone(&tricks));
+                let (server, trick, cold) = (server.clone(), Arc::clone(&tricks), cold.clone());
                 open.spawn(async move {
                     let server = TcpStream::connect(server).await.unwrap();
                     client.set_nodelay(true).unwrap();
                     server.set_nodelay(true).unwrap();
                     let (client, server) = (client.into_split(), server.into_split());
-                    carry(client, server, trick).await;
+                    while_warm(cold, carry(client, server, trick)).await;
                 });
             }
             drop(listener);
             while open.join_next().await.is_some() {}
         });
-        Between { host, trick, passed, deaf, task }
+        Between { host, trick, passed, deaf, frozen, task }
     }
 
     /// Connections that were made through it.
@@ -79,6 +82,16 @@ impl Between {
     /// As a server that takes no new connections, and keeps those that it has.
     pub fn go_deaf(&self) {
         self.deaf.notify_one();
+    }
+
+    /// As a server that is paused: what comes is kept, and nothing is answered.
+    pub fn freeze(&self) {
+        self.frozen.send_replace(true);
+    }
+
+    /// As one that goes on.
+    pub fn thaw(&self) {
+        self.frozen.send_replace(false);
     }
 
     pub fn play(&self, trick: Trick) {
@@ -95,6 +108,20 @@ impl Between {
         drop(self.task.await);
         self.host
     }
+}
+
+/// Works at something, but for the time in which it is frozen.
+async fn while_warm(mut frozen: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+    let mut work = pin!(work);
+    while frozen.wait_for(|frozen| !frozen).await.is_ok() {
+        tokio::select! {
+            biased;
+            there = async { frozen.wait_for(|frozen| *frozen).await.is_ok() } => if !there { break },
+            () = &mut work => return,
+        }
+    }
+    // Nobody is there who could freeze it.
+    work.await;
 }
 
 type Halves = (OwnedReadHalf, OwnedWriteHalf);

@@ -14,6 +14,7 @@ mod meanings;
 mod place;
 mod rivals;
 mod schema;
+mod silence;
 
 use std::sync::Arc;
 

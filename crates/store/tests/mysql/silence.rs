@@ -1,0 +1,126 @@
+//! Servers that are paused: they take connections, and say nothing over any of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use store::conformance::{five_reads, three_rows};
+use store::engine::Engine;
+use store::mysql::Mysql;
+use store::remote::Settings;
+use tokio::task::JoinSet;
+
+use super::between::Between;
+use super::place::{Place, found, until};
+
+fn through(place: &Place, ways: &[&Between], timeout: Duration) -> Settings {
+    let hosts: Vec<&str> = ways.iter().map(|way| way.host.as_str()).collect();
+    Settings { timeout, ..place.at(&hosts.join(",")) }
+}
+
+/// Many who commit all the time, until told to stop.
+struct Crowd {
+    over: Arc<AtomicBool>,
+    failed: Arc<AtomicUsize>,
+    running: JoinSet<Vec<i64>>,
+}
+
+impl Crowd {
+    fn new(engine: &Arc<Mysql>, count: i64) -> Self {
+        let mut crowd = Crowd { over: Arc::default(), failed: Arc::default(), running: JoinSet::new() };
+        for one in 0..count {
+            let (engine, over, failed) = (Arc::clone(engine), Arc::clone(&crowd.over), Arc::clone(&crowd.failed));
+            crowd.running.spawn(async move {
+                let mut stood = Vec::new();
+                for number in one * 100_000.. {
+                    if over.load(Relaxed) {
+                        break;
+                    }
+                    match engine.commit(three_rows(number)).await {
+                        Ok(_) => stood.push(number),
+                        Err(_) => {
+                            failed.fetch_add(1, Relaxed);
+                        }
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                stood
+            });
+        }
+        crowd
+    }
+
+    /// What stood, and how many did not.
+    async fn end(self) -> (Vec<i64>, usize) {
+        self.over.store(true, Relaxed);
+        (self.running.join_all().await.concat(), self.failed.load(Relaxed))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_is_left_before_a_request_runs_out_of_time() {
+    // Red without `doubt` in mysql/pool/search.rs, hear, or give_up in everything.
+    let Some(mut place) = Place::new().await else { return };
+    let (first, second) = (Between::new(&place).await, Between::new(&place).await);
+    let time = Duration::from_secs(6);
+    let engine = place.ready_with(through(&place, &[&first, &second], time)).await;
+    let crowd = Crowd::new(&engine, 30);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let (asked, began) = (first.passed(), Instant::now());
+    first.freeze();
+    until("the next server", async || engine.server().moves == 1).await;
+    assert!(began.elapsed() < time, "{:?}", began.elapsed());
+    let number = 99_000_000;
+    assert_eq!(engine.commit(three_rows(number)).await, Ok(vec![1, 1, 1]));
+    assert_eq!(engine.server().host, second.host);
+    // It was asked whether it was there, and once more before it was left, beside who was about to connect.
+    assert!(first.passed() - asked <= 2 + 8, "{}", first.passed() - asked);
+    let (stood, failed) = crowd.end().await;
+    assert!(failed >= 1, "who was under way there is told");
+    for number in stood {
+        assert_eq!(found(&engine, number).await, 3, "{number}");
+    }
+    place.kill().await;
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_search_goes_on_when_whoever_waited_for_it_has_gone() {
+    // Red without `doubt` in mysql/pool/search.rs, hear: only a task can be there still.
+    let Some(mut place) = Place::new().await else { return };
+    let (first, second) = (Between::new(&place).await, Between::new(&place).await);
+    let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(4))).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    first.freeze();
+    let asking = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { drop(engine.fetch(&five_reads(1)).await) })
+    };
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    asking.abort();
+    until("the next server", async || engine.server().moves == 1).await;
+    assert_eq!(found(&engine, 1).await, 3);
+    place.kill().await;
+    place.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_for_a_moment_is_not_left_and_nothing_fails() {
+    let Some(mut place) = Place::new().await else { return };
+    let (first, second) = (Between::new(&place).await, Between::new(&place).await);
+    let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(8))).await;
+    let crowd = Crowd::new(&engine, 12);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    first.freeze();
+    // Longer than nobody asks, and shorter than the question is waited for.
+    tokio::time::sleep(Duration::from_millis(2800)).await;
+    first.thaw();
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let (stood, failed) = crowd.end().await;
+    assert_eq!((engine.server().moves, second.passed(), failed), (0, 0, 0));
+    for number in stood {
+        assert_eq!(found(&engine, number).await, 3, "{number}");
+    }
+    place.kill().await;
+    place.remove().await;
+}
