@@ -175,6 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn json_holds_nothing_that_a_terminal_obeys() {
+        // Red without either `harmless_json` in `Printer::show`.
+        let drives = json!({ "name": "\u{9b}2J" });
+        for shown in [json!([drives]), drives] {
+            let text = printed(true, &[Outcome::new("x", shown)]);
+            assert!(text.contains("\\u009b2J"), "{text:?}");
+        }
+    }
+
+    #[test]
     fn wrong_use_ends_with_two_and_failure_with_one() {
         assert_eq!(Failure::Use(String::new()).exit_code(), 2);
         assert_eq!(Failure::from(Refused("no".into())).exit_code(), 1);

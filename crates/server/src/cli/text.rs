@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(facts(&[("a", "1\n2".into()), ("bc", "3".into())]), "a   1\n    2\nbc  3\n");
     }
 
-    /// Red without `harmless_json` in `Printer::show`, and in the audit log's lines.
+    /// Red without either half of `drives`, or with white space in `obeyed`.
     #[test]
     fn json_cannot_drive_the_terminal_and_says_the_same() {
         let value = serde_json::json!({ "name": "a\u{1b}\u{7f}\u{9b}2J\u{202e}b\u{e9}\u{1f600}\n" });

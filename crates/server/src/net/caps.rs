@@ -45,7 +45,7 @@ impl Caps {
         let names = ["limits.connections", "limits.connections_per_address"];
         let total = limits.connections.min(within(files));
         if total < limits.connections {
-            tracing::warn!(
+            tracing::info!(
                 files,
                 connections = total,
                 "limits.connections is lowered: fewer files may be open (ulimit -n)"
