@@ -372,7 +372,8 @@ fn clients_that_do_not_prove_who_they_are_are_listed_whichever_door_they_come_to
         assert_eq!((&row["what"], &row["address"], &row["count"]), (&"client".into(), &"127.0.0.1".into(), &1.into()));
     }
     for door in doors {
-        server.post(door, &[("client_id", "nobody"), ("client_secret", "x")]).must_fail(401, "invalid_client");
+        let nobody = [("client_id", "nobody"), ("client_secret", "x"), ("token", "x")];
+        server.post(door, &nobody).must_fail(401, "invalid_client");
         let garbled = Call::post(door, &[]).header("authorization", "Basic !!!");
         server.send(&garbled).must_fail(401, "invalid_client");
     }

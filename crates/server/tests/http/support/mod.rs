@@ -12,7 +12,7 @@ mod screens;
 mod server;
 mod wire;
 
-pub use app::{App, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
+pub use app::{App, Authorization, CHALLENGE, Grants, SECRET, Tokens, VERIFIER};
 pub use browser::{Browser, Form, Person};
 pub use dump::Dump;
 pub use facts::{nodes, on_file};
