@@ -76,7 +76,7 @@ impl App {
     }
 
     /// The same for ending it: what may not be used at present ends, too.
-    pub(crate) async fn session_to_end(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
+    pub async fn session_to_end(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
         Ok(self.prove(browser, found, self.clock.now()))

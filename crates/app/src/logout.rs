@@ -10,7 +10,7 @@ use rules::oauth::params::Params;
 use rules::oauth::redirect::{Mode, Verified};
 use rules::people::User;
 use std::sync::Arc;
-use store::tables::sessions::WithUser;
+use store::tables::sessions::ForEnding;
 
 /// What to show or send.
 #[derive(Debug)]
@@ -122,9 +122,9 @@ impl App {
         }
     }
 
-    /// Ends a session of somebody by its id; `false` when they have no such session.
+    /// Ends a session of somebody by its id, also one that may not be used at present; `false` when they have no such session.
     pub async fn leave_other(&self, owner: &User, id: &rules::id::SessionId, browser: &Browser) -> Result<bool, Fault> {
-        match self.ask(WithUser(Some(id))).await? {
+        match self.ask(ForEnding(Some(id))).await? {
             Some((session, user)) if user.id == owner.id && session.ended_at.is_none() => {
                 self.leave(&session, browser).await?;
                 Ok(true)

@@ -118,8 +118,14 @@ forms! {
     end_others => end_all_others;
     /// `POST /account/applications/revoke`: `client_id`.
     remove_access => revoke_access;
-    /// `POST /account/signout`.
-    sign_out => leave;
+}
+
+/// `POST /account/signout`.
+pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
+    match door.own_form_to_end(body).await? {
+        Some(form) => leave(&door, &form).await,
+        None => Ok(door.sign_in_first()),
+    }
 }
 
 /// `POST /account/password`: `current`, `new`. The place comes first, before the database is asked whose session it is.

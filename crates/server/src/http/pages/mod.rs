@@ -71,13 +71,29 @@ impl Door {
 
     /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
     pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
-        let Posted { params, browser } = self.posted(body).await?;
-        let app = &self.site.app;
-        let Some((session, user)) = app.session(&browser).await? else { return Ok(None) };
-        if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
+        let posted = self.posted(body).await?;
+        let found = self.site.app.session(&posted.browser).await?;
+        let form = self.own(posted, found)?;
+        if let Some(form) = &form {
+            self.site.app.note_use(&form.session).await;
+        }
+        Ok(form)
+    }
+
+    /// The same for a form that ends the session: one that may not be used at present, since the database failed over, ends,
+    /// too, or whoever was sent to the sign-in page would take it that it has.
+    pub async fn own_form_to_end(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+        let posted = self.posted(body).await?;
+        let found = self.site.app.session_to_end(&posted.browser).await?;
+        self.own(posted, found)
+    }
+
+    fn own(&self, posted: Posted, found: Option<(Session, User)>) -> Result<Option<OwnForm>, Refusal> {
+        let Posted { params, browser } = posted;
+        let Some((session, user)) = found else { return Ok(None) };
+        if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);
         }
-        app.note_use(&session).await;
         Ok(Some(OwnForm { params, browser, session, user }))
     }
 }
