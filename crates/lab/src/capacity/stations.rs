@@ -245,17 +245,20 @@ impl Stations {
 
     /// What an operation needs of each station at its limit.
     pub fn needs(&self, operation: Operation) -> Needs {
-        /// Rounds after which it has settled.
+        /// Halvings after which nothing is left between the two ends.
         const ROUNDS: usize = 60;
         // The limit says how many batches share a commit and how many hashes other machines take over, and both say the
-        // limit. Half way each time: it settles rather than swings.
-        let mut needs = self.needs_at(operation, 1.0);
-        for _ in 0..ROUNDS {
-            let bound = needs.bound();
-            let again = self.needs_at(operation, bound);
-            needs = self.needs_at(operation, bound.midpoint(again.bound()));
+        // limit. Below it there is room for more, above it there is not: between the two it is halved.
+        let has_room = |rate: f64| self.needs_at(operation, rate).bound() > rate;
+        let (mut below, mut above) = (0.0, 1.0);
+        while has_room(above) && above < 1e12 {
+            (below, above) = (above, above * 2.0);
         }
-        needs
+        for _ in 0..ROUNDS {
+            let middle = f64::midpoint(below, above);
+            *(if has_room(middle) { &mut below } else { &mut above }) = middle;
+        }
+        self.needs_at(operation, above)
     }
 
     /// What an operation needs of each station when so many come in a second.

@@ -72,6 +72,23 @@ fn a_hash_on_a_thread_that_rested_takes_longer_and_one_of_many_does_not() {
 }
 
 #[test]
+fn a_limit_is_the_rate_at_which_it_is_the_limit() {
+    // Red where the limit is looked for by steps of half the way: with some numbers of workers those swing and never settle.
+    let own = machine().pool.threads as f64 / machine().pool.each();
+    for cold in [Cold::NEVER, Cold { seldom: (500.0, 3.0), often: (2500.0, 1.5) }] {
+        for workers in 0..12 {
+            let pool = Pool { workers: own * f64::from(workers) / 2.0, ..machine().pool };
+            let staffed = Stations { pool, cold, ..machine() };
+            for operation in Operation::ALL {
+                let limit = bound(&staffed, operation);
+                let there = staffed.needs_at(operation, limit).bound();
+                near(there, limit, 1e-6, &format!("{} with {workers} halves of a worker", operation.name()));
+            }
+        }
+    }
+}
+
+#[test]
 fn workers_raise_the_limit_until_something_else_sets_it() {
     let rows = staffed(&machine());
     assert_eq!((rows[0].workers, rows[0].bound), (0, bound(&machine(), Operation::SignIn)));
