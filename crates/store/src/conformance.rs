@@ -9,6 +9,7 @@ pub mod neighbours;
 mod races;
 mod replays;
 mod sealing;
+mod sweeping;
 mod values;
 
 use std::fmt::Debug;
@@ -21,6 +22,7 @@ use crate::schema::Migration;
 
 pub use replays::replays;
 pub use sealing::sealing;
+pub use sweeping::sweeping;
 
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;

@@ -67,6 +67,13 @@ async fn sqlite_seals_every_line_once() {
 }
 
 #[tokio::test]
+async fn sqlite_takes_out_what_has_expired() {
+    let folder = folder();
+    let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
+    conformance::sweeping(Arc::new(engine)).await.unwrap();
+}
+
+#[tokio::test]
 async fn sqlite_takes_what_was_lost_again() {
     let folder = folder();
     let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();

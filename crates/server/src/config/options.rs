@@ -338,12 +338,13 @@ options! {
             between(Duration::from_millis(100), Duration::from_secs(600));
         /// The largest body.
         body_size: Size = Size(64 << 10), Start, between(Size(16 << 10), Size(16 << 20));
-        /// Connections from one address (a /64 for IPv6) at a time. Loopback and listed proxies are exempt.
+        /// Connections from one address (a /64 for IPv6) at a time; by HTTP/2 each further request at the same time counts as
+        /// one more. Loopback and listed proxies are exempt.
         connections_per_address: usize = 1024, Start, at_least(1);
         /// Further networks of trusted machines, whose connections, failures and wrong passwords are not counted per address
         /// (those of an account are).
         exempt_addresses: Vec<Cidr> = Vec::new(), Start;
-        /// Connections in all.
+        /// Connections in all, counted in the same way.
         connections: usize = 20_000, Start, at_least(1);
         /// Requests of applications (tokens, introspection, userinfo, keys) that are worked on at a time. More wait.
         tokens: usize = 512, Start, between(1, 1_000_000);

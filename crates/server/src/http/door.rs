@@ -9,7 +9,7 @@ use super::reply;
 use super::visit::Visit;
 use crate::admission::{Debt, Pace, Permit};
 use crate::metrics::Refused;
-use crate::net::{BodyError, read_body};
+use crate::net::BodyError;
 use app::Fault;
 use app::browser::{Browser, Unproved};
 use app::jobs::holding;
@@ -208,7 +208,7 @@ where
 pub async fn whole(site: &Site, body: Body) -> Result<Bytes, BodyError> {
     match body.is_end_stream() {
         true => Ok(Bytes::new()),
-        false => timed(Stage::Body, read_body(body, site.body_size, site.body_timeout)).await,
+        false => timed(Stage::Body, site.bodies.read(body)).await,
     }
 }
 

@@ -18,6 +18,9 @@ use rules::oauth::{Error, ErrorCode};
 use serde_json::json;
 use store::dialect::moving::REFUSAL;
 
+/// When there may be room for a large body again: most of those that hold it have come by then.
+pub const BODIES_GO: Span = Span::seconds(1);
+
 /// What kept a door from answering.
 #[derive(Debug)]
 pub enum Refusal {
@@ -150,6 +153,10 @@ impl Refusal {
             Refusal::Body(BodyError::Broken) => {
                 new(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off", Reason::BadRequest)
             }
+            Refusal::Body(BodyError::NoRoom) => Outside {
+                wait: Some(BODIES_GO),
+                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+            },
             Refusal::MediaType => new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "invalid_request",
@@ -184,6 +191,7 @@ impl Refusal {
             Refusal::Body(BodyError::TooLarge) => Refused::BodyTooLarge,
             Refusal::Body(BodyError::TooSlow) => Refused::BodyTooSlow,
             Refusal::Body(BodyError::Broken) => Refused::BodyBroken,
+            Refusal::Body(BodyError::NoRoom) => Refused::Busy,
             Refusal::MediaType => Refused::MediaType,
             Refusal::Forgery => Refused::ForeignForm,
             Refusal::Stale => Refused::StaleForm,

@@ -2,7 +2,6 @@
 
 use super::Site;
 use super::error::Refusal;
-use crate::net::read_body;
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,7 +45,7 @@ pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params
     if !is_form(headers) {
         return Err(Refusal::MediaType);
     }
-    let bytes = read_body(body, site.body_size, site.body_timeout).await?;
+    let bytes = site.bodies.read(body).await?;
     Ok(Params::parse(pairs(&bytes)?)?)
 }
 

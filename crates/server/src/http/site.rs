@@ -6,7 +6,7 @@ use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
 use crate::metrics::Requests;
-use crate::net::{Caps, Proxies};
+use crate::net::{Bodies, Caps, Proxies};
 use crate::strain::Strain;
 use crate::trace::Tracer;
 use app::App;
@@ -40,10 +40,8 @@ pub struct Inside {
     pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
-    /// The largest body, in bytes.
-    pub body_size: usize,
-    /// The longest time for a body.
-    pub body_timeout: Duration,
+    /// How bodies are read.
+    pub bodies: Bodies,
     /// Requests slower than this are logged; none where it is zero.
     pub slow: Duration,
     /// What was asked, counted.
@@ -95,8 +93,7 @@ impl Site {
             proxies: Proxies::of(config),
             admission: Admission::of(config),
             caps,
-            body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
-            body_timeout: config.limits.body_timeout,
+            bodies: Bodies::of(config),
             slow: config.log.slow,
             requests: Requests::new(),
             tracer,

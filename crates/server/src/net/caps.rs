@@ -1,4 +1,5 @@
-//! How many connections there may be, in all and from one address.
+//! How many connections there may be, in all and from one address. A request that shares its connection with others counts
+//! as one more: it holds as much.
 
 use super::{AddressKey, Cidr};
 use crate::config::Config;
@@ -54,25 +55,30 @@ impl Caps {
         Arc::new(Caps::called(names, (total, limits.connections_per_address), exempt))
     }
 
-    /// A place for a connection from `address`, given back when it is dropped; `None` when there is none left.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// A place for a connection from `address`, or for one more request on it; given back when it is dropped.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
         let exempt = address.is_loopback() || self.exempt.iter().any(|network| network.contains(address));
         let key = (!exempt).then(|| AddressKey::of(address));
         let mut open = self.lock();
         let of_address = key.and_then(|key| open.by_address.get(&key)).copied().unwrap_or(0);
-        if open.total >= self.total || of_address >= self.per_address {
+        let full = match () {
+            () if of_address >= self.per_address => Some(Full::OfAddress),
+            () if open.total >= self.total => Some(Full::OfAll),
+            () => None,
+        };
+        if let Some(full) = full {
             drop(open);
-            self.refuse(address, of_address >= self.per_address);
-            return None;
+            self.refuse(address, full);
+            return Err(full);
         }
         open.total += 1;
         if let Some(key) = key {
             open.by_address.insert(key, of_address + 1);
         }
-        Some(Place { caps: Arc::clone(self), key })
+        Ok(Place { caps: Arc::clone(self), key })
     }
 
-    /// Connections that are open now.
+    /// Places that are taken now.
     pub fn open(&self) -> usize {
         self.lock().total
     }
@@ -82,16 +88,16 @@ impl Caps {
         self.total
     }
 
-    /// Connections that were closed at once since the start, because a cap was reached.
+    /// Connections that were closed at once, and requests that were refused, since the start, because a cap was reached.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn refuse(&self, address: IpAddr, its_own: bool) {
+    fn refuse(&self, address: IpAddr, full: Full) {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         // A flood must not become a flood of log lines: the 1st, 2nd, 4th, 8th … refusal is logged.
         if count.is_power_of_two() {
-            let cap = self.names[usize::from(its_own)];
+            let cap = self.names[usize::from(full == Full::OfAddress)];
             tracing::warn!(%address, cap, count, "connection refused");
         }
     }
@@ -105,6 +111,15 @@ impl Caps {
 /// comes: the database, operators' commands, scrapers, backups, certificates.
 fn within(files: u64) -> usize {
     usize::try_from(files - (files / 4).min(OTHER_FILES)).unwrap_or(usize::MAX)
+}
+
+/// Which places are all taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// Those of everybody.
+    OfAll,
+    /// Those of one address.
+    OfAddress,
 }
 
 /// A connection's place among those that may be open.
@@ -134,7 +149,7 @@ mod tests {
     #[test]
     fn an_address_has_its_share_and_gets_it_back() {
         let caps = Caps::new(100, 2, vec!["10.0.0.0/8".parse().unwrap()]);
-        let admit = |text: &str| caps.admit(text.parse().unwrap());
+        let admit = |text: &str| caps.admit(text.parse().unwrap()).ok();
         let first = admit("2001:db8::1");
         let second = admit("2001:db8::2");
         assert!(first.is_some() && second.is_some());
@@ -163,6 +178,7 @@ mod tests {
     fn the_total_holds_for_everybody() {
         let caps = Caps::new(1, 1, Vec::new());
         let first = caps.admit("127.0.0.1".parse().unwrap());
-        assert!(first.is_some() && caps.admit("127.0.0.1".parse().unwrap()).is_none());
+        assert!(first.is_ok());
+        assert_eq!(caps.admit("127.0.0.1".parse().unwrap()).err(), Some(Full::OfAll));
     }
 }

@@ -1,5 +1,6 @@
 //! How long a connection may keep the server waiting.
 
+use super::{Full, Place};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, SizeHint};
 use std::collections::BTreeMap;
@@ -52,13 +53,19 @@ impl Clock {
         Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
-    /// A request's headers are complete. It runs until the guard is dropped.
-    pub fn request(self: &Arc<Self>, multiplexed: bool) -> Running {
+    /// A request's headers are complete. It runs until the guard is dropped. The connection's own place is one request's:
+    /// what is asked beside it needs a `further` one.
+    pub fn request(
+        self: &Arc<Self>,
+        multiplexed: bool,
+        further: impl FnOnce() -> Result<Place, Full>,
+    ) -> Result<Running, Full> {
         let mut state = self.lock();
         (state.multiplexed, state.asked) = (multiplexed, true);
-        let running = if let Waiting::Answers { running } = state.waiting { running + 1 } else { 1 };
-        state.waiting = Waiting::Answers { running };
-        Running(Arc::clone(self))
+        let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
+        let place = if running + state.untaken.len() > 0 { Some(further()?) } else { None };
+        state.waiting = Waiting::Answers { running: running + 1 };
+        Ok(Running { clock: Arc::clone(self), place })
     }
 
     /// Whether any request came.
@@ -96,26 +103,27 @@ impl Clock {
 }
 
 /// A request that is being answered.
-pub struct Running(Arc<Clock>);
+pub struct Running {
+    clock: Arc<Clock>,
+    place: Option<Place>,
+}
 
 impl Running {
-    /// The same answer, which the client has the idle time to take, whatever else goes on: by HTTP/2.
-    pub fn to_take(&self, body: Body) -> Body {
-        if body.size_hint().lower() < WORTH_IT {
-            return body;
+    /// The same answer, which by HTTP/2 the client has the idle time to take, whatever else goes on. The request's place is
+    /// held until then.
+    pub fn answered(mut self, body: Body) -> Body {
+        let watched = body.size_hint().lower() >= WORTH_IT && self.clock.multiplexed();
+        let untaken = watched.then(|| Untaken::new(&self.clock));
+        match (untaken, self.place.take()) {
+            (None, None) => body,
+            (untaken, place) => Body::new(Taken { body, last: None, untaken, _place: place }),
         }
-        let mut state = self.0.lock();
-        let number = state.next;
-        state.next += 1;
-        state.untaken.insert(number, Instant::now());
-        drop(state);
-        Body::new(Taken { body, last: None, _untaken: Untaken(Arc::clone(&self.0), number) })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.clock.lock();
         state.waiting = match state.waiting {
             Waiting::Answers { running } if running > 1 => Waiting::Answers { running: running - 1 },
             _ => Waiting::Nothing { since: Instant::now() },
@@ -133,7 +141,8 @@ const WORTH_IT: u64 = 1024;
 struct Taken {
     body: Body,
     last: Option<Bytes>,
-    _untaken: Untaken,
+    untaken: Option<Untaken>,
+    _place: Option<Place>,
 }
 
 impl hyper::body::Body for Taken {
@@ -149,7 +158,8 @@ impl hyper::body::Body for Taken {
         }
         let mut frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         let data = frame.as_mut().and_then(|frame| frame.as_mut().ok()).and_then(Frame::data_mut);
-        if let Some(data) = data.filter(|data| data.len() > 1 && self.body.is_end_stream()) {
+        let splits = self.untaken.is_some() && self.body.is_end_stream();
+        if let Some(data) = data.filter(|data| data.len() > 1 && splits) {
             self.last = Some(data.split_off(data.len() - 1));
         }
         Poll::Ready(frame)
@@ -169,6 +179,17 @@ impl hyper::body::Body for Taken {
 
 /// An answer that is not taken yet, with its number.
 struct Untaken(Arc<Clock>, u64);
+
+impl Untaken {
+    /// Ready now.
+    fn new(clock: &Arc<Clock>) -> Self {
+        let mut state = clock.lock();
+        let number = state.next;
+        state.next += 1;
+        state.untaken.insert(number, Instant::now());
+        Untaken(Arc::clone(clock), number)
+    }
+}
 
 impl Drop for Untaken {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
 //! The wire: listening, TLS, connections and their limits, and who a client is.
 //!
 //! Owns every limit that holds before a request has a route: time for headers, time without a request, connections in
-//! all and from one address, size of headers, HTTP/2's floods. Does not own routes, statuses or what a request may do.
+//! all and from one address, size of headers, memory for bodies, HTTP/2's floods. Does not own routes, statuses or what a request may do.
 
 mod address;
 mod body;
@@ -15,8 +15,8 @@ mod tests;
 mod tls;
 
 pub use address::{AddressKey, Cidr, CidrError};
-pub use body::{BodyError, read_body};
-pub use caps::{Caps, Place};
+pub use body::{Bodies, BodyError};
+pub use caps::{Caps, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
 pub use serve::serve;

@@ -1,11 +1,11 @@
 //! Accepting connections, serving them, and stopping.
 
 use super::clock::{Alarm, Clock, Watched};
-use super::{Caps, Listeners, Peer, Terms, TlsReload};
+use super::{Caps, Full, Listeners, Peer, Terms, TlsReload};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -183,7 +183,7 @@ impl<S: Answers> Room<S> {
 
     fn welcome(self: &Arc<Self>, connections: &mut JoinSet<()>, stream: TcpStream, address: SocketAddr) {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        let Some(place) = Caps::admit(&self.terms.caps, address.ip()) else { return };
+        let Ok(place) = Caps::admit(&self.terms.caps, address.ip()) else { return };
         // Answers are small and whole: waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let room = Arc::clone(self);
@@ -254,23 +254,26 @@ impl<S: Answers> Room<S> {
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
             let multiplexed = request.version() == hyper::Version::HTTP_2;
-            let running = clock.request(multiplexed);
+            let running = clock.request(multiplexed, || self.terms.caps.admit(peer.address.ip()));
             request.extensions_mut().insert(peer);
             // The buffer's limit is one of what is read before a head is complete, not of a head that is.
             let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
-            let answer = fits.then(|| self.service.clone().oneshot(request.map(Body::new)));
+            let asked = match running {
+                Err(full) => Err(too_many(full)),
+                Ok(_) if !fits => Err(too_large()),
+                Ok(running) => Ok((running, self.service.clone().oneshot(request.map(Body::new)))),
+            };
             let stage = self.stage.clone();
             async move {
-                let Some(answer) = answer else { return Ok(too_large()) };
+                let (running, answer) = match asked {
+                    Ok(asked) => asked,
+                    Err(refused) => return Ok(refused),
+                };
                 let mut answer = answer.await;
-                if multiplexed {
-                    answer = answer.map(|response| response.map(|body| running.to_take(body)));
-                }
                 if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                drop(running);
-                answer
+                answer.map(|response| response.map(|body| running.answered(body)))
             }
         });
         let mut connection = pin!(builder.serve_connection(io, answer));
@@ -307,6 +310,17 @@ fn too_large() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Too many requests at a time, of somebody or of all: to be sent again, as nothing was done with it.
+fn too_many(full: Full) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = match full {
+        Full::OfAddress => StatusCode::TOO_MANY_REQUESTS,
+        Full::OfAll => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 

@@ -113,7 +113,7 @@ impl Workers {
             while guests.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some(knock) = self.knocking.admit(from.ip().to_canonical()) else { continue };
+                    let Ok(knock) = self.knocking.admit(from.ip().to_canonical()) else { continue };
                     let threshold = Threshold { knock, places: Arc::clone(&self.places) };
                     guests.spawn(guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold)));
                 }

@@ -21,60 +21,68 @@ pub struct Bounds {
     pub strangers: Time,
 }
 
+/// Rows whose column is before a bound: the first of them, in its order. The range ends at the last row of the step: without
+/// that PostgreSQL looks at all that has expired (300,000 rows: 126 to 246 ms instead of 1), and without the keys a step would take
+/// out all that expires in the same millisecond.
+macro_rules! first {
+    ($table:literal, $column:literal $bound:literal, $key:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE realm = ? AND ",
+            $column,
+            " ",
+            $bound,
+            " ? AND ",
+            $column,
+            " <= ",
+            "(SELECT MAX(",
+            $column,
+            ") FROM (SELECT ",
+            $column,
+            " FROM ",
+            $table,
+            " WHERE realm = ? ORDER BY ",
+            $column,
+            " LIMIT ?) AS step) AND ",
+            $key,
+            " IN ",
+            "(SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE realm = ? ORDER BY ",
+            $column,
+            " LIMIT ?)"
+        )
+    };
+}
+
 /// One batch of deletions: at most `limit` rows of each kind. Ids that sort by time are found by range.
 pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
-    let aged = |sql: &'static str| write(sql, values![realm, bounds.now, realm, limit], Must::Any);
-    let ordered =
-        |sql: &'static str, before: Time| write(sql, values![realm, first_id(before), realm, limit], Must::Any);
+    let aged =
+        |sql: &'static str, until: Time| write(sql, values![realm, until, realm, limit, realm, limit], Must::Any);
+    let ordered = |sql: &'static str, before: Time| {
+        write(sql, values![realm, first_id(before), realm, limit, realm, limit], Must::Any)
+    };
+    let by_minute =
+        |sql: &'static str| write(sql, values![realm, bounds.strangers.0.div_euclid(60_000), realm], Must::Any);
     vec![
-        write(
-            "DELETE FROM devices WHERE realm = ? AND expires <= ? AND handle IN \
-              (SELECT handle FROM devices WHERE realm = ? ORDER BY expires LIMIT ?)",
-            values![realm, bounds.devices, realm, limit],
-            Must::Any,
-        ),
-        aged(
-            "DELETE FROM opaque_tokens WHERE realm = ? AND expires <= ? AND handle IN \
-              (SELECT handle FROM opaque_tokens WHERE realm = ? ORDER BY expires LIMIT ?)",
-        ),
-        aged(
-            "DELETE FROM revoked_tokens WHERE realm = ? AND expires <= ? AND jti IN \
-              (SELECT jti FROM revoked_tokens WHERE realm = ? ORDER BY expires LIMIT ?)",
-        ),
-        aged(
-            "DELETE FROM assertions WHERE realm = ? AND expires <= ? AND jti IN \
-              (SELECT jti FROM assertions WHERE realm = ? ORDER BY expires LIMIT ?)",
-        ),
-        aged(
-            "DELETE FROM counters WHERE realm = ? AND expires <= ? AND name IN \
-              (SELECT name FROM counters WHERE realm = ? ORDER BY expires LIMIT ?)",
-        ),
-        ordered(
-            "DELETE FROM sessions WHERE realm = ? AND id < ? AND id IN \
-             (SELECT id FROM sessions WHERE realm = ? ORDER BY id LIMIT ?)",
-            bounds.sessions,
-        ),
-        ordered(
-            "DELETE FROM families WHERE realm = ? AND id < ? AND id IN \
-             (SELECT id FROM families WHERE realm = ? ORDER BY id LIMIT ?)",
-            bounds.families,
-        ),
-        ordered(
-            "DELETE FROM codes WHERE realm = ? AND family < ? AND family IN \
-             (SELECT family FROM codes WHERE realm = ? ORDER BY family LIMIT ?)",
-            bounds.families,
-        ),
-        write(
+        aged(first!("devices", "expires" "<=", "handle"), bounds.devices),
+        aged(first!("opaque_tokens", "expires" "<=", "handle"), bounds.now),
+        aged(first!("revoked_tokens", "expires" "<=", "jti"), bounds.now),
+        aged(first!("assertions", "expires" "<=", "jti"), bounds.now),
+        aged(first!("counters", "expires" "<=", "name"), bounds.now),
+        ordered(first!("sessions", "id" "<", "id"), bounds.sessions),
+        ordered(first!("families", "id" "<", "id"), bounds.families),
+        ordered(first!("codes", "family" "<", "family"), bounds.families),
+        by_minute(
             "DELETE FROM strangers WHERE realm = ? AND minute < ? AND minute IN \
              (SELECT minute FROM strangers WHERE realm = ? ORDER BY minute LIMIT 1)",
-            values![realm, bounds.strangers.0.div_euclid(60_000), realm],
-            Must::Any,
         ),
-        write(
+        by_minute(
             "DELETE FROM rejections WHERE realm = ? AND minute < ? AND minute IN \
              (SELECT minute FROM rejections WHERE realm = ? ORDER BY minute LIMIT 1)",
-            values![realm, bounds.strangers.0.div_euclid(60_000), realm],
-            Must::Any,
         ),
     ]
 }

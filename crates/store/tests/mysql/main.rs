@@ -41,6 +41,14 @@ async fn mysql_seals_every_line_once() {
 }
 
 #[tokio::test]
+async fn mysql_takes_out_what_has_expired() {
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::sweeping(Arc::new(engine)).await.unwrap();
+    place.remove().await;
+}
+
+#[tokio::test]
 async fn mysql_takes_what_was_lost_again() {
     let Some(place) = Place::new().await else { return };
     let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();

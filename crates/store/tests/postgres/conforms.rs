@@ -22,6 +22,13 @@ async fn postgres_takes_what_was_lost_again() {
     conformance::replays(Arc::new(engine)).await.unwrap();
 }
 
+#[tokio::test]
+async fn postgres_takes_out_what_has_expired() {
+    let Some(database) = database().await else { return };
+    let engine = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::sweeping(Arc::new(engine)).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_seals_every_line_once() {
     let Some(database) = database().await else { return };

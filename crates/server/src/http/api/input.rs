@@ -2,7 +2,6 @@
 
 use super::problem::{FieldProblem, Kind, Problem};
 use crate::http::site::Site;
-use crate::net::read_body;
 use axum::body::Body;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
@@ -48,7 +47,7 @@ impl Input {
         if !is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
         }
-        let bytes = read_body(body, site.body_size, site.body_timeout).await?;
+        let bytes = site.bodies.read(body).await?;
         let malformed = |why| Problem::new(Kind::MalformedRequest, why);
         let members = rules::jose::object(&bytes)
             .ok_or_else(|| malformed("the body is not one JSON object without duplicate members"))?;

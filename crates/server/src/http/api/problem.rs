@@ -1,7 +1,7 @@
 //! Errors of the account API (RFC 9457): one kind, one status, one title.
 
 use super::BASE;
-use crate::http::error::{log, refused_for};
+use crate::http::error::{BODIES_GO, log, refused_for};
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
@@ -215,6 +215,7 @@ impl From<BodyError> for Problem {
             BodyError::TooLarge => Problem::of(Kind::BodyTooLarge),
             BodyError::TooSlow => Problem::of(Kind::BodyTooSlow),
             BodyError::Broken => Problem::new(Kind::MalformedRequest, "the body broke off"),
+            BodyError::NoRoom => Problem { wait: Some(BODIES_GO), ..Problem::of(Kind::Busy) },
         }
     }
 }

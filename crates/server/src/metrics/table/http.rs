@@ -55,9 +55,15 @@ pub static GROUP: Group = Group {
              are sent to a redirect URI are not in it.",
             |now, out| out.each(now.from.requests.errors.sums()),
         ),
-        gauge("portiere_connections", &[], "Connections that are open, without those to the metrics.", |now, out| {
-            out.one(now.from.caps.open());
-        }),
+        gauge(
+            "portiere_connections",
+            &[],
+            "Connections that are open, without those to the metrics; by HTTP/2 each further request at the same time counts as one \
+             more.",
+            |now, out| {
+                out.one(now.from.caps.open());
+            },
+        ),
         gauge(
             "portiere_connections_max",
             &[],
@@ -69,7 +75,8 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_connections_refused_total",
             &[],
-            "Connections that were closed at once, because there were too many in all or from one address.",
+            "Connections that were closed at once, and requests by HTTP/2 that were refused, because there were too many in all or \
+             from one address.",
             |now, out| out.one(now.from.caps.refused()),
         ),
         gauge(

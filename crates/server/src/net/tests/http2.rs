@@ -145,3 +145,62 @@ async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
     };
     drop(tokio::join!(asking, connection));
 }
+
+/// Statuses of GETs to `path`, all asked at once on one connection, of those that are answered before `sender` is dropped.
+async fn asked_at_once(server: &Server, path: &str, times: usize) -> Vec<u16> {
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
+    let mut requests = tokio::task::JoinSet::new();
+    for _ in 0..times {
+        let (mut sender, uri) = (sender.clone(), format!("http://a.test{path}"));
+        requests.spawn(async move {
+            let request = hyper::Request::builder().uri(uri).body(Empty::<Bytes>::new()).unwrap();
+            let answer = sender.send_request(request).await.unwrap();
+            assert_eq!(answer.headers().contains_key("retry-after"), answer.status() != 200);
+            answer.status().as_u16()
+        });
+    }
+    drop(sender);
+    let (mut statuses, _) = tokio::join!(requests.join_all(), connection);
+    statuses.sort_unstable();
+    statuses
+}
+
+#[tokio::test]
+async fn a_request_beside_others_takes_the_place_of_a_connection() {
+    // Red without `further` in `Clock::request`; for the second round without `_place` in `Taken` or `Drop for Place`.
+    let caps = Caps::new(3, 1000, Vec::new());
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    for _ in 0..2 {
+        assert_eq!(asked_at_once(&server, "/slow", 5).await, [200, 200, 200, 503, 503]);
+        while caps.open() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(caps.refused(), 4);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_keeps_its_place() {
+    // Red without `_place: place` in `Running::answered`.
+    for path in ["/", "/page"] {
+        let caps = Caps::new(10, 1000, Vec::new());
+        let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+        let mut stream = server.connect().await;
+        let mut opening = PREFACE.to_vec();
+        opening.extend(frame(4, 0, 0, &[&[0, 4], &0_u32.to_be_bytes()[..]].concat()));
+        // The first runs on while the others are answered.
+        opening.extend(frame(1, 5, 1, &fields("GET", "/forever")));
+        for id in (3..9).step_by(2) {
+            opening.extend(frame(1, 5, id, &fields("GET", path)));
+        }
+        stream.write_all(&opening).await.unwrap();
+        let start = tokio::time::Instant::now();
+        while caps.open() < 4 {
+            tokio::task::yield_now().await;
+            assert!(start.elapsed() < PATIENCE, "{} places", caps.open());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(caps.open(), 4, "{path}");
+        drop(stream);
+    }
+}

@@ -35,11 +35,12 @@ fn generous() -> Terms {
 }
 
 async fn whole_body(body: Body) -> (StatusCode, String) {
-    match read_body(body, 1000, Duration::from_millis(300)).await {
+    match Bodies::new(1000, Duration::from_millis(300)).read(body).await {
         Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
         Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
         Err(BodyError::TooSlow) => (StatusCode::REQUEST_TIMEOUT, String::new()),
         Err(BodyError::Broken) => (StatusCode::BAD_REQUEST, String::new()),
+        Err(BodyError::NoRoom) => (StatusCode::SERVICE_UNAVAILABLE, String::new()),
     }
 }
 

@@ -1,0 +1,65 @@
+//! What has expired goes, step by step, and nothing else.
+
+use super::replays::{commit, family, ordered};
+use super::{Done, Must, Read, Shared, Sql, Value, Write, rows, same, stands};
+use crate::tables::changes;
+use crate::tables::sweep::{Bounds, step};
+use rules::id::RealmId;
+use rules::{Change, Fresh, Time};
+
+/// Until when everything is old.
+const OLD: Time = Time(50_000);
+/// How many are old, and how many not.
+const COUNTS: [i64; 2] = [25, 5];
+/// How many a step takes of each kind.
+const AT_ONCE: i64 = 10;
+
+/// Where [`step`] takes out tokens, families.
+const TOKENS: usize = 2;
+const FAMILIES: usize = 6;
+
+const REVOKE: Sql = Sql::fixed("INSERT INTO revoked_tokens (realm, jti, expires) VALUES (?, ?, ?)");
+const REVOKED: Sql = Sql::fixed("SELECT expires FROM revoked_tokens WHERE realm = ? ORDER BY jti");
+const BEGUN: Sql = Sql::fixed("SELECT id FROM families WHERE realm = ? ORDER BY id");
+
+fn revoke(realm: &str, number: i64, expires: Time) -> Write {
+    let args = vec![Value::Text(realm.into()), Value::Text(format!("{number:02}")), Value::Int(expires.0)];
+    Write { sql: REVOKE, args, must: Must::Touch(1) }
+}
+
+/// Tokens that expired in one millisecond, those of another realm, and families, each begun after the one before.
+async fn fill(engine: &Shared, realm: &RealmId) -> Done {
+    let [old, live] = COUNTS;
+    for number in 0..old + live {
+        let at = if number < old { OLD } else { Time(OLD.0 + 1) };
+        commit(engine, vec![revoke(&realm.0, number, at), revoke("another", number, OLD)]).await?;
+        let begun = Time(if number < old { number } else { OLD.0 + number });
+        let start = Change::StartFamily(Box::new(family("ada", &format!("{number}"), begun)));
+        let seed = [u8::try_from(number).unwrap_or(u8::MAX); 32];
+        commit(engine, changes::batch(realm, &[start], begun, &Fresh::new(seed))).await?;
+    }
+    Ok(())
+}
+
+async fn all(engine: &Shared, sql: Sql, realm: &str) -> Result<Vec<Value>, String> {
+    let found = rows(engine, Read { sql, args: vec![Value::Text(realm.into())] }).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// On the real schema.
+pub async fn sweeping(engine: Shared) -> Done {
+    engine.migrate().await.map_err(|why| why.0)?;
+    let realm = RealmId("swept".into());
+    fill(&engine, &realm).await?;
+    let bounds = Bounds { now: OLD, devices: OLD, sessions: OLD, families: OLD, strangers: OLD };
+    for wanted in [10, 10, 5, 0] {
+        let touched = stands(&engine, step(&realm, &bounds, AT_ONCE)).await?;
+        same((touched[TOKENS], touched[FAMILIES]), (wanted, wanted), "tokens and families of a step")?;
+    }
+    let [old, live] = COUNTS;
+    let left = all(&engine, REVOKED, &realm.0).await?;
+    same(left, vec![Value::Int(OLD.0 + 1); usize::try_from(live).unwrap_or(0)], "tokens that are left")?;
+    let begun = |number: i64| Value::Text(ordered(&number.to_string(), Time(OLD.0 + number)));
+    same(all(&engine, BEGUN, &realm.0).await?, (old..old + live).map(begun).collect(), "families that are left")?;
+    same(all(&engine, REVOKED, "another").await?.len() as i64, old + live, "tokens of another realm")
+}
