@@ -6,7 +6,7 @@ use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
 use crate::metrics::Requests;
-use crate::net::{Caps, Proxies};
+use crate::net::{Caps, Proxies, Terms, TlsReload};
 use crate::strain::Strain;
 use crate::trace::Tracer;
 use app::App;
@@ -40,6 +40,8 @@ pub struct Inside {
     pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
+    /// Our certificate, unless a proxy has one.
+    pub tls: Option<Arc<TlsReload>>,
     /// The largest body, in bytes.
     pub body_size: usize,
     /// The longest time for a body.
@@ -81,7 +83,7 @@ impl Site {
         config: &Config,
         (url, try_it): (PublicUrl, bool),
         instance: &Instance,
-        caps: Arc<Caps>,
+        terms: &Terms,
         tracer: Tracer,
     ) -> Self {
         let app = instance.app.clone();
@@ -94,7 +96,8 @@ impl Site {
             try_it,
             proxies: Proxies::of(config),
             admission: Admission::of(config),
-            caps,
+            caps: Arc::clone(&terms.caps),
+            tls: terms.tls.clone(),
             body_size: usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX),
             body_timeout: config.limits.body_timeout,
             slow: config.log.slow,
