@@ -32,6 +32,10 @@ const UPKEEP: &str = "upkeep";
 /// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
 pub(crate) const LEASE: Span = Span::seconds(90);
 
+/// A lease that runs for longer than this is one that a clock which was wrong has given: nobody waits for its end, which may
+/// be years ahead.
+const BELIEVED: Span = Span(2 * LEASE.0);
+
 tokio::task_local! {
     static HELD: Arc<dyn Any + Send + Sync>;
 }
@@ -108,7 +112,8 @@ impl App {
     /// Takes or keeps the lease of a job; until when this node has it.
     pub(crate) async fn leads(&self, job: &str) -> Result<Option<Time>, Fault> {
         let (seen, now) = (self.ask(leases::Of(job)).await?, self.clock.now());
-        if seen.as_ref().is_some_and(|seen| seen.node != self.node && !seen.until.has_come(now)) {
+        let runs = |seen: &Lease| !seen.until.has_come(now) && seen.until <= now + BELIEVED;
+        if seen.as_ref().is_some_and(|seen| seen.node != self.node && runs(seen)) {
             return Ok(None);
         }
         let next = Lease { node: self.node.clone(), until: now + LEASE };
@@ -117,6 +122,12 @@ impl App {
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes over what other nodes did for all, where it is known that there is none: one that was killed gave nothing back.
+    pub async fn take_over(&self) -> Result<(), Fault> {
+        self.engine.commit(vec![leases::void(&self.realm.id)]).await?;
+        Ok(())
     }
 
     /// Lets another node have what this one does for all. For the end of a node.

@@ -77,6 +77,8 @@ kinds! {
     KeyRevoked = "key.revoked",
     /// The first account was made.
     SetUp = "realm.setup",
+    /// A copy of the database was put in its place, and everything that had been issued in it was ended.
+    Restored = "realm.restored",
     /// The database failed over in a way that may have lost acknowledged writes.
     FenceRaised = "fence.raised",
     /// A node said again what it had acknowledged.

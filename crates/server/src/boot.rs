@@ -22,6 +22,7 @@ use rules::id::RealmId;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
 use rules::{Span, Time};
+use serde_json::json;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -55,7 +56,10 @@ impl std::fmt::Display for BootError {
 
 impl From<Fault> for BootError {
     fn from(fault: Fault) -> Self {
-        BootError::Other(fault.to_string())
+        match fault {
+            Fault::Broken(why) | Fault::Unavailable(why) => BootError::Other(why),
+            other => BootError::Other(other.to_string()),
+        }
     }
 }
 impl From<ListenError> for BootError {
@@ -191,6 +195,7 @@ fn take(folder: &Path) -> Result<File, BootError> {
     let name = folder.join("node.lock");
     let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&name).map_err(failed)?;
+    private::hand_over(&name).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(BootError::InUse),
@@ -254,8 +259,8 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Runs the server until it is told to stop.
-pub async fn run(config: Config) -> Result<(), BootError> {
+/// Runs the server until it is told to stop. What it says at the start is an object if `json`.
+pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     let files = raise_nofile().unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files could not be raised");
         u64::MAX
@@ -267,11 +272,12 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     let streams = auditing::streams(&config)?;
     let desk = Desk::of(&config)?;
     let instance = Instance::open(&config, Some(&url)).await?;
+    take_over(&config, &instance.app).await;
     instance.app.note_issuer().await?;
     let try_it = offers_try_it(&config, &url, &instance.app).await?;
-    let announced = announce(&config, &url, &instance).await?;
+    let announced = announce(&config, &url, &instance, json).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
-    let site = Site::new(&config, (url, try_it), &instance, Arc::clone(&terms.caps), tracer);
+    let site = Site::new(&config, (url, try_it), &instance, &terms, tracer);
     let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
     let workers = Workers::bind(&config, &instance.app)?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
@@ -309,6 +315,16 @@ pub async fn run(config: Config) -> Result<(), BootError> {
     instance.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A file has one server: what another one did for all is this one's, and nobody waits for the lease of one that was killed.
+async fn take_over(config: &Config, app: &App) {
+    if config.database().is_none() {
+        return;
+    }
+    if let Err(fault) = app.take_over().await {
+        tracing::warn!(%fault, "the jobs of a server that was killed wait for the end of its leases");
+    }
 }
 
 /// Whether "Try it" is offered; its client is there if so, and only then.
@@ -361,35 +377,48 @@ pub async fn told_to_stop() {
     }
 }
 
-/// Tells where the server is and, while nobody owns it, how to make the first account. Gives the file that holds the
-/// link, where it was left in one.
-async fn announce(config: &Config, url: &PublicUrl, instance: &Instance) -> Result<Option<LinkFile>, BootError> {
+/// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs. Gives the
+/// file that holds the link, where it was left in one.
+async fn announce(
+    config: &Config,
+    url: &PublicUrl,
+    instance: &Instance,
+    json: bool,
+) -> Result<Option<LinkFile>, BootError> {
     let (app, worth) = (&instance.app, worth(instance).await);
     let folder = config.server.data.canonicalize().unwrap_or_else(|_| config.server.data.clone());
-    let mut out = std::io::stdout().lock();
-    let mut say = |line: String| drop(writeln!(out, "{line}"));
-    say(format!("Portiere runs at {}", url.as_str()));
-    say(format!("  data in {}", folder.display()));
-    worth.iter().for_each(|line| say(format!("  {line}")));
-    let file = LinkFile::of(&folder);
-    let Some(link) = app.offer_setup(false).await? else {
-        file.remove();
-        return Ok(None);
-    };
-    let address = setup_link::address(app, link.reveal());
-    if !std::io::stdout().is_terminal() {
-        file.write(&address).map_err(BootError::Other)?;
-        say(format!("  no account yet: the link that makes the first one is in {}", file.path().display()));
-        return Ok(Some(file));
+    let mut lines = vec![format!("Portiere runs at {}", url.as_str()), format!("  data in {}", folder.display())];
+    lines.extend(worth.iter().map(|line| format!("  {line}")));
+    let (file, mut left) = (LinkFile::of(&folder), None);
+    match app.offer_setup(false).await?.map(|link| setup_link::address(app, link.reveal())) {
+        None => file.remove(),
+        Some(link) if std::io::stdout().is_terminal() && !json => lines.extend(by_hand(url, &link)),
+        Some(link) => {
+            file.write(&link).map_err(BootError::Other)?;
+            let at = file.path().display();
+            lines.push(format!("  no account yet: the link that makes the first one is in {at}"));
+            left = Some(file);
+        }
     }
-    say("  no account yet: make the first one within 30 minutes at".into());
-    say(format!("  {address}"));
+    if json {
+        let link = left.as_ref().map(LinkFile::path);
+        let told = json!({ "issuer": url.as_str(), "data": folder, "durability": worth.first(), "setup_link": link });
+        lines = vec![told.to_string()];
+    }
+    let mut out = std::io::stdout().lock();
+    lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
+    Ok(left)
+}
+
+/// What somebody at a terminal does first.
+fn by_hand(url: &PublicUrl, link: &str) -> Vec<String> {
+    let mut lines = vec!["  no account yet: make the first one within 30 minutes at".to_owned(), format!("  {link}")];
     let over_ssh = crate::config::environment().iter().any(|(name, _)| name == "SSH_CONNECTION");
     if over_ssh && url.is_localhost() {
         let port = url.port();
-        say(format!("  from your own machine first: ssh -L {port}:localhost:{port} THIS-HOST"));
+        lines.push(format!("  from your own machine first: ssh -L {port}:localhost:{port} THIS-HOST"));
     }
-    Ok(None)
+    lines
 }
 
 /// What an acknowledged write is worth, in the words of `/readyz`: whoever set the database up is told at once.

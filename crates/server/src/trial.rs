@@ -27,6 +27,12 @@ pub fn problems(config: &Config) -> Vec<String> {
     tried.into_iter().filter_map(Result::err).collect()
 }
 
+/// What does not keep the server from starting, and should not stay, a sentence each.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let tls = Terms::of(config, u64::MAX).ok().and_then(|terms| terms.tls);
+    tls.map(|tls| tls.doubts()).unwrap_or_default()
+}
+
 /// A first start makes the master key; one that is there has to be one, and a database needs its own.
 fn master_key(config: &Config) -> Result<(), String> {
     if config.master_key().is_some() {

@@ -1,6 +1,8 @@
 //! Making a copy of the database safe to use.
 
-use crate::{App, Fault};
+use crate::{App, Fault, entropy};
+use rules::events::{Event, Kind};
+use rules::{Change, Time};
 use store::tables::restore::revive_nothing;
 
 /// Rows of each kind that one batch takes out.
@@ -29,7 +31,7 @@ impl App {
     /// Ends all that was issued before this copy of the database was made: what was signed out or revoked since then
     /// must not live again, and the copy cannot know what that was; nor does it know which hash workers were revoked or
     /// quarantined since, so that none is asked until somebody trusts it again. Runs in batches; to be finished before anybody
-    /// else uses the copy.
+    /// else uses the copy. The audit log says that it was done, and how much it was.
     pub async fn revive_nothing(&self) -> Result<Ended, Fault> {
         let mut ended = Ended::default();
         loop {
@@ -45,8 +47,25 @@ impl App {
             ended.consents += consents;
             ended.workers += workers;
             if touched.iter().all(|rows| *rows < AT_ONCE.unsigned_abs()) {
-                return Ok(ended);
+                break;
             }
         }
+        self.commit(vec![Change::Record(told(&ended, self.clock.now()))], self.clock.now(), &entropy::fresh()?).await?;
+        Ok(ended)
     }
+}
+
+/// What the audit log says of it.
+fn told(ended: &Ended, at: Time) -> Event {
+    let Ended { sessions, families, codes, opaque_tokens, devices, consents, workers } = *ended;
+    let counts = [
+        ("sessions", sessions),
+        ("families", families),
+        ("codes", codes),
+        ("opaque_tokens", opaque_tokens),
+        ("devices", devices),
+        ("consents", consents),
+        ("workers", workers),
+    ];
+    counts.into_iter().fold(Event::new(Kind::Restored, at), |event, (what, many)| event.detail(what, many))
 }

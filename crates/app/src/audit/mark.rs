@@ -38,8 +38,8 @@ pub(super) enum Known {
     Nothing,
     /// This one.
     End(Head),
-    /// What it kept cannot be told: why, and whether only for want of its key.
-    Untold { why: String, keyless: bool },
+    /// What it kept cannot be told: why, what to do about it, and whether only for want of its key.
+    Untold { why: String, how: &'static str, keyless: bool },
 }
 
 /// What this node knows, and what of it is on the shelf.
@@ -84,20 +84,20 @@ impl Marked {
 }
 
 fn recalled(terms: &Terms) -> Known {
-    let untold = |why: String, keyless| {
+    let untold = |why: String, how| {
         let why = format!("the mark that this node keeps of the end of the log (audit.mark in its data folder) {why}");
-        Known::Untold { why, keyless }
+        Known::Untold { why, how, keyless: how == KEYLESS }
     };
     let bytes = match terms.shelf.as_ref().map_or(Ok(None), |shelf| shelf.read()) {
         Ok(None) => return Known::Nothing,
         Ok(Some(bytes)) => bytes,
-        Err(error) => return untold(format!("cannot be read: {error}"), false),
+        Err(error) => return untold(format!("cannot be read: {error}"), UNREADABLE),
     };
-    let Ok(mark) = serde_json::from_slice::<Mark>(&bytes) else { return untold("is not one".into(), false) };
+    let Ok(mark) = serde_json::from_slice::<Mark>(&bytes) else { return untold("is not one".into(), HOW) };
     match mark.is_sealed(&terms.keys) {
         Some(true) => Known::End(mark.head),
-        Some(false) => untold("is not what was written".into(), false),
-        None => untold(format!("was written under key {}, which is not here (audit.old_keys)", mark.key), true),
+        Some(false) => untold("is not what was written".into(), HOW),
+        None => untold(format!("was written under key {}, which is not here (audit.old_keys)", mark.key), KEYLESS),
     }
 }
 
@@ -147,7 +147,7 @@ impl App {
     ) -> Result<Result<(), String>, Fault> {
         let head = head(&self.realm.id, newest, begins);
         match known {
-            Known::Untold { why, .. } => return Ok(Err(format!("{why}; {HOW}"))),
+            Known::Untold { why, how, .. } => return Ok(Err(format!("{why}; {how}"))),
             Known::Nothing => {}
             Known::End(mark) if head.block < mark.block => {
                 let (seen, ends, at) = (mark.block, head.block, iso_ms(mark.sealed_at));
@@ -262,6 +262,12 @@ impl App {
 /// What to do about it.
 const HOW: &str = "lines were taken out of the database or written anew, or it was restored or failed over with a loss: see \
                    portiere audit verify, and to go on with the log as it is: portiere audit accept";
+
+/// What to do about a mark that is there and is not ours to read: nothing was done to the log.
+const UNREADABLE: &str = "it has to belong to the user that the server runs as, like all of the data folder";
+
+/// What to do about a mark whose key is missing.
+const KEYLESS: &str = "put that key back, or name its file in audit.old_keys; if it is lost: portiere audit rekey";
 
 fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
     if mark.mac == mac && mark.lines == lines {

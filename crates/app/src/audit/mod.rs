@@ -101,7 +101,8 @@ impl Tenure {
     /// Whether this node has the job. Most of the time nobody has to be asked.
     async fn holds(&mut self, app: &App) -> Result<bool, Fault> {
         let now = app.clock.now();
-        if self.until.is_none_or(|until| until <= now + Span(LEASE.0 / 2)) {
+        // One that runs for longer than it was given for is of a clock that has been set back since.
+        if self.until.is_none_or(|until| until <= now + Span(LEASE.0 / 2) || until > now + LEASE) {
             self.until = None;
             self.until = app.leads(&self.job).await?;
         }

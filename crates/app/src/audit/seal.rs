@@ -3,7 +3,7 @@
 use super::Terms;
 use super::mark::Known;
 use super::read::head;
-use crate::{App, Fault, entropy};
+use crate::{App, Fault, asked, entropy};
 use rules::Change;
 use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
 use rules::events::{Event, Kind};
@@ -104,8 +104,9 @@ impl App {
         Ok(self.engine.commit(self.noting(event)?).await.map(drop)?)
     }
 
-    /// What writes one line.
-    pub(super) fn noting(&self, event: Event) -> Result<Vec<Write>, Fault> {
+    /// What writes one line, and by whom it came about.
+    pub(super) fn noting(&self, mut event: Event) -> Result<Vec<Write>, Fault> {
+        asked::sign(&mut event);
         Ok(changes::batch(&self.realm.id, &[Change::Record(event)], self.clock.now(), &entropy::fresh()?))
     }
 

@@ -57,6 +57,36 @@ async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_befor
 }
 
 #[tokio::test]
+async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
+    // red without BELIEVED in jobs.rs, leads.
+    for ahead in [Span::minutes(10), Span::hours(1), Span::days(3_650)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (engine, [wrong, right]) = (database(folder.path()).await, [Clock::fixed(NOW + ahead), Clock::fixed(NOW)]);
+        let (died, other) = (node(Arc::clone(&engine), wrong).await, node(engine, right.clone()).await);
+        assert!(leads(&died, "job").await && leads(&other, "job").await, "{ahead:?}");
+        // What the other one gave itself is a lease like any.
+        let third = node(Arc::clone(&other.engine), right).await;
+        assert!(!leads(&third, "job").await, "{ahead:?}");
+    }
+    // A clock that is ahead no farther than clocks are has its lease.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = database(folder.path()).await;
+    let ahead = node(Arc::clone(&engine), Clock::fixed(NOW + LEASE)).await;
+    assert!(leads(&ahead, "job").await && !leads(&node(engine, Clock::fixed(NOW)).await, "job").await);
+}
+
+#[tokio::test]
+async fn who_is_alone_waits_for_no_node_that_was_killed() {
+    // red without `void` in jobs.rs, take_over; in store/tables/restore.rs, revive_nothing.
+    let (_folder, killed, other, _clock) = two().await;
+    assert!(leads(&killed, "job").await && !leads(&other, "job").await);
+    other.take_over().await.unwrap();
+    assert!(leads(&other, "job").await && !leads(&killed, "job").await);
+    killed.revive_nothing().await.unwrap();
+    assert!(leads(&killed, "job").await, "a copy has the leases of the server that it was made of");
+}
+
+#[tokio::test]
 async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
     // red without the condition in jobs.rs, keep_up.
     let (_folder, one, other, _clock) = two().await;

@@ -9,6 +9,7 @@ use crate::flow::{Flow, Place, To};
 use crate::sign_up::NotMade;
 use rules::login::sign_up::{AT_ONCE, LEAK};
 use rules::{Change, Span};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 async fn start() -> (TempDir, App) {
@@ -70,4 +71,19 @@ async fn ds_05_who_has_a_network_of_addresses_makes_no_more_accounts_with_each()
         assert_eq!(sign_up(&app, &name(another), &at(another)).await, Err(LEAK), "{another}");
         assert_eq!(sign_up(&app, &name(elsewhere), &at(elsewhere)).await, Ok(()), "{elsewhere}");
     }
+}
+
+#[tokio::test]
+async fn what_a_clock_counted_that_was_ahead_counts_no_more_once_it_is_right() {
+    // red without `until` in store/tables/counters.rs, failure, where it is written and where it is looked at.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = database(folder.path()).await;
+    let ahead = node(Arc::clone(&engine), Clock::fixed(NOW + Span::days(3_650))).await;
+    let app = node(engine, Clock::fixed(NOW)).await;
+    let browser = at("192.0.2.1");
+    assert_eq!(sign_up(&ahead, "ada", &browser).await, Ok(()));
+    assert_eq!(sign_up(&app, "bob", &browser).await, Ok(()));
+    were_made(&app, &browser, 0, AT_ONCE).await;
+    let wait = sign_up(&app, "cleo", &browser).await.unwrap_err();
+    assert!(wait <= LEAK + LEAK, "what is counted now counts as ever, and no more: {wait:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::Ward;
 use crate::admin::Refused;
-use crate::{App, Fault, entropy};
+use crate::{App, Fault, asked, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::{Span, Time};
@@ -86,7 +86,8 @@ impl App {
     /// A line of the audit log about nodes.
     pub(super) fn told(&self, kind: Kind, about: impl FnOnce(Event) -> Event) -> Result<Vec<Write>, Fault> {
         let now = self.clock.now();
-        let event = about(Event::new(kind, now));
+        let mut event = about(Event::new(kind, now));
+        asked::sign(&mut event);
         Ok(changes::batch(&self.realm.id, &[Change::Record(event)], now, &entropy::fresh()?))
     }
 

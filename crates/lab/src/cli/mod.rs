@@ -6,7 +6,7 @@ mod progress;
 
 use crate::experiments::bench::Bench;
 use crate::experiments::{ALL, Experiment, make, named};
-use crate::private::guard;
+use crate::private::{Folder, guard};
 use crate::report::{Machine, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
@@ -156,6 +156,8 @@ fn experiment(
     let databases = options.databases()?;
     let files = Files::of(options)?;
     let within = options.within.clone().unwrap_or_else(std::env::temp_dir);
+    // A mistyped folder is said before anything is measured.
+    drop(Folder::new(program, Some(&within))?);
     let (machine, begun) = (Machine::look(&within), Instant::now());
     let version = env!("CARGO_PKG_VERSION");
     let mut report = Report { machine, version, quick: options.quick, seconds: 0.0, experiments: Vec::new() };

@@ -42,12 +42,16 @@ impl Default for Policy {
     }
 }
 
+/// A counter that was written longer than this from now is one of a clock that was wrong for a while, and counts for nothing:
+/// it would keep somebody out for as long as that clock was ahead. Farther than the clocks of nodes may be apart.
+pub const ASTRAY: Span = Span::minutes(15);
+
 /// What is known of earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
     /// How many, this far.
     pub count: i64,
-    /// No attempt before then (milliseconds since 1970).
+    /// No attempt before then (milliseconds since 1970). Of one that is shared: when the last failure was.
     pub until: i64,
     /// Forgotten then (milliseconds since 1970).
     pub expires: i64,
@@ -78,7 +82,7 @@ impl Policy {
     /// that a hundred parallel guesses are a hundred.
     pub fn admit(&self, key: Handle, seen: Option<Counter>, free: i64, now: Time) -> Result<Counted, Span> {
         let seen = seen.unwrap_or_default();
-        let before = if Time(seen.expires).has_come(now) { Counter::default() } else { seen };
+        let before = if self.counts(&seen, now) { seen } else { Counter::default() };
         if before.until > now.0 {
             return Err(Time(before.until).since(now));
         }
@@ -91,10 +95,14 @@ impl Policy {
         Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
     }
 
+    /// Whether an account's counter is neither forgotten nor of a clock that was wrong.
+    fn counts(&self, seen: &Counter, now: Time) -> bool {
+        !Time(seen.expires).has_come(now) && Time(seen.expires) <= now + self.forget + ASTRAY
+    }
+
     /// Whether an account, an address or a network has failed so often that its guesses are slowed down.
     pub fn slows(&self, account: Option<Counter>, shared: &[Seen], now: Time) -> bool {
-        let live = |seen: &Counter| !Time(seen.expires).has_come(now);
-        let account = account.filter(live).is_some_and(|seen| seen.count >= self.free);
+        let account = account.filter(|seen| self.counts(seen, now)).is_some_and(|seen| seen.count >= self.free);
         account || shared.iter().any(|seen| seen.left(now) <= 0)
     }
 
@@ -189,10 +197,15 @@ impl Seen {
         known.map(|((shared, counter), beside)| Seen { shared: *shared, counter, beside }).collect()
     }
 
+    /// How long it takes until its failures have drained.
+    fn backlog(&self, now: Time) -> Span {
+        let counter = self.counter.filter(|seen| Time(seen.until) <= now + ASTRAY);
+        Time(counter.map_or(0, |seen| seen.expires)).since(now)
+    }
+
     /// How much more may be drained, in milliseconds; below zero: so much too much.
     fn left(&self, now: Time) -> i64 {
-        let backlog = Time(self.counter.map_or(0, |seen| seen.expires)).since(now);
-        self.shared.leak.0.saturating_mul(self.shared.free) - backlog.0
+        self.shared.leak.0.saturating_mul(self.shared.free) - self.backlog(now).0
     }
 
     /// Whether one more may try; how many more after it. Those under way count like failures, so that of a hundred guesses
@@ -213,7 +226,7 @@ impl Seen {
 /// People who sign in at the same moment, none of whom has failed lately, are a crowd and no guessers: nobody is counted as beside
 /// anybody. What fails of them has to drain before the next is let in.
 pub fn crowd(shared: Vec<Seen>, now: Time) -> Vec<Seen> {
-    let spotless = shared.iter().all(|seen| seen.counter.is_none_or(|counter| counter.expires <= now.0));
+    let spotless = shared.iter().all(|seen| seen.backlog(now) == Span::ZERO);
     shared.into_iter().map(|seen| if spotless { Seen { beside: 0, ..seen } } else { seen }).collect()
 }
 

@@ -116,7 +116,7 @@ impl Profile {
     /// What it is already it may stay.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
-            return Err("this claim cannot be set");
+            return Err("this claim cannot be set: there are those of OpenID Connect Core 5.1, and email");
         }
         if value.len() > 1000 || value.chars().any(char::is_control) {
             return Err("a claim is at most 1,000 bytes of printable text");

@@ -5,7 +5,7 @@ use crate::tables::Tables;
 use proptest::prelude::*;
 use rules::decision::Change;
 use rules::login::attempt::{Before, begin};
-use rules::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared};
+use rules::login::throttle::{ASTRAY, Counted, Counter, Held, Policy, Seen, Shared};
 use rules::{Handle, Span, Time};
 
 const ACCOUNT: Handle = Handle([1; 32]);
@@ -154,6 +154,32 @@ proptest! {
             }
         }
     }
+    /// A clock that was ahead for a while, by however much: once it is right again nobody waits for it to be so late. Red
+    /// without ASTRAY in `Policy::counts` (accounts), in `Seen::backlog` (addresses), or in what CountFailure makes of the
+    /// counter (the next failure).
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nobody_out(
+        ahead in prop_oneof![0i64..7_200_000, 0i64..315_360_000_000].prop_map(Span), failures in 1usize..80
+    ) {
+        let (policy, mut tables, mut now) = (Policy::default(), Tables::default(), START + ahead);
+        for _ in 0..failures {
+            tables.apply(&[address(&tables, &policy, 0).shared.failed(now)]).expect("always");
+            now = now + attempt(&mut tables, &policy, now).err().unwrap_or(Span::ZERO);
+        }
+        let most = |longest: Span| Span(longest.0 + ASTRAY.0);
+        let account = counter(&tables, ACCOUNT).unwrap_or_default();
+        let wait = policy.admit(ACCOUNT, Some(account), policy.free, START).err().unwrap_or(Span::ZERO);
+        prop_assert!(wait <= most(policy.max), "the account waits for {wait:?}");
+        let drains = |failures: usize| Span(policy.leak.0 * i64::try_from(failures).expect("few"));
+        for more in 0..3 {
+            let seen = address(&tables, &policy, 0);
+            if let Err(Held::Wait(wait)) = seen.admits(START) {
+                prop_assert!(wait <= most(drains(failures + more)), "the address waits for {wait:?}");
+            }
+            tables.apply(&[seen.shared.failed(START)]).expect("always");
+        }
+    }
+
     /// Guesses from one address that overlap in any way: each may be let in, and fail, at any later step. However they
     /// overlap, no more are judged than of guesses in turn.
     #[test]

@@ -5,7 +5,7 @@ use rules::decision::{Change, Standing};
 use rules::id::{ClientId, FamilyId, SessionId, UserId};
 use rules::keys::Key;
 use rules::login::session::{Cookie, Session};
-use rules::login::throttle::Counter;
+use rules::login::throttle::{ASTRAY, Counter};
 use rules::oauth::client::Client;
 use rules::oauth::code::Code;
 use rules::oauth::consent::Consent;
@@ -154,7 +154,8 @@ impl Tables {
             }
             Change::CountFailure { key, at, leak } => {
                 let row = self.counters.entry(key.0).or_default();
-                *row = Counter { count: row.count + 1, until: row.until, expires: row.expires.max(at.0) + leak.0 };
+                let before = if Time(row.until) <= *at + ASTRAY { row.expires.max(at.0) } else { at.0 };
+                *row = Counter { count: row.count + 1, until: at.0, expires: before + leak.0 };
                 Ok(())
             }
             Change::CountStranger { .. } | Change::CountRejections { .. } => Ok(()),

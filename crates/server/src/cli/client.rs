@@ -5,6 +5,7 @@ use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
 use super::text::{Table, facts, yes};
+use crate::http::try_it;
 use crate::utc::{iso, when};
 use app::App;
 use app::admin::clients::PAGE;
@@ -126,6 +127,10 @@ impl Command {
             Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
+            Command::Remove(named) if named.id == try_it::CLIENT_ID => Err(Failure::Failed(format!(
+                "{} is the server's own, and comes back when it starts: try_it = \"off\" takes it away",
+                named.id
+            ))),
             Command::Remove(named) => {
                 app.remove_client(&named.id.as_str().into()).await??;
                 let json = json!({ "client_id": named.id, "removed": true });
@@ -147,6 +152,9 @@ impl Command {
 
 async fn add_client(app: &App, add: Add) -> Reply {
     let (client, secret) = add.client();
+    if client.id.as_str() == try_it::CLIENT_ID {
+        return Err(Failure::Failed(format!("the client id {} is that of Try it: choose another one", client.id)));
+    }
     let (client, made) = app.add_client(client, secret).await??;
     let text = format!("client {} added\n{}", client.id, credentials(app, &client, made.as_ref()));
     Ok(Outcome::new(text, metadata(&client, made.as_ref())))

@@ -50,11 +50,12 @@ fn failure(problems: &[Problem]) -> Failure {
 
 fn check(sources: Sources) -> (Outcome, Option<Failure>) {
     let file = sources.file.clone();
-    let (problems, warnings) = match Config::load(sources) {
+    let (problems, warnings): (Vec<Problem>, Vec<String>) = match Config::load(sources) {
         Err(problems) => (problems, Vec::new()),
         Ok(config) => {
             let problem = |message| Problem { place: String::new(), option: None, message };
-            (trial::problems(&config).into_iter().map(problem).collect(), config.warnings)
+            let warnings = config.warnings.iter().cloned().chain(trial::warnings(&config)).collect();
+            (trial::problems(&config).into_iter().map(problem).collect(), warnings)
         }
     };
     let told: Vec<Value> = problems.iter().map(told).collect();
@@ -124,6 +125,20 @@ mod tests {
         }
         let (json, lines) = checked("");
         assert_eq!((&json["problems"], lines), (&json!([]), None));
+    }
+
+    #[test]
+    fn what_browsers_will_refuse_is_a_warning() {
+        // Red without trial::warnings.
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["www.login.test".to_owned()]).unwrap();
+        fs::write(folder.path().join("c"), made.cert.pem()).unwrap();
+        fs::write(folder.path().join("k"), made.signing_key.serialize_pem()).unwrap();
+        let at = folder.path().display();
+        let tls = format!("public_url = 'https://login.test'\n[tls]\ncertificate = '{at}/c'\nkey = '{at}/k'");
+        let (json, lines) = checked(&tls);
+        assert_eq!(lines, None);
+        assert!(json["warnings"][0].as_str().is_some_and(|told| told.ends_with("is not for login.test")), "{json}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ impl Man {
         let program = with_synopsis(program);
         if let Some(folder) = &self.dir {
             let failed = |error| Failure::Failed(format!("{}: {error}", folder.display()));
+            std::fs::create_dir_all(folder).map_err(failed)?;
             clap_mangen::generate_to(program, folder).map_err(failed)?;
             return Ok(Vec::new());
         }

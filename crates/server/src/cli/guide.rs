@@ -30,7 +30,7 @@ pub fn markdown() -> String {
 }
 
 fn commands(of: &Command) -> impl Iterator<Item = &Command> {
-    of.get_subcommands().filter(|command| command.get_name() != "help")
+    of.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set())
 }
 
 fn section(out: &mut String, command: &Command, depth: usize) {

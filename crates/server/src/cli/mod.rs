@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
 fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(serve) => {
-            serve::run(config::load(global.sources(serve.options()))?)?;
+            serve::run(config::load(global.sources(serve.options()))?, global.json)?;
             Ok(ExitCode::SUCCESS)
         }
         // Of a worker's machine, which has neither a server nor its configuration.

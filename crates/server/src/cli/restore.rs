@@ -40,12 +40,15 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Does it.
+    /// Does it, for whoever runs this process.
     pub async fn run(&self, config: &Config) -> Reply {
-        match &self.file {
-            Some(file) => self.put_in_place(file, config).await,
-            None => self.make_safe_in_place(config).await,
-        }
+        let done = async {
+            match &self.file {
+                Some(file) => self.put_in_place(file, config).await,
+                None => self.make_safe_in_place(config).await,
+            }
+        };
+        app::asked::by_operator(rustix::process::geteuid().as_raw(), done).await
     }
 
     /// The copy is checked, opened with the master key and emptied of all that was issued under another name; only then does
@@ -115,7 +118,9 @@ async fn check(copy: &Path, file: &Path) -> Result<(), Failure> {
     let realm = FIRST_REALM.into();
     let sound = ask(&sqlite, &realm, Soundness).await.map_err(|error| wrong(error.0))?;
     if sound != ["ok"] {
-        return Err(wrong(format!("it is damaged ({})", sound.join("; "))));
+        // SQLite breaks its lines, and what a command says is one.
+        let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).collect();
+        return Err(wrong(format!("it is damaged ({})", found.join("; "))));
     }
     match ask(&sqlite, &realm, Epoch).await {
         Ok(Some(_)) => Ok(()),

@@ -30,7 +30,7 @@ impl Serve {
 }
 
 /// Runs the server until it is told to stop.
-pub fn run(config: Config) -> Result<(), Failure> {
+pub fn run(config: Config, json: bool) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     may_begin(&config.server.data)?;
     let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
@@ -44,7 +44,7 @@ pub fn run(config: Config) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| failed(&error))?;
-    let ended = runtime.block_on(Box::pin(boot::run(config)));
+    let ended = runtime.block_on(Box::pin(boot::run(config, json)));
     // What still runs on other threads, such as a copy of the database, has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ended?)

@@ -65,8 +65,8 @@ pub enum Command {
     /// Run the server
     ///
     /// Without any configuration it listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It prints where it
-    /// is and, while there is no account, a one-time link that makes the first one. SIGTERM and Ctrl-C stop it after what
-    /// runs is finished.
+    /// is and, while there is no account, a one-time link that makes the first one; with --json an object on one line, and
+    /// the link's file. SIGTERM and Ctrl-C stop it after what runs is finished.
     #[command(after_long_help = "\
 Examples:
   portiere serve
@@ -191,7 +191,8 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
 /// What may follow where the line ends too early.
 fn missing(words: &[OsString]) -> String {
     let (path, command) = named(words);
-    let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+    let names: Vec<_> = shown.map(|below| below.get_name().to_owned()).collect();
     format!("a command is missing ({}); try: {path} --help", names.join(", "))
 }
 

@@ -2,6 +2,7 @@
 
 use super::value::{Raw, Value};
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What this machine is called by itself.
 const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -30,11 +31,10 @@ impl PublicUrl {
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         check_path(path)?;
         let (host, port) = split_port(authority)?;
-        check_host(host)?;
         let url = PublicUrl {
             text: text.to_owned(),
             https,
-            host: host.to_ascii_lowercase(),
+            host: as_browsers_write(host)?,
             port,
             path_at: text.len() - path.len(),
         };
@@ -63,6 +63,10 @@ impl PublicUrl {
     pub fn is_https(&self) -> bool {
         self.https
     }
+    /// The host as browsers write it, an IPv6 address in brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
     /// True for localhost, 127.0.0.1 and `[::1]`.
     pub fn is_localhost(&self) -> bool {
         LOCALHOST.contains(&self.host.as_str())
@@ -75,11 +79,22 @@ impl PublicUrl {
     pub fn path(&self) -> &str {
         &self.text[self.path_at..]
     }
+    /// The host as it was typed, in lower case.
+    fn typed_host(&self) -> String {
+        let authority = self.text[..self.path_at].split_once("://").map_or("", |(_, rest)| rest);
+        split_port(authority).map_or_else(|_| self.host.clone(), |(host, _)| host.to_ascii_lowercase())
+    }
     /// Every way to write host and port into `Host`: for localhost under all of its names, and where the port is the
     /// scheme's own without it, as browsers do, and with it, as some proxies do (RFC 9110 §4.2.3: the same origin).
     pub fn hosts(&self) -> Vec<String> {
         let port = self.port();
-        let names = if self.is_localhost() { LOCALHOST.to_vec() } else { vec![self.host.as_str()] };
+        let typed = self.typed_host();
+        let names = match self.is_localhost() {
+            true => LOCALHOST.to_vec(),
+            // What is no browser may write an IPv6 address as it is configured.
+            false if typed == self.host => vec![self.host.as_str()],
+            false => vec![self.host.as_str(), typed.as_str()],
+        };
         let own = matches!((self.https, port), (true, 443) | (false, 80));
         let bare = names.iter().filter(|_| own).map(|name| (*name).to_owned());
         bare.chain(names.iter().map(|name| format!("{name}:{port}"))).collect()
@@ -116,13 +131,29 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     }
 }
 
-fn check_host(host: &str) -> Result<(), String> {
+/// The host as browsers send it, whatever was typed (WHATWG URL §3.5): in lower case, an IPv6 address in its shortest form.
+/// What they would take for an IPv4 address that is written in another way is refused.
+fn as_browsers_write(host: &str) -> Result<String, String> {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return match address.parse::<std::net::Ipv6Addr>() {
-            Ok(_) => Ok(()),
-            Err(_) => Err(format!("has a host {host:?} that is not an IPv6 address")),
-        };
+        let address: Ipv6Addr =
+            address.parse().map_err(|_| format!("has a host {host:?} that is not an IPv6 address"))?;
+        let [.., high, low] = address.segments();
+        // Browsers write no dots in it.
+        return Ok(match address.to_ipv4_mapped() {
+            Some(_) => format!("[::ffff:{high:x}:{low:x}]"),
+            None => format!("[{address}]"),
+        });
     }
+    check_name(host)?;
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X");
+    if is_number && host.parse::<Ipv4Addr>().is_err() {
+        return Err(format!("has a host {host:?} that is not an IPv4 address as browsers write it"));
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+fn check_name(host: &str) -> Result<(), String> {
     let label = |part: &str| {
         !part.is_empty()
             && part.len() <= 63
@@ -188,6 +219,22 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_served_as_browsers_write_it_and_as_it_was_typed() {
+        // red without as_browsers_write in parse: every browser would be answered 421.
+        let hosts = |url: &str| PublicUrl::parse(url).unwrap().hosts();
+        assert_eq!(
+            hosts("https://[2001:DB8:0:0::1]:8443"),
+            ["[2001:db8::1]:8443", "[2001:db8:0:0::1]:8443"],
+            "RFC 5952 and what was typed"
+        );
+        assert_eq!(hosts("https://[2001:db8::1]:8443"), ["[2001:db8::1]:8443"]);
+        assert_eq!(hosts("https://[::FFFF:192.0.2.1]:1")[0], "[::ffff:c000:201]:1");
+        assert_eq!(hosts("https://192.0.2.1:1"), ["192.0.2.1:1"]);
+        let here = PublicUrl::parse("http://[0:0:0:0:0:0:0:1]:8080").unwrap();
+        assert!(here.is_localhost() && here.hosts().contains(&"[::1]:8080".to_owned()), "{here:?}");
+    }
+
+    #[test]
     fn plain_http_is_for_localhost_alone() {
         for good in ["http://localhost", "http://127.0.0.1:1", "http://[::1]:9"] {
             assert!(PublicUrl::parse(good).is_ok(), "{good}");
@@ -221,6 +268,12 @@ mod tests {
             "https://ä.test",
             "a.test",
             "HTTPS://a.test",
+            "https://127.1",
+            "https://10.0.0.010",
+            "https://2130706433",
+            "https://0x7f.1",
+            "https://256.1.1.1",
+            "https://login.1",
         ] {
             assert!(PublicUrl::parse(bad).is_err(), "{bad}");
         }

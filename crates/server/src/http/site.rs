@@ -6,7 +6,7 @@ use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};
 use crate::database::Database;
 use crate::metrics::Requests;
-use crate::net::{Bodies, Caps, Proxies};
+use crate::net::{Bodies, Caps, Proxies, Terms, TlsReload};
 use crate::strain::Strain;
 use crate::trace::Tracer;
 use app::App;
@@ -40,6 +40,8 @@ pub struct Inside {
     pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
+    /// Our certificate, unless a proxy has one.
+    pub tls: Option<Arc<TlsReload>>,
     /// How bodies are read.
     pub bodies: Bodies,
     /// Requests slower than this are logged; none where it is zero.
@@ -79,7 +81,7 @@ impl Site {
         config: &Config,
         (url, try_it): (PublicUrl, bool),
         instance: &Instance,
-        caps: Arc<Caps>,
+        terms: &Terms,
         tracer: Tracer,
     ) -> Self {
         let app = instance.app.clone();
@@ -92,7 +94,8 @@ impl Site {
             try_it,
             proxies: Proxies::of(config),
             admission: Admission::of(config),
-            caps,
+            caps: Arc::clone(&terms.caps),
+            tls: terms.tls.clone(),
             bodies: Bodies::of(config),
             slow: config.log.slow,
             requests: Requests::new(),

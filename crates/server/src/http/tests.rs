@@ -5,7 +5,7 @@ use crate::admission::{Pace, Permit};
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl, Sources};
 use crate::metrics::Store;
-use crate::net::{Caps, Peer};
+use crate::net::{Peer, Terms};
 use crate::trace::Exporter;
 use crate::{cli, control};
 use app::sign_up::NewPerson;
@@ -47,7 +47,8 @@ impl House {
         let url = PublicUrl::parse(ISSUER).unwrap();
         let instance = Instance::open(&config, Some(&url)).await.unwrap();
         let (tracer, _) = Exporter::of(&config, "node", &instance.app.clock).unwrap();
-        let site = Site::new(&config, (url, false), &instance, Caps::of(&config, u64::MAX), tracer);
+        let terms = Terms::of(&config, u64::MAX).unwrap();
+        let site = Site::new(&config, (url, false), &instance, &terms, tracer);
         House { doors: router(site.clone()), site, instance, folder }
     }
 
@@ -467,4 +468,19 @@ async fn whoever_signs_out_while_the_database_has_just_failed_over_is_out_when_t
     assert!(left.status == 303 && left.header("set-cookie").unwrap().contains("Max-Age=0"), "{:?}", left.headers);
     app.engine.commit(fences::lift(&app.realm.id)).await.unwrap();
     assert_eq!(account().at(&house).await.status, 303, "it has ended");
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_ended_is_a_warning() {
+    // Red without `outlived` in http/pages/health.rs, look.
+    let folder = tempfile::tempdir().unwrap();
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name).display().to_string());
+    let mut params = rcgen::CertificateParams::new(vec!["id.example.test".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let pair = rcgen::KeyPair::generate().unwrap();
+    std::fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+    std::fs::write(&key, pair.serialize_pem()).unwrap();
+    let house = House::open(&[("tls.certificate", &certificate), ("tls.key", &key)]).await;
+    let told = Ask::get("/readyz").from("127.0.0.1").at(&house).await;
+    assert!(told.status == 200 && told.text.contains("cert.pem ended at 2020-01-01T00:00:00Z"), "{}", told.text);
 }

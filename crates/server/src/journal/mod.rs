@@ -51,6 +51,7 @@ impl Folder {
         let folder = data.join(FOLDER);
         if !folder.exists() {
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
+            private::hand_over(&folder)?;
             fs::File::open(data)?.sync_all()?;
         }
         let memory = match fs::read(folder.join(MEMORY)) {

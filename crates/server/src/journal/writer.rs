@@ -1,6 +1,7 @@
 //! The one thread that writes.
 
 use super::{part_file, written};
+use crate::private;
 use rules::Time;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -121,6 +122,7 @@ impl Hand {
     fn begin(&mut self) -> io::Result<Part> {
         let path = part_file(&self.folder, self.part);
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
+        private::hand_over(&path)?;
         self.part += 1;
         sync(&self.folder)?;
         Ok(Part { file, length: 0, begun: written(&path)? })

@@ -6,6 +6,7 @@
 mod address;
 mod body;
 mod caps;
+mod certificate;
 mod clock;
 mod forwarded;
 mod listen;
@@ -64,7 +65,7 @@ impl Terms {
     pub fn of(config: &Config, files: u64) -> Result<Self, TlsError> {
         let limits = &config.limits;
         let tls = match (&config.tls.certificate, &config.tls.key) {
-            (Some(certificate), Some(key)) => Some(TlsReload::load(certificate, key)?),
+            (Some(certificate), Some(key)) => Some(TlsReload::load(certificate, key, config.public_url(0).host())?),
             _ => None,
         };
         Ok(Terms {

@@ -1,5 +1,7 @@
 //! TLS from certificate files, read again when they change.
 
+use super::certificate::{misnamed, outlived};
+use app::clock::Clock;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
@@ -10,10 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How often it is said again what browsers mind about the certificate.
+const SAY_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// Why the files do not make a TLS server.
 #[derive(Debug)]
@@ -57,19 +62,28 @@ impl std::error::Error for TlsError {}
 pub struct TlsReload {
     certificate: PathBuf,
     key: PathBuf,
+    /// What the public URL calls this server.
+    host: String,
     seen: Mutex<Stamp>,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Pair>,
+}
+
+/// A certificate that works, with its key.
+struct Pair {
+    config: Arc<ServerConfig>,
+    leaf: CertificateDer<'static>,
 }
 
 /// What changes about two files when either is written or replaced.
 type Stamp = [Option<(u64, i64, i64, u64)>; 2];
 
 impl TlsReload {
-    /// Reads both files. The certificate comes first in its file, then its chain.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, TlsError> {
+    /// Reads both files. The certificate comes first in its file, then its chain. It should be one for `host`.
+    pub fn load(certificate: &Path, key: &Path, host: &str) -> Result<Arc<Self>, TlsError> {
         let seen = Mutex::new(stamp(certificate, key));
         let current = RwLock::new(read(certificate, key)?);
-        Ok(Arc::new(TlsReload { certificate: certificate.to_owned(), key: key.to_owned(), seen, current }))
+        let (certificate, key, host) = (certificate.to_owned(), key.to_owned(), host.to_owned());
+        Ok(Arc::new(TlsReload { certificate, key, host, seen, current }))
     }
 
     /// Reads both files again. On an error the certificate in force stays, and the files are read again at the next look:
@@ -98,12 +112,38 @@ impl TlsReload {
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)).into()
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).config).into()
+    }
+
+    /// Whether the certificate in force has ended, or ends within a week: a sentence.
+    pub fn outlived(&self) -> Option<String> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        outlived(&current.leaf, Clock::system().now()).map(|why| self.about(&why))
+    }
+
+    /// What browsers mind about the certificate in force, or will soon, a sentence each.
+    pub fn doubts(&self) -> Vec<String> {
+        let named = misnamed(&self.current.read().unwrap_or_else(PoisonError::into_inner).leaf, &self.host);
+        self.outlived().into_iter().chain(named.map(|why| self.about(&why))).collect()
+    }
+
+    fn about(&self, why: &str) -> String {
+        format!("the TLS certificate in {} {why}", self.certificate.display())
+    }
+
+    /// Says what browsers mind, when it is new and now and then.
+    fn tell(&self, told: &mut Option<(Vec<String>, Instant)>) {
+        let doubts = self.doubts();
+        if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
+            return;
+        }
+        doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+        *told = Some((doubts, Instant::now()));
     }
 
     /// Looks at the files every half minute, and reads them at SIGHUP. Never ends.
     pub(super) async fn watch(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
         let mut hangup = signal(SignalKind::hangup()).ok();
         loop {
             let hung_up = async {
@@ -116,6 +156,7 @@ impl TlsReload {
                 _ = ticks.tick() => self.reload_if_changed(),
                 _ = hung_up => self.reload_and_log(),
             }
+            self.tell(&mut told);
         }
     }
 }
@@ -128,13 +169,16 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
 }
 
 /// TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
-fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.map_err(|error| pem_error(certificate, "certificate", error))?;
-    if chain.is_empty() {
+    let Some(leaf) = chain.first().cloned() else {
         return Err(TlsError::Empty(certificate.to_owned(), "certificate"));
-    }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| pem_error(key, "private key", error))?;
+    };
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match is_locked(key) {
+        true => TlsError::Invalid(key.to_owned(), LOCKED.to_owned()),
+        false => pem_error(key, "private key", error),
+    })?;
     let invalid = |file: &Path, error: rustls::Error| TlsError::Invalid(file.to_owned(), error.to_string());
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -146,12 +190,23 @@ fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
             rustls::Error::InconsistentKeys(_) => {
                 TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned() }
             }
-            rustls::Error::InvalidCertificate(_) => invalid(certificate, error),
+            rustls::Error::InvalidCertificate(_) => TlsError::Invalid(certificate.to_owned(), NO_VERSION_3.to_owned()),
             _ => invalid(key, error),
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| invalid(key, error))?;
-    Ok(Arc::new(config))
+    Ok(Pair { config: Arc::new(config), leaf })
+}
+
+/// Why a key cannot be read that was made with a passphrase.
+const LOCKED: &str = "its private key is encrypted, and nobody is there to type a passphrase: write it without one \
+                      (openssl pkey -in KEY -out NEW), in a file that the server's user alone can read";
+/// Why a certificate cannot be read.
+const NO_VERSION_3: &str =
+    "its first certificate is not one of X.509 version 3, with the server's names in subjectAltName";
+
+fn is_locked(key: &Path) -> bool {
+    std::fs::read_to_string(key).is_ok_and(|text| text.contains("ENCRYPTED"))
 }
 
 fn pem_error(file: &Path, what: &'static str, error: pem::Error) -> TlsError {

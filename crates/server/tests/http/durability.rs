@@ -2,8 +2,9 @@
 //! killed process, so a kill proves nothing here; the system calls do.
 
 use crate::support::*;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What the system calls of a server say.
@@ -232,6 +233,24 @@ fn a_second_server_on_the_same_folder_is_refused() {
     let second = server.command(&["serve", "--listen", "127.0.0.1:0"], "");
     assert!(second.code != 0 && second.err.contains("another server"), "{}", second.err);
     server.get("/readyz").must_be(200);
+}
+
+#[test]
+fn a_program_is_told_as_an_object_where_the_server_is() {
+    // red without `json` in server/boot.rs, announce.
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--data", &data];
+    let mut server = Command::new(BINARY).args(serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+    assert!(told["issuer"].as_str().is_some_and(|issuer| issuer.starts_with("http://localhost:")), "{told}");
+    assert!(told["durability"].is_string() && told["data"].is_string(), "{told}");
+    let link = std::fs::read_to_string(told["setup_link"].as_str().unwrap()).unwrap();
+    assert!(link.contains("/setup#"), "{told}");
 }
 
 #[test]

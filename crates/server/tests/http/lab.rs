@@ -249,6 +249,8 @@ fn what_cannot_be_asked_of_the_lab_is_a_line() {
             2,
             "--postgres is not postgres://USER:PASSWORD@HOST/DATABASE",
         ),
+        // Red without Folder::new in lab/cli, experiment.
+        (&["run", "lanes", "--within", "/nowhere/at/all"], 1, "no folder can be made in /nowhere/at/all"),
         (&["all", "--resume"], 2, "--save"),
         (&["guard", "/tmp"], 2, "/tmp is not a folder of the lab"),
     ] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::open;
 use crate::engine::Unavailable;
@@ -23,7 +23,10 @@ pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     // By this path SQLite cannot be led to take a file name for a URI.
     let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
     open::create(to).map_err(|error| failed(error.to_string()))?;
-    let copied = copy(from, to).map_err(|error| error.to_string());
+    let copied = copy(from, to).map_err(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "no room is left on that disk".to_owned(),
+        _ => error.to_string(),
+    });
     let synced =
         copied.and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(|error| error.to_string()));
     synced.map_err(|text| {

@@ -20,9 +20,17 @@ pub(super) enum Fault {
     Fatal(String),
 }
 
+/// What SQLite says; where that does not tell what to look at, in other words.
+pub(super) fn words(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "no room is left on the disk of the database".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
-        let text = error.to_string();
+        let text = words(&error);
         let Some(code) = error.sqlite_error() else { return Fault::Batch(text) };
         match (code.code, code.extended_code) {
             (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Fault::Fatal(text),
@@ -63,6 +71,16 @@ mod tests {
 
     fn of(extended: i32) -> Fault {
         Fault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None))
+    }
+
+    #[test]
+    fn a_full_disk_is_called_one() {
+        // Red without `words` in either place.
+        let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        let opened = super::super::OpenError::from(full()).to_string();
+        for told in [of(ffi::SQLITE_FULL).text(), opened] {
+            assert!(told.contains("no room is left on the disk"), "{told}");
+        }
     }
 
     #[test]

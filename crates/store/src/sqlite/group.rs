@@ -177,7 +177,7 @@ mod tests {
         let conn = database();
         conn.pragma_update(None, "max_page_count", 20).unwrap();
         let mut group = [vec![put(1, 10)], vec![put(2, 10), put(3, 1 << 20)], vec![put(4, 10)]].map(Batch::new);
-        assert!(matches!(run(&mut Ready::new(&conn), &mut group), Err(Fault::Group(why)) if why.contains("full")));
+        assert!(matches!(run(&mut Ready::new(&conn), &mut group), Err(Fault::Group(why)) if why.contains("no room")));
         assert!(conn.is_autocommit());
         assert_eq!(rows(&conn), 0);
         let committed = run(&mut Ready::new(&conn), &mut [Batch::new(vec![put(1, 10)])]).ok().unwrap();

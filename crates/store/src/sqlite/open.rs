@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, limits::Limit};
 
 use super::Synchronous;
+use super::fault::words;
 
 /// Why a database was not opened.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl std::error::Error for OpenError {}
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
-        OpenError::Database(error.to_string())
+        OpenError::Database(words(&error))
     }
 }
 

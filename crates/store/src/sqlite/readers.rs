@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::Semaphore;
 
+use super::fault::words;
 use super::state::hold;
 use super::{open, value};
 use crate::engine::{Read, Row, Unavailable};
@@ -32,7 +33,7 @@ impl From<rusqlite::Error> for Stopped {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => Stopped::Long,
-            _ => Stopped::Failed(Unavailable(error.to_string())),
+            _ => Stopped::Failed(Unavailable(words(&error))),
         }
     }
 }

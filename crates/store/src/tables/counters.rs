@@ -6,7 +6,7 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
 use rules::events::Rejection;
 use rules::id::RealmId;
-use rules::login::throttle::{Counted, Counter};
+use rules::login::throttle::{ASTRAY, Counted, Counter};
 use rules::time::{Span, Time};
 
 fn counter(row: &mut Columns) -> Option<Counter> {
@@ -110,13 +110,17 @@ pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {
     write("DELETE FROM counters WHERE realm = ? AND name = ?", values![realm, key], Must::Any)
 }
 
-/// One more failure, whoever else counts at the same time: it drains `leak` after those before it.
+/// One more failure, whoever else counts at the same time: it drains `leak` after those before it, unless a clock that was
+/// wrong counted those.
 pub(super) fn failure(realm: &RealmId, key: Handle, at: Time, leak: Span) -> Vec<Write> {
     let absent =
         "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, 0, 0, 0) ON CONFLICT DO NOTHING";
-    let sql = "UPDATE counters SET count = count + 1, expires = CASE WHEN expires > ? THEN expires ELSE ? END + ? \
+    // MySQL sets one column after the other: `until` comes last, for what is written beside it looks at the old one.
+    let sql = "UPDATE counters SET count = count + 1, \
+               expires = CASE WHEN expires > ? AND until <= ? THEN expires ELSE ? END + ?, until = ? \
                WHERE realm = ? AND name = ?";
-    vec![write(absent, values![realm, key], Must::Any), write(sql, values![at, at, leak.0, realm, key], Must::Touch(1))]
+    let row = values![at, at + ASTRAY, at, leak.0, at, realm, key];
+    vec![write(absent, values![realm, key], Must::Any), write(sql, row, Must::Touch(1))]
 }
 
 /// One more failure of an unknown name from this address in this minute.

@@ -1,7 +1,7 @@
 //! What a restored copy must not bring back to life, and whether a file is a copy of ours at all.
 
 use super::row::{Columns, every};
-use super::{Question, read, values, write};
+use super::{Question, leases, read, values, write};
 use crate::engine::{Must, Read, Row, Value, Write};
 use rules::id::RealmId;
 use rules::time::Time;
@@ -23,8 +23,8 @@ impl Question for Soundness {
 pub const RESTORED: &str = "restored";
 
 /// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
-/// tokens, devices that wait, consents, about `limit` rows of each, and the set-up link; then no worker is asked any more. To
-/// be run until it touches fewer.
+/// tokens, devices that wait, consents, about `limit` rows of each, and the set-up link; then no worker is asked any more, and no
+/// node of before has a job. To be run until it touches fewer.
 pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
     let some = |sql: &'static str| {
         let args: Vec<Value> = values![realm, realm, limit];
@@ -63,5 +63,6 @@ pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
         ),
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
         write("DELETE FROM worker_tokens WHERE realm = ?", values![realm], Must::Any),
+        leases::void(realm),
     ]
 }

@@ -34,6 +34,20 @@ async fn a_key_is_followed_by_another_only_by_who_has_both_or_says_so() {
 }
 
 #[tokio::test]
+async fn the_log_goes_on_whatever_a_wrong_clock_gave_out() {
+    // Red without the second condition of `until` in audit/mod.rs, Tenure::holds: this node would not ask for years.
+    let world = World::new(terms()).await;
+    let ahead = Span::days(3_650);
+    world.clock.advance(ahead);
+    let mut tenure = Tenure::of(SEAL);
+    assert!(tenure.holds(&world.app).await.unwrap());
+    world.clock.advance(Span(-ahead.0));
+    let other = node_on(Arc::clone(&world.app.engine), &world.clock, terms()).await;
+    assert!(Tenure::of(SEAL).holds(&other).await.unwrap(), "nobody waits for the end of such a lease");
+    assert!(!tenure.holds(&world.app).await.unwrap(), "and whoever has it learns that it is another's");
+}
+
+#[tokio::test]
 async fn a_node_without_the_key_says_that_it_does_not_seal() {
     let world = World::new(terms()).await;
     world.sealed(1, 2).await;

@@ -71,11 +71,13 @@ async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
         let what = |finding: &Finding| ["chain.cut", "head.differs"].contains(&finding.what.as_str());
         assert!(found.iter().any(what), "without an exported head: {sql}: {found:#?}");
 
-        let accepted = world.app.accept_audit().await.unwrap().unwrap();
+        let accepted = crate::asked::by_operator(1_000, world.app.accept_audit()).await.unwrap().unwrap();
         assert_eq!(accepted.block, before.0.block, "{sql}");
         assert!(world.app.audit_alarms().is_empty());
         let told = world.told(Kind::AuditAccepted).await;
         assert!(told.len() == 1 && told[0].detail.contains("this node has seen"), "{sql}: {told:?}");
+        // Red without `asked::sign` in audit/seal.rs, noting.
+        assert!(told[0].detail.contains("\"by\":\"operator\"") && told[0].detail.contains("\"uid\":1000"), "{told:?}");
         assert!(matches!(world.app.seal_once().await.unwrap(), Sealed::All(_)), "{sql}");
         assert_eq!(world.app.accept_audit().await.unwrap(), None, "{sql}: once is enough");
         let found = world.verify(None).await.1;
@@ -150,6 +152,32 @@ async fn a_mark_that_cannot_be_told_is_none_and_says_so() {
     }
 }
 
+/// A shelf on which something is that belongs to somebody else.
+#[derive(Debug)]
+struct Locked;
+
+impl Shelf for Locked {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+    fn write(&self, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+    fn clear(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_may_not_be_read_is_no_sign_of_a_forgery() {
+    // Red with HOW in the place of UNREADABLE in audit/mark.rs, recalled.
+    let (world, _) = six().await;
+    let terms = Terms { shelf: Some(Arc::new(Locked)), ..terms() };
+    let app = node_on(Arc::clone(&world.app.engine), &world.clock, terms).await;
+    let why = app.look_at_end().await.unwrap().unwrap_err();
+    assert!(why.contains("the user that the server runs as") && !why.contains("taken out"), "{why}");
+}
+
 #[tokio::test]
 async fn a_mark_is_followed_over_keys_as_the_chain_is() {
     let (world, drawer) = six().await;
@@ -165,7 +193,9 @@ async fn a_mark_is_followed_over_keys_as_the_chain_is() {
     let new = node_on(Arc::clone(&engine), &world.clock, of(8, &[])).await;
     assert_eq!(new.look_at_end().await.unwrap(), Ok(()));
     let lost = node_on(engine, &world.clock, of(9, &[])).await;
-    assert!(lost.look_at_end().await.unwrap().unwrap_err().contains(key(8).id()));
+    let why = lost.look_at_end().await.unwrap().unwrap_err();
+    // Red with HOW in the place of KEYLESS in audit/mark.rs, recalled: nobody took out anything.
+    assert!(why.contains(key(8).id()) && why.contains("portiere audit rekey") && !why.contains("taken out"), "{why}");
     assert_eq!(lost.audit_alarms().len(), 1);
     let none = Terms { keys: Keys::default(), ..marked(&drawer) };
     let none = node_on(Arc::clone(&lost.engine), &world.clock, none).await;

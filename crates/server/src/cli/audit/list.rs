@@ -25,7 +25,7 @@ pub struct List {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
     pub limit: i64,
     /// Only lines older than the one of this id
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = line)]
     pub before: Option<String>,
     /// Whether a page before had any lines.
     #[arg(skip)]
@@ -61,6 +61,14 @@ pub struct Export {
     /// Whether the export was begun by a page before.
     #[arg(skip)]
     pub goes_on: bool,
+}
+
+/// The id of a line. Whatever else sorts somewhere would be answered with lines that nobody asked for.
+fn line(text: &str) -> Result<String, String> {
+    match rules::fresh::from_base32hex(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("it is not the id of a line, as --json shows it".to_owned()),
+    }
 }
 
 impl List {

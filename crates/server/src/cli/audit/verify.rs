@@ -126,7 +126,12 @@ impl Verify {
         if state.count > NAMED {
             text.push_str(&format!("and {} more\n", state.count - NAMED));
         }
-        let verdict = if state.count == 0 { "as they were sealed" } else { "not all as they were sealed" };
+        let verdict = match state.count {
+            0 => "as they were sealed",
+            _ if state.is_only(&[MARK]) => "as they were sealed",
+            _ if state.is_only(&[MARK, KEY]) => "not all of them can be proved",
+            _ => "not all as they were sealed",
+        };
         text.push_str(&format!("{} lines in {} blocks: {verdict}\n", told.lines, told.blocks));
         if told.begin > 0 {
             text.push_str(&format!("blocks up to {} were taken out by retention\n", told.begin));
@@ -151,6 +156,21 @@ impl Verify {
     }
 }
 
+/// The finding that the mark of this node cannot be used.
+const MARK: &str = "mark.edited";
+/// The finding that the key of a block is not here: nothing is known of its lines.
+const KEY: &str = "key.missing";
+
+impl State {
+    fn has(&self, what: &str) -> bool {
+        self.found.iter().any(|finding| finding.what == what)
+    }
+
+    fn is_only(&self, what: &[&str]) -> bool {
+        self.count <= NAMED && self.found.iter().all(|finding| what.contains(&&*finding.what))
+    }
+}
+
 /// What the mark of this node told, where no exported head was given.
 fn since_the_mark(step: &Verified, state: &State) -> String {
     match &step.mark {
@@ -161,8 +181,42 @@ fn since_the_mark(step: &Verified, state: &State) -> String {
             )
         }
         None if step.told.end.number > 0 => {
-            "whether newer blocks were cut off cannot be told without --head: this node keeps no mark yet\n".to_owned()
+            let why =
+                if state.has(MARK) { "the mark of this node tells nothing" } else { "this node keeps no mark yet" };
+            format!("whether newer blocks were cut off cannot be told without --head: {why}\n")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said at the end where these were found, of a log of 11 lines in 2 blocks.
+    fn said(found: &[&str]) -> String {
+        let end = json!({ "number": 2, "last": 11, "mac": "" });
+        let told = json!({ "end": end, "begin": 0, "blocks": 2, "lines": 11, "missing": null, "met": false });
+        let told: Told = serde_json::from_value(told).unwrap();
+        let findings: Vec<_> = found.iter().map(|what| Finding::of(1, what, String::new())).collect();
+        let count = findings.len() as u64;
+        let state = State { told: told.clone(), found: findings, count, newest: 2, done: true };
+        let step = Verified { told, findings: Vec::new(), done: true, newest: 2, mark: None, unsealed: 0 };
+        Verify { head: None, exported: None, json: false, state: None }.summary(&step, &state)
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_said_to_be_wrong() {
+        // Red without either `is_only` in summary, or without `has` in since_the_mark.
+        for (found, verdict, mark) in [
+            (&[][..], "in 2 blocks: as they were sealed\n", "keeps no mark yet"),
+            (&[MARK], "in 2 blocks: as they were sealed\n", "mark of this node tells nothing"),
+            (&[KEY], "in 2 blocks: not all of them can be proved\n", "keeps no mark yet"),
+            (&[MARK, KEY], "in 2 blocks: not all of them can be proved\n", "mark of this node tells nothing"),
+            (&[KEY, "line.edited"], "in 2 blocks: not all as they were sealed\n", "keeps no mark yet"),
+        ] {
+            let said = said(found);
+            assert!(said.contains(verdict) && said.contains(mark), "{found:?}: {said}");
+        }
     }
 }

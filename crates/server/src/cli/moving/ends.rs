@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
     /// Does something to it, through the server where one holds its file; what the move is called.
     pub async fn act(&self, act: Act) -> Result<String, Failure> {
         let Some(file) = self.config.database().map(|file| absolute(&file)) else {
-            let database = Database::connect(&self.config).await?;
+            let database = Database::connect(&self.config).await.map_err(|error| unreached(&self.config, error))?;
             return Ok(perform(&*database.engine(), &act).await?);
         };
         own(file.parent().unwrap_or(self.data))?;
@@ -185,7 +185,7 @@ impl Target {
         }
         Database::connect(&self.config).await.map_err(|error| match error {
             BootError::InUse => Failure::Failed(format!("{} is in use: by a server, or by another move", self.name)),
-            other => other.into(),
+            other => unreached(&self.config, other),
         })
     }
 
@@ -195,9 +195,16 @@ impl Target {
     }
 }
 
+/// Of two databases it has to be said which one cannot be reached; neither need be that of `store.url`.
+fn unreached(config: &Config, error: BootError) -> Failure {
+    let why = error.to_string();
+    Failure::Failed(format!("{}: {}", name(config), why.strip_prefix("store.url: ").unwrap_or(&why)))
+}
+
 async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
     let Some(file) = config.database() else {
-        return Ok(Database::connect(config).await?.engine());
+        let database = Database::connect(config).await.map_err(|error| unreached(config, error))?;
+        return Ok(database.engine());
     };
     if !file.exists() {
         return Err(Failure::Failed(format!("there is no database {}", file.display())));
@@ -206,5 +213,37 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
     match Onlooker::open(&file, READERS) {
         Ok(onlooker) => Ok(Arc::new(onlooker)),
         Err(error) => Err(Failure::Failed(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Raw, Sources};
+
+    #[test]
+    fn the_database_that_cannot_be_reached_is_named() {
+        // red without `unreached` in Target::connect, look and Source::act.
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let url = |path: &str| StoreUrl::parse(&Raw::Text(format!("postgres://u:secret@127.0.0.1:1/{path}")));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = runtime.block_on(async {
+            let source = Source::new(&config, url("from").unwrap());
+            let target = Target::new(&config, url("to").unwrap());
+            let act = Act::Lift { id: String::new() };
+            [
+                target.connect().await.err().unwrap(),
+                target.looking().await.err().unwrap(),
+                source.reading().await.err().unwrap(),
+                source.act(act).await.unwrap_err(),
+            ]
+        });
+        for (failure, path) in told.into_iter().zip(["to", "to", "from", "from"]) {
+            let Failure::Failed(line) = failure else { panic!("{failure:?}") };
+            assert!(line.contains(&format!("127.0.0.1:1/{path}: ")), "{line}");
+            assert!(!line.contains("store.url") && !line.contains("secret"), "{line}");
+        }
     }
 }

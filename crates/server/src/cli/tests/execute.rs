@@ -149,6 +149,11 @@ async fn changes(operator: &mut Operator<'_>) {
         (&json!("settings"), &uris, &json!("shop"))
     );
 
+    // Red without either look at CLIENT_ID in cli/client.rs: the next start of the server would undo it without a word.
+    let add = "client add --id portiere-try --public --redirect-uri https://shop.test/a";
+    assert!(operator.cannot(add).await.contains("that of Try it"));
+    assert!(operator.cannot("client remove portiere-try").await.contains("try_it"));
+
     // What is so already is not written down again.
     let again = operator.does("client set shop --trusted --add-redirect-uri https://shop.test/b").await;
     assert!(again.json["changed"] == json!({}) && again.text.contains("nothing was changed"), "{}", again.text);

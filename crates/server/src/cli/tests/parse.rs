@@ -107,6 +107,8 @@ fn numbers_are_refused_in_words() {
         ("audit list --limit 0", "--limit <N>': it is at least 1;"),
         ("audit tail -n 1001", "--lines <N>': it is from 0 to 1000;"),
         ("audit list --limit 99999999999999999999", "--limit <N>': it is too large;"),
+        // Red without `line` in cli/audit/list.rs.
+        ("audit list --before nope", "--before <ID>': it is not the id of a line"),
     ] {
         assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
     }
@@ -246,6 +248,26 @@ fn manual_pages_and_completions_come_from_the_table() {
         let script = String::from_utf8(docs::completions(shell)).unwrap();
         assert!(script.contains("rotate-secret"), "{shell}");
     }
+}
+
+#[test]
+fn what_the_program_asks_of_itself_is_nobodys_to_see() {
+    // Red without is_hide_set in cli/table.rs, missing, and in cli/guide.rs, commands.
+    let Err(NoCommand::Wrong(Failure::Use(line))) = cli("lab") else { panic!("lab") };
+    assert!(line.contains("run") && !line.contains("guard"), "{line}");
+    assert!(!guide::markdown().contains("lab guard"));
+}
+
+#[test]
+fn manual_pages_are_written_into_a_folder_that_is_made() {
+    // Red without create_dir_all in cli/docs.rs.
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("share/man1");
+    let Ok(Cli { command: Command::Man(man), .. }) = cli(&format!("man --dir {}", pages.display())) else {
+        panic!("man")
+    };
+    man.page().unwrap();
+    assert!(pages.join("portiere-client-add.1").exists() && !pages.join("portiere-lab-guard.1").exists());
 }
 
 #[test]

@@ -198,6 +198,10 @@ async fn a_restored_copy_revives_nothing() {
     let config = config(&data);
     let mut operator = Operator::new(&config);
     assert_eq!(operator.does("user show ada").await.json["role"], "owner");
+    // Red without the event in app/admin/restore.rs.
+    let lines = operator.does("audit list --kind realm.restored").await.json;
+    assert_eq!((lines.as_array().map(Vec::len), &lines[0]["detail"]["sessions"]), (Some(1), &json!(1)), "{lines}");
+    assert_eq!(lines[0]["detail"]["by"], "operator");
     assert!(told.text.contains("1 hash worker is asked nothing until"), "{}", told.text);
     assert_eq!(operator.does("keys list").await.json.as_array().unwrap().len(), 3, "the same keys");
 }
@@ -273,6 +277,8 @@ async fn what_cannot_be_used_leaves_the_folder_as_it_was() {
     for file in ["text", "empty", "cut", "damaged", "missing"] {
         let Err(Failure::Failed(why)) = house.restore(&data, file, false).await else { panic!("{file}") };
         assert!(why.contains(file), "{file}: {why}");
+        // Red without `lines` in cli/restore.rs, check.
+        assert_eq!(why.lines().count(), 1, "{file}: {why}");
         assert_eq!(files(&data), ["master.key", "portiere.db.lock"], "{file}: {why}");
     }
 }

@@ -151,6 +151,7 @@ async fn look(site: &Site) -> Readiness {
         _ => {}
     }
     warnings.extend(doubtful(site));
+    warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
     let fence = site.app.last_seen();
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let body = json!({

@@ -1,0 +1,49 @@
+//! What browsers will mind about a certificate that TLS itself can work with: it has ended, or is another name's.
+
+use rules::{Span, Time};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, Error, RootCertStore};
+use std::time::Duration;
+
+/// So long before its end whoever should have renewed a certificate is told. Those who renew by themselves do it earlier.
+const SOON: Span = Span::days(7);
+
+/// Whether the certificate is past its end, near it, or before its beginning; in words that follow its name.
+pub fn outlived(leaf: &CertificateDer<'_>, now: Time) -> Option<String> {
+    match (validity(leaf, now), validity(leaf, now + SOON)) {
+        (Some(CertificateError::ExpiredContext { not_after, .. }), _) => {
+            Some(format!("ended at {}", moment(not_after)))
+        }
+        (Some(CertificateError::NotValidYetContext { not_before, .. }), _) => {
+            Some(format!("is not valid before {}", moment(not_before)))
+        }
+        (_, Some(CertificateError::ExpiredContext { not_after, .. })) => Some(format!("ends at {}", moment(not_after))),
+        _ => None,
+    }
+}
+
+/// Whether the certificate is one for other names than `host` (RFC 9525); in words that follow its name.
+pub fn misnamed(leaf: &CertificateDer<'_>, host: &str) -> Option<String> {
+    let leaf = ParsedCertificate::try_from(leaf).ok()?;
+    let name = ServerName::try_from(host.trim_matches(['[', ']'])).ok()?;
+    verify_server_name(&leaf, &name).err().map(|_| format!("is not for {host}"))
+}
+
+/// What is wrong with the certificate at that moment. Its dates are looked at first; that nobody vouches for it here is no
+/// matter.
+fn validity(leaf: &CertificateDer<'_>, at: Time) -> Option<CertificateError> {
+    let leaf = ParsedCertificate::try_from(leaf).ok()?;
+    let at = UnixTime::since_unix_epoch(Duration::from_millis(at.0.try_into().unwrap_or(0)));
+    let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms;
+    match verify_server_cert_signed_by_trust_anchor(&leaf, &RootCertStore::empty(), &[], at, algorithms.all) {
+        Err(Error::InvalidCertificate(why)) => Some(why),
+        _ => None,
+    }
+}
+
+fn moment(time: UnixTime) -> String {
+    rules::utc::iso(Time::from_seconds(time.as_secs().try_into().unwrap_or(i64::MAX)))
+}
