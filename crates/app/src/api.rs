@@ -78,6 +78,16 @@ pub struct Opened {
     pub groups: Vec<String>,
 }
 
+/// What a browser's cookies carry on: where a refresh token of the account API is one of a line that lives.
+pub struct KeptLine {
+    /// The client.
+    pub client: Arc<Client>,
+    /// The session that the line lives in.
+    pub session: Session,
+    /// The line.
+    pub family: FamilyId,
+}
+
 impl App {
     /// The first-party client that a request comes from: a browser proves it by the origin of its page, anything else
     /// the way the client registered. A foreign origin is refused whatever else was proved.
@@ -107,17 +117,19 @@ impl App {
         NotServed::Client
     }
 
-    /// Signs somebody in on a first-party client's own screen.
+    /// Signs somebody in on a first-party client's own screen. `before` is the refresh token whose place in the browser's
+    /// cookies the new one takes.
     pub async fn enter(
         &self,
         client: &Arc<Client>,
         typed: Typed,
         browser: &Browser,
+        before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
         to_the_end(|pledge| async move {
             match app.try_in(&pledge, app.own_flow(), &typed, &browser).await? {
-                Ok(signed_in) => app.hand_over(&client, signed_in, &browser).await,
+                Ok(signed_in) => app.hand_over(&client, signed_in, (&browser, before.as_ref())).await,
                 Err(refusal) => Ok(Err(NotIn::Attempt(refusal))),
             }
         })
@@ -131,11 +143,12 @@ impl App {
         client: &Arc<Client>,
         typed: NewPerson,
         browser: &Browser,
+        before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
         to_the_end(|pledge| async move {
             match app.make_account(&pledge, app.own_flow(), &typed, &browser).await? {
-                Ok(signed_in) => app.hand_over(&client, signed_in, &browser).await,
+                Ok(signed_in) => app.hand_over(&client, signed_in, (&browser, before.as_ref())).await,
                 Err(NotMade::Wait(wait)) => Ok(Err(NotIn::Attempt(Refusal::Wait(wait)))),
                 Err(NotMade::Problems(problems)) => Ok(Err(NotIn::Person(problems))),
             }
@@ -153,17 +166,29 @@ impl App {
         &self,
         client: &Client,
         signed_in: SignedIn,
-        browser: &Browser,
+        (browser, before): (&Browser, Option<&Secret>),
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let session = &signed_in.started.session;
         let ask = Beginning { client, user: &signed_in.user, session };
-        let begun = self.begin_tokens(&ask).await;
+        let begun = match self.leave_before(before, browser).await {
+            Ok(()) => self.begin_tokens(&ask).await,
+            Err(fault) => Err(fault),
+        };
         let device = signed_in.device;
         let entered = begun.map(|begun| begun.map(|handed| Entered { handed, device }).map_err(NotIn::Tokens));
         if !matches!(entered, Ok(Ok(_))) {
             self.leave(session, browser).await?;
         }
         entered
+    }
+
+    /// SE-02: what was in the browser's cookies until now is dead at once, as at a sign-in on our own pages.
+    async fn leave_before(&self, before: Option<&Secret>, browser: &Browser) -> Result<(), Fault> {
+        let Some(token) = before else { return Ok(()) };
+        match self.kept_line(token).await? {
+            Some(line) => self.leave(&line.session, browser).await,
+            None => Ok(()),
+        }
     }
 
     async fn begin_tokens(&self, ask: &Beginning<'_>) -> Result<Result<Handed, Error>, Fault> {
@@ -252,6 +277,20 @@ impl App {
     /// Whether a request carries the token of its line.
     pub fn account_csrf_holds(&self, family: &FamilyId, token: &str) -> bool {
         same(self.account_csrf(family).as_bytes(), token.as_bytes())
+    }
+
+    /// The line of the account API that a refresh token carries on, while it lives. Which token of the line it is does not
+    /// matter: nothing is given for it.
+    pub async fn kept_line(&self, refresh: &Secret) -> Result<Option<KeptLine>, Fault> {
+        let Some(family) = self.line_of(refresh) else { return Ok(None) };
+        let Some(found) = self.ask(families::InContext(Some(&family))).await? else { return Ok(None) };
+        let lives = found.is_live(&self.realm.settings, self.clock.now());
+        if !(lives && first_party::is_for_accounts(&found, &self.realm)) {
+            return Ok(None);
+        }
+        let client = self.client(&found.family.client, self.epoch().await?).await?;
+        let client = client.filter(|client| first_party::is_admitted(client) && found.family.is_of(client));
+        Ok(client.zip(found.session).map(|(client, session)| KeptLine { client, session, family }))
     }
 
     /// The line that a refresh token of ours carries on; `None` when it is none of ours.

@@ -180,7 +180,7 @@ async fn an_account_goes_on_while_its_application_is_changed() {
     // red without Ahead in app/api.rs, renew_account.
     let two = Two::start().await;
     let shop = Arc::new(two.there.find_client(&two.shop).await.unwrap().expect("registered"));
-    let entered = two.here.enter(&shop, Typed::new("ada", PASSWORD), &Browser::default()).await.unwrap().unwrap();
+    let entered = two.here.enter(&shop, Typed::new("ada", PASSWORD), &Browser::default(), None).await.unwrap().unwrap();
     let mut refresh = entered.handed.refresh_token.expect("a refresh token");
     two.renamed(0);
     refresh = two.here.renew_account(&shop, &refresh).await.unwrap().unwrap().refresh_token.expect("the next");

@@ -93,7 +93,9 @@ pub fn judge(password: Password, policy: &Policy<'_>) -> Result<Acceptable, Weak
     let room = if password.0.is_ascii() { password.0.len() } else { password.0.len() * 12 };
     let mut folded = Zeroizing::new(String::with_capacity(room));
     fold_into(&password.0, &mut folded);
-    if is_common(folded.trim()) {
+    let bare = folded.trim();
+    let white = bare.is_empty() && !folded.is_empty();
+    if white || is_common(bare) {
         return Err(Weak::Common);
     }
     // What is longer than any name cannot be one, and would be compared for long.
@@ -215,6 +217,10 @@ mod tests {
             assert_eq!(verdict(common), Err(Weak::Common), "{common}");
         }
         assert_eq!(verdict_with("пароль", 6), Err(Weak::Common));
+        // Red without `white` in `judge`.
+        for white in [" ".repeat(8), "\u{3000}".repeat(9), " \t\u{a0}\n\r\u{2003}  ".into()] {
+            assert_eq!(verdict(&white), Err(Weak::Common), "{white:?}");
+        }
         assert!(verdict("password\npassword").is_ok(), "a line break matches no two lines");
     }
 

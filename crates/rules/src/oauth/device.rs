@@ -298,13 +298,16 @@ fn redeem(
     let Some(user) = &found.user else {
         return Decision::refuse(Error::new(ErrorCode::AccessDenied, "the account is gone"));
     };
+    // What outlives the session outlives it here, too: somebody may sign out at once after saying yes, and the device asks
+    // every few seconds only.
     let offline = approval.granted.scope.has("offline_access");
-    if found.session.is_none() && !offline {
+    let session = found.session.as_ref().filter(|session| !offline || session.is_live(&context.realm.settings, at.0));
+    if session.is_none() && !offline {
         return Decision::refuse(Error::new(ErrorCode::AccessDenied, "the session has ended"));
     }
     let person = Person {
         user,
-        session: found.session.as_ref(),
+        session,
         groups: &found.groups,
         granted: &approval.granted,
         family: &approval.family,

@@ -89,8 +89,13 @@ pub fn renew(
     context: &Context<'_>,
     at: (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    let ours = |found: &&Found| found.family.granted.resources == [audience(context.realm)];
+    let ours = |found: &&Found| is_for_accounts(found, context.realm);
     carry_on(ask, Way::FirstParty, found.filter(ours), context, at)
+}
+
+/// Whether a line began with a sign-in on a first-party client's own screens.
+pub fn is_for_accounts(found: &Found, realm: &Realm) -> bool {
+    found.family.granted.resources == [audience(realm)]
 }
 
 /// Whether a live access token opens the account API: issued for it, to a client that may still use it.

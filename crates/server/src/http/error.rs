@@ -280,9 +280,9 @@ impl Refusal {
             }
             (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome),
             _ => {
-                // What went to the browser as a form goes there as a link too: the error is in its query.
-                let url = back.map(|(_, answer)| answer.to.with(link_mode(answer.mode), &answer.fields));
-                let back = back.zip(url.as_deref()).map(|((name, _), url)| Back { name, url });
+                let url = back.map(|(_, answer)| answer.to.with(answer.mode, &answer.fields));
+                let posted: Vec<(&str, &str)> = posted(back).map(|(name, value)| (*name, value.as_str())).collect();
+                let back = back.zip(url.as_deref()).map(|((name, _), url)| Back { name, url, posted: &posted });
                 let status = outside.status.as_u16();
                 ErrorPage {
                     status,
@@ -295,7 +295,8 @@ impl Refusal {
                 .render(chrome)
             }
         };
-        let mut response = reply::page(outside.status, visit, html, Forms::Stay);
+        let forms = posted(back).next().and(back).map_or(Forms::Stay, |(_, answer)| Forms::Post(answer.to.origin()));
+        let mut response = reply::page(outside.status, visit, html, forms);
         self.tell_on(&mut response, &door.site, visit);
         response
     }
@@ -313,11 +314,10 @@ impl Refusal {
     }
 }
 
-fn link_mode(mode: Mode) -> Mode {
-    match mode {
-        Mode::Fragment => Mode::Fragment,
-        Mode::Query | Mode::FormPost => Mode::Query,
-    }
+/// What the way back posts, where the application wants its answers as a form (Form Post Response Mode §2).
+fn posted<'a>(back: Option<(&str, &'a Answer)>) -> impl Iterator<Item = &'a (&'static str, String)> {
+    let answer = back.map(|(_, answer)| answer).filter(|answer| answer.mode == Mode::FormPost);
+    answer.into_iter().flat_map(|answer| &answer.fields)
 }
 
 fn reason_of(error: &Error) -> Reason {

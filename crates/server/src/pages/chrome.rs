@@ -33,6 +33,8 @@ pub struct Back<'a> {
     pub name: &'a str,
     /// The verified URL, parameters included.
     pub url: &'a str,
+    /// The parameters, where the application wants them posted; the URL is then without them.
+    pub posted: &'a [(&'a str, &'a str)],
 }
 
 impl Chrome<'_> {

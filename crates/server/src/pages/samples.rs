@@ -135,7 +135,7 @@ fn device(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
 
 fn leaving(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let ask = SignOutPage { flow: w("Zmxvdw"), csrf: w("Y3NyZg"), client: Some(w("Field Notes")), account: w("ada") };
-    let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/bye?state=s") };
+    let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/bye?state=s"), posted: &[] };
     let post = FormPostPage {
         action: w("https://notes.example.org/callback"),
         client: w("Field Notes"),
@@ -158,7 +158,8 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         request_id: w("01J9Z3K8"),
         back: None,
     };
-    let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope") };
+    let back =
+        Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope"), posted: &[] };
     let returns =
         ErrorPage { reason: Reason::of_code("invalid_scope"), code: w("invalid_scope"), back: Some(back), ..local };
     let missing = ErrorPage { status: 404, reason: Reason::NotFound, code: "", detail: None, ..local };

@@ -24,7 +24,10 @@ pub async fn me(State(site): State<Site>, Extension(visit): Extension<Visit>, he
 }
 
 async fn show(door: &Door<'_>, keeping: Keeping) -> Result<Response, Problem> {
-    let opened = door.account(keeping, false).await?;
+    let opened = match door.account(keeping, false).await {
+        Err(problem) if keeping == Keeping::Cookies => return door.out_of_access(problem).await,
+        opened => opened?,
+    };
     door.site.app.note_use(&opened.session).await;
     let mut claims = opened.claims();
     // A page that was loaded again has forgotten it.

@@ -117,14 +117,37 @@ impl Door<'_> {
         };
         let token = token.ok_or(Problem::of(Kind::TokenRefused).without_credentials())?;
         let opened = self.site.app.open_account(&token).await?.ok_or(Problem::of(Kind::TokenRefused))?;
-        let origin = self.origin()?;
-        if origin.is_some_and(|origin| !rules::oauth::first_party::lives_at(&opened.client, &origin)) {
-            return Err(Problem::of(Kind::OriginRefused));
-        }
+        self.is_page_of(&opened.client)?;
         if changes && keeping == Keeping::Cookies {
             self.own_request(&opened.family)?;
         }
         Ok(opened)
+    }
+
+    /// A page of another origin than the client's is refused.
+    fn is_page_of(&self, client: &Client) -> Result<(), Problem> {
+        match self.origin()? {
+            Some(origin) if !rules::oauth::first_party::lives_at(client, &origin) => {
+                Err(Problem::of(Kind::OriginRefused))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer to somebody whose access token is gone from the cookies. A page that was loaded again since has forgotten
+    /// the CSRF token, without which it cannot refresh: it is told here.
+    pub async fn out_of_access(&self, problem: Problem) -> Result<Response, Problem> {
+        let kept = self.site.cookie(self.headers, Name::Refresh).filter(|_| problem.kind == Kind::TokenRefused);
+        let Some(token) = kept else { return Err(problem) };
+        let Some(line) = self.site.app.kept_line(&token).await? else { return Err(problem) };
+        self.is_page_of(&line.client)?;
+        let csrf = self.site.app.account_csrf(&line.family);
+        Ok(problem.telling(self.site, self.visit, Some(&csrf)))
+    }
+
+    /// The refresh token whose place a new one takes in the cookies.
+    pub fn before(&self, keeping: Keeping) -> Option<Secret> {
+        self.site.cookie(self.headers, Name::Refresh).filter(|_| keeping == Keeping::Cookies)
     }
 
     /// The refresh token in the cookies, sent by a page that knows its line's CSRF token.

@@ -177,6 +177,11 @@ fn problem_schema() -> Value {
             "code": { "type": "string", "enum": codes, "description": "The last part of `type`." },
             "detail": { "type": "string" },
             "fields": { "type": "array", "items": member },
+            "csrf_token": {
+                "type": "string",
+                "description": "With `token-refused` of `GET /me`, where a refresh token is in the cookies: what \
+                                refreshing needs.",
+            },
         },
         "required": ["type", "title", "status", "code"],
     })

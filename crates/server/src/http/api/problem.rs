@@ -142,8 +142,13 @@ impl Problem {
         }
     }
 
-    /// RFC 9457 §3, with `code` and, where members are to blame, `fields`. Faults of ours go to the log, once, here.
+    /// RFC 9457 §3, with `code` and, where members are to blame, `fields`.
     pub fn to_response(&self, site: &Site, visit: &Visit) -> Response {
+        self.telling(site, visit, None)
+    }
+
+    /// The same, with `csrf_token` for a page that has to go on with it. Faults of ours go to the log, once, here.
+    pub fn telling(&self, site: &Site, visit: &Visit, csrf: Option<&str>) -> Response {
         if let Some(fault) = &self.fault {
             log(fault, visit);
         }
@@ -154,6 +159,7 @@ impl Problem {
             "status": kind.status(),
             "code": slug,
         });
+        body["csrf_token"] = json!(csrf);
         body["detail"] = self.detail.map_or(serde_json::Value::Null, Into::into);
         if !self.fields.is_empty() {
             body["fields"] = json!(self.fields);
@@ -180,7 +186,8 @@ impl Problem {
         }
         let challenge = match kind {
             Kind::ClientRefused => Some("Basic realm=\"account API\", charset=\"UTF-8\""),
-            Kind::TokenRefused if self.bare => Some("Bearer"),
+            // RFC 6750 §3: at least one parameter follows the scheme.
+            Kind::TokenRefused if self.bare => Some("Bearer realm=\"account API\""),
             Kind::TokenRefused => Some("Bearer error=\"invalid_token\""),
             _ => None,
         };

@@ -78,7 +78,8 @@ async fn enrol(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
         return Err(Problem::of(Kind::SignupClosed));
     }
     let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
-    let entered = door.site.app.enrol(&client, typed, &door.browser(keeping)).await?.map_err(not_in)?;
+    let (browser, before) = (door.browser(keeping), door.before(keeping));
+    let entered = door.site.app.enrol(&client, typed, &browser, before).await?.map_err(not_in)?;
     let mut response = door.came_in(&entered, keeping, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -88,7 +89,8 @@ async fn enter(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
     let keeping = wanted(input);
     let client = door.client(input, keeping).await?;
     let typed = Typed::new(input.text("login"), input.text("password").as_bytes());
-    let entered = door.site.app.enter(&client, typed, &door.browser(keeping)).await?.map_err(not_in)?;
+    let (browser, before) = (door.browser(keeping), door.before(keeping));
+    let entered = door.site.app.enter(&client, typed, &browser, before).await?.map_err(not_in)?;
     Ok(door.came_in(&entered, keeping, DONE))
 }
 

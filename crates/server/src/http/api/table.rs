@@ -184,7 +184,7 @@ pub const ME: Operation = Operation {
     pace: Pace::Tokens,
     summary: "Who is signed in",
     about: "The standard claims of the account (OpenID Connect Core §5.1), and the CSRF token where the tokens are in \
-            cookies.",
+            cookies: also with `token-refused`, as long as they can be refreshed.",
     caller: Caller::Account,
     fields: &[],
     answer: (200, Shape::Account),

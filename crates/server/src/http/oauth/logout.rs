@@ -83,7 +83,7 @@ impl Door {
             }
             Leaving::Left { client, to: None, back } => {
                 // Whoever is not vouched for sends nobody on, but whoever came from there may go back.
-                let back = client.as_deref().zip(back.as_deref()).map(|(name, url)| Back { name, url });
+                let back = client.as_deref().zip(back.as_deref()).map(|(name, url)| Back { name, url, posted: &[] });
                 let view = SignedOutPage { back };
                 let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay);
                 self.forget_session(&mut response);

@@ -35,9 +35,9 @@ async fn token(door: &Door, body: Body) -> Result<Option<Secret>, Refusal> {
     }
 }
 
-/// RFC 6750 §3.1: without a token there is no error to speak of.
+/// RFC 6750 §3.1: without a token there is no error to speak of. §3: but at least one parameter.
 fn unauthenticated() -> Response {
     let mut response = reply::nothing(StatusCode::UNAUTHORIZED);
-    reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, "Bearer");
+    reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, "Bearer realm=\"userinfo\"");
     response
 }

@@ -251,6 +251,6 @@ fn rfc6750_3_1_whoever_brings_no_token_is_not_told_what_is_wrong_with_it() {
     // red without without_credentials in http/api/caller.rs.
     let server = default_server();
     let challenge = |call: Call| server.send(&call).must_be(401).header("www-authenticate").unwrap().to_owned();
-    assert_eq!(challenge(Call::get("/api/v1/me")), "Bearer");
+    assert_eq!(challenge(Call::get("/api/v1/me")), "Bearer realm=\"account API\"");
     assert!(challenge(Call::get("/api/v1/me").bearer("x")).contains("invalid_token"));
 }

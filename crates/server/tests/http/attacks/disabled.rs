@@ -109,6 +109,24 @@ fn di_01_sign_out_everywhere_else_ends_the_other_sessions_and_what_outlives_them
 }
 
 #[test]
+fn di_01_whoever_is_signed_in_nowhere_else_can_end_what_outlives_sessions() {
+    // red if templates/account.html had the form beside other sessions alone: a trusted application has no consent that could be
+    // taken away, so that nothing else ends what it holds.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
+    let sign_out = browser.account_form("/account/signout");
+    browser.submit(&sign_out).must_be(303);
+    assert!(app.is_active(&tokens.access) && app.is_active(&tokens.refresh));
+    let mut alone = Browser::of(server, &person);
+    let others = alone.account_form("/account/sessions/revoke-others");
+    alone.submit(&others).must_be(303);
+    assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+    assert!(alone.is_signed_in());
+}
+
+#[test]
 fn di_02_a_revoked_consent_leaves_nothing_to_the_application() {
     // red without the revocation of families and codes in rules/oauth/consent.rs, revoke.
     for format in FORMATS {

@@ -3,6 +3,7 @@
 mod abandoned;
 mod account_api;
 mod account_api_forms;
+mod account_api_kept;
 mod admission;
 mod altered;
 mod codes;

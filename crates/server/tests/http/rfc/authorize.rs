@@ -340,6 +340,27 @@ fn oidc_core_3_1_2_6_a_request_that_is_too_long_is_told_to_its_client_like_any_o
 }
 
 #[test]
+fn form_post_2_the_way_back_from_our_own_page_posts_as_well() {
+    // red without `posted` in http/error.rs, to_page: some applications take nothing but POST at that address.
+    let server = default_server();
+    let app = App::web(server);
+    let ask = app.ask().with("scope", "bogus");
+    let answer = server.get(&ask.clone().with("response_mode", "form_post").target()).must_stay_here();
+    let back = Form::find(&answer.text(), &app.redirect).unwrap();
+    assert_eq!((back.value("error"), back.value("state")), ("invalid_scope", "s-te"));
+    assert_eq!(back.value("iss"), server.issuer);
+    let origin = app.redirect.strip_suffix("/cb").unwrap();
+    let policy = answer.header("content-security-policy").unwrap();
+    assert!(policy.contains(&format!("form-action 'self' {origin};")), "{policy}");
+    for (mode, mark) in [("query", '?'), ("fragment", '#')] {
+        let page = server.get(&ask.clone().with("response_mode", mode).target()).must_stay_here();
+        assert!(Form::find(&page.text(), &app.redirect).is_none());
+        assert!(page.text().contains(&format!("{}{mark}error=invalid_scope", app.redirect)), "{}", page.text());
+        assert!(page.header("content-security-policy").unwrap().contains("form-action 'self';"));
+    }
+}
+
+#[test]
 fn initiating_user_registration_1_prompt_create_shows_the_sign_up_page() {
     let server = sign_up_server();
     let app = App::trusted(server);

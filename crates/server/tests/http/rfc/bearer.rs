@@ -41,11 +41,12 @@ fn rfc6750_2_header_or_form_but_not_both_and_never_the_query() {
 
 #[test]
 fn rfc6750_3_1_no_token_is_a_bare_challenge() {
+    // §3: "This scheme MUST be followed by one or more auth-param values."
     let bare = Call::get("/oauth2/userinfo");
     for call in [bare.clone(), bare.header("authorization", "Basic YTpi")] {
         let answer = default_server().send(&call).must_be(401);
         let challenge = answer.header("www-authenticate").unwrap();
-        assert!(challenge.starts_with("Bearer") && !challenge.contains("error="), "{challenge}");
+        assert!(challenge.starts_with("Bearer realm=") && !challenge.contains("error="), "{challenge}");
         assert_eq!(answer.text(), "", "no error to speak of");
     }
 }

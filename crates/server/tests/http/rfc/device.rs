@@ -60,6 +60,30 @@ fn rfc8628_3_5_pending_then_slow_down_then_tokens() {
 }
 
 #[test]
+fn rfc8628_3_4_what_outlives_the_session_does_so_from_the_answer_on() {
+    // red without is_live in rules/oauth/device.rs, redeem: devices ask every few seconds only, and on a shared computer people
+    // sign out at once.
+    let server = default_server();
+    let (app, person) = (app(), Person::add(server));
+    let approved = |scope: &str, then: &str| {
+        let asked = app.post("/oauth2/device", &[("scope", scope)]).must_be(200).json();
+        let mut browser = Browser::of(server, &person);
+        answer(&mut browser, text(&asked, "user_code"), "allow");
+        let end = browser.account_form(then);
+        browser.submit(&end).must_be(303);
+        poll(&app, &asked)
+    };
+    let tokens = Tokens::of(&approved("openid offline_access", "/account/signout"));
+    assert_eq!(jwt(&tokens.id).claims.get("sid"), None, "that session is over");
+    assert!(app.is_active(&tokens.access));
+    app.refresh(&tokens.refresh).must_be(200);
+    approved("openid", "/account/signout").must_fail(400, "invalid_grant");
+    for ends_all in ["/account/sessions/revoke-others", "/account/applications/revoke"] {
+        approved("openid offline_access", ends_all).must_fail(400, "invalid_grant");
+    }
+}
+
+#[test]
 fn rfc8628_3_5_no_is_access_denied() {
     let server = default_server();
     let (app, person) = (app(), Person::add(server));
