@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What of a body everybody may send: forms and token requests are smaller.
 const FREE: usize = 4 << 10;
-/// What all bodies may hold together beyond that: of whole ones, a thousand of the default size.
+/// What all bodies that come piece by piece may hold together beyond that: a thousand of the default size.
 const ROOM: usize = 64 << 20;
 /// In steps of so many bytes.
 const STEP: usize = 1 << 10;
@@ -71,7 +71,8 @@ impl Bodies {
             if data.len() > self.size - read.bytes.len() {
                 return Err(BodyError::TooLarge);
             }
-            // Read before, and here again.
+            // Here at once, or read before and here again: no room is kept for somebody who is slow, and who waits behind
+            // a door is few (admission).
             if read.bytes.is_empty() && data.len() > FREE && body.is_end_stream() {
                 return Ok(data);
             }

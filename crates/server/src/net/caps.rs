@@ -61,13 +61,9 @@ impl Caps {
         let key = (!exempt).then(|| AddressKey::of(address));
         let mut open = self.lock();
         let of_address = key.and_then(|key| open.by_address.get(&key)).copied().unwrap_or(0);
-        let full = match () {
-            () if of_address >= self.per_address => Some(Full::OfAddress),
-            () if open.total >= self.total => Some(Full::OfAll),
-            () => None,
-        };
-        if let Some(full) = full {
+        if of_address >= self.per_address || open.total >= self.total {
             drop(open);
+            let full = if of_address >= self.per_address { Full::OfAddress } else { Full::OfAll };
             self.refuse(address, full);
             return Err(full);
         }
