@@ -240,11 +240,21 @@ impl App {
 
     /// The account that an access token opens now, at the client that it was issued to.
     pub async fn open_account(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
-        let ours = |live: &Live| first_party::opens(&live.claims, &live.client, &self.realm);
-        let Some(live) = self.live(token.reveal()).await?.filter(ours) else { return Ok(None) };
-        let (Some(family), Some(found)) = (family_of(&live.claims.jti), live.family) else { return Ok(None) };
-        let (Some(user), Some(session)) = (found.user, found.session) else { return Ok(None) };
-        Ok(Some(Opened { client: live.client, user, session, family, groups: found.groups }))
+        Ok(self.live(token.reveal()).await?.and_then(|live| self.opened(live)))
+    }
+
+    /// The same for signing out of it: also where a fence holds the session.
+    pub async fn open_account_to_end(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
+        Ok(self.live_to_end(token.reveal()).await?.and_then(|live| self.opened(live)))
+    }
+
+    fn opened(&self, live: Live) -> Option<Opened> {
+        if !first_party::opens(&live.claims, &live.client, &self.realm) {
+            return None;
+        }
+        let (Some(family), Some(found)) = (family_of(&live.claims.jti), live.family) else { return None };
+        let (Some(user), Some(session)) = (found.user, found.session) else { return None };
+        Some(Opened { client: live.client, user, session, family, groups: found.groups })
     }
 
     /// Changes the password of an opened account. Everything else of theirs ends; this session goes on with new tokens,
@@ -279,11 +289,11 @@ impl App {
         same(self.account_csrf(family).as_bytes(), token.as_bytes())
     }
 
-    /// The line of the account API that a refresh token carries on, while it lives. Which token of the line it is does not
-    /// matter: nothing is given for it.
+    /// The line of the account API that a refresh token carries on, while it lives, or would but for a fence. Which token of
+    /// the line it is does not matter: nothing is given for it.
     pub async fn kept_line(&self, refresh: &Secret) -> Result<Option<KeptLine>, Fault> {
         let Some(family) = self.line_of(refresh) else { return Ok(None) };
-        let Some(found) = self.ask(families::InContext(Some(&family))).await? else { return Ok(None) };
+        let Some(found) = self.ask(families::ForEnding(&family)).await? else { return Ok(None) };
         let lives = found.is_live(&self.realm.settings, self.clock.now());
         if !(lives && first_party::is_for_accounts(&found, &self.realm)) {
             return Ok(None);

@@ -82,6 +82,18 @@ impl App {
         Ok(self.prove(browser, found, self.clock.now()))
     }
 
+    /// SE-02: a session that may not be used at present, and whose place in the browser `started` takes, ends. One that
+    /// may was raised, or has ended with the beginning of the new one.
+    pub(crate) async fn leave_replaced(&self, browser: &Browser, started: &Session) -> Result<(), Fault> {
+        if browser.session.as_ref().is_none_or(|cookie| cookie.id == started.id) {
+            return Ok(());
+        }
+        match self.session_to_end(browser).await? {
+            Some((replaced, _)) => self.leave(&replaced, browser).await,
+            None => Ok(()),
+        }
+    }
+
     /// The session among `found` that a browser's cookie proves.
     pub(crate) fn prove(
         &self,

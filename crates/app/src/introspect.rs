@@ -28,11 +28,15 @@ pub struct Live {
     pub family: Option<Found>,
 }
 
-/// Whether the groups of the person are asked for, too.
+/// Why a token is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Groups {
-    With,
-    Without,
+enum Purpose {
+    /// To use it: with the person's groups.
+    Use,
+    /// To tell whether it may be used.
+    Telling,
+    /// To end what it leans on: also what a fence holds (0013).
+    Ending,
 }
 
 /// A token as it was looked at, and the configuration epoch of that moment.
@@ -83,12 +87,17 @@ impl App {
 
     /// An access token that may be used now. Family, session, person and client are read at every use.
     pub async fn live(&self, token: &str) -> Result<Option<Live>, Fault> {
-        Ok(self.look(token, Groups::With).await?.live)
+        Ok(self.look(token, Purpose::Use).await?.live)
+    }
+
+    /// The same for ending what it leans on: what may not be used at present, since the database failed over, ends, too.
+    pub async fn live_to_end(&self, token: &str) -> Result<Option<Live>, Fault> {
+        Ok(self.look(token, Purpose::Ending).await?.live)
     }
 
     /// Looks at an access token in one round trip, where its claims are known from an earlier look; whether they are
     /// still believed at the epoch that comes back is decided after.
-    async fn look(&self, token: &str, groups: Groups) -> Result<Looked, Fault> {
+    async fn look(&self, token: &str, purpose: Purpose) -> Result<Looked, Fault> {
         let known = match token.contains('.') {
             true if token.len() <= LONGEST => self.checked(&Handle::of(token)).map(|(_, claims)| claims),
             _ => None,
@@ -101,10 +110,14 @@ impl App {
             },
         };
         let family: Option<FamilyId> = family_of(&claims.jti);
-        let leans = AtEpoch(families::OfToken { family: family.as_ref(), jti: &claims.jti });
-        let (read, names) = match groups {
-            Groups::With => self.ask((leans, groups::OfFamily(family.as_ref()))).await?,
-            Groups::Without => (self.ask(leans).await?, Vec::new()),
+        let leans = AtEpoch(families::OfToken {
+            family: family.as_ref(),
+            jti: &claims.jti,
+            to_end: purpose == Purpose::Ending,
+        });
+        let (read, names) = match purpose {
+            Purpose::Use => self.ask((leans, groups::OfFamily(family.as_ref()))).await?,
+            Purpose::Telling | Purpose::Ending => (self.ask(leans).await?, Vec::new()),
         };
         let (epoch, (found, revoked)) = self.epoch_of(read)?;
         if token.contains('.') && self.checked_at(token, epoch).await?.is_none() {
@@ -127,7 +140,7 @@ impl App {
                 Err(error) => Ok(Err(error)),
             };
         }
-        let Looked { epoch, live } = self.look(token, Groups::Without).await?;
+        let Looked { epoch, live } = self.look(token, Purpose::Telling).await?;
         let asker = match self.asker(proof, epoch).await? {
             Ok(asker) => asker,
             Err(error) => return Ok(Err(error)),

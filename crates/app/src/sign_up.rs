@@ -220,6 +220,7 @@ impl App {
         match made {
             Err(sign_up::Taken) => Ok(Err(NotMade::Problems(vec![Problem::NameTaken]))),
             Ok((started, user)) => {
+                self.leave_replaced(browser, &started.session).await?;
                 let device = self.remember_browser(browser, &user)?;
                 Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))
             }

@@ -40,6 +40,29 @@ async fn asvs_7_3_1_a_session_in_use_never_counts_as_idle() {
 }
 
 #[tokio::test]
+async fn se_02_what_a_browser_held_behind_a_fence_ends_when_it_signs_in_anew() {
+    // Red without `leave_replaced` in sign_in.rs and in sign_up.rs.
+    let (_folder, app, clock, first) = house().await;
+    let mut second = Browser::default();
+    let flow = || Flow::new(To::Place(Place::Account), clock.now());
+    sign_in(&app, flow(), &mut second).await;
+    let epoch = app.epoch().await.unwrap();
+    let fence = Fence { number: 1, at: clock.now() + Span(1), identity: "another".into(), epoch };
+    app.engine.commit(fences::raise(&app.realm.id, &fence, clock.now(), &[])).await.unwrap();
+    clock.advance(Span(10));
+
+    let mut anew = first.clone();
+    sign_in(&app, flow(), &mut anew).await;
+    assert!(app.session(&anew).await.unwrap().is_some());
+    app.sign_up(flow(), newcomer("grace", ""), &second).await.unwrap().unwrap();
+    app.engine.commit(fences::lift(&app.realm.id)).await.unwrap();
+    for held in [&first, &second] {
+        assert!(app.session(held).await.unwrap().is_none());
+    }
+    assert!(app.session(&anew).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
     // red if browser.rs, note_use, did not ask when it was noted last.
     let (_folder, app, clock, browser) = house().await;

@@ -81,13 +81,22 @@ pub struct OfToken<'a> {
     pub family: Option<&'a FamilyId>,
     /// Its name.
     pub jti: &'a str,
+    /// Whether it is looked at to end what it leans on, as by [`ForEnding`].
+    pub to_end: bool,
+}
+
+/// With whether the token itself was revoked.
+macro_rules! of_token {
+    ($($for_use:tt)*) => {
+        in_context!($($for_use)*, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?")
+    };
 }
 
 impl OnRealm for OfToken<'_> {
     type Found = (Option<Found>, bool);
     fn statement(&self, realm: &RealmId) -> Read {
-        let sql = in_context!(for use, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?");
-        let OfToken { family, jti } = self;
+        let OfToken { family, jti, to_end } = self;
+        let sql = if *to_end { of_token!("", "") } else { of_token!(for use) };
         read(sql, values![family.map_or("", FamilyId::as_str), *jti, realm])
     }
     fn found(row: &mut Columns) -> Option<Self::Found> {

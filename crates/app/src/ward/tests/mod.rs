@@ -67,7 +67,7 @@ impl Node {
     }
 
     async fn is_revoked(&self, jti: &str) -> bool {
-        let leans = AtEpoch(OfToken { family: None, jti });
+        let leans = AtEpoch(OfToken { family: None, jti, to_end: false });
         ask(&**self.app.below(), &self.app.realm.id, leans).await.unwrap().is_some_and(|(_, (_, revoked))| revoked)
     }
 

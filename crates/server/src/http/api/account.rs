@@ -1,6 +1,6 @@
 //! The account itself: who it is, another password, and leaving.
 
-use super::caller::{Door, Keeping};
+use super::caller::{Door, Keeping, Purpose};
 use super::problem::{Kind, Problem};
 use super::sign_in::weak;
 use super::table::{CHANGE_PASSWORD, SIGN_OUT};
@@ -24,7 +24,7 @@ pub async fn me(State(site): State<Site>, Extension(visit): Extension<Visit>, he
 }
 
 async fn show(door: &Door<'_>, keeping: Keeping) -> Result<Response, Problem> {
-    let opened = match door.account(keeping, false).await {
+    let opened = match door.account(keeping, Purpose::Read).await {
         Err(problem) if keeping == Keeping::Cookies => return door.out_of_access(problem).await,
         opened => opened?,
     };
@@ -51,7 +51,7 @@ pub async fn change_password(
 
 async fn changed(door: &Door<'_>, keeping: Keeping, body: Body) -> Result<Response, Problem> {
     let input = door.read(body, &CHANGE_PASSWORD).await?;
-    let opened = door.account(keeping, true).await?;
+    let opened = door.account(keeping, Purpose::Change).await?;
     let typed = PasswordChange::new(input.text("current").as_bytes(), input.text("new").as_bytes());
     match door.site.app.change_account_password(opened, typed, &door.browser(keeping)).await? {
         Ok(entered) => Ok(door.came_in(&entered, keeping, None)),
@@ -78,7 +78,7 @@ pub async fn sign_out(
 
 async fn left(door: &Door<'_>, keeping: Keeping, body: Body) -> Result<Response, Problem> {
     door.read(body, &SIGN_OUT).await?;
-    let opened = door.account(keeping, true).await?;
+    let opened = door.account(keeping, Purpose::Leave).await?;
     door.site.app.leave(&opened.session, &door.browser(keeping)).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

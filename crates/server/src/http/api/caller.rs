@@ -39,6 +39,17 @@ pub enum Keeping {
     Cookies,
 }
 
+/// What an account is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read it.
+    Read,
+    /// To change it.
+    Change,
+    /// To sign out of it, also while it may not be used because the database failed over.
+    Leave,
+}
+
 /// A request on its way through a door.
 pub struct Door<'a> {
     /// The site.
@@ -110,15 +121,19 @@ impl Door<'_> {
     }
 
     /// The account that a request's access token opens. What changes something needs the CSRF token beside a cookie.
-    pub async fn account(&self, keeping: Keeping, changes: bool) -> Result<Opened, Problem> {
+    pub async fn account(&self, keeping: Keeping, purpose: Purpose) -> Result<Opened, Problem> {
         let token = match keeping {
             Keeping::Bearer => extract::bearer(self.headers).map_err(Problem::protocol)?,
             Keeping::Cookies => self.site.cookie(self.headers, Name::Access),
         };
         let token = token.ok_or(Problem::of(Kind::TokenRefused).without_credentials())?;
-        let opened = self.site.app.open_account(&token).await?.ok_or(Problem::of(Kind::TokenRefused))?;
+        let opened = match purpose {
+            Purpose::Leave => self.site.app.open_account_to_end(&token).await?,
+            Purpose::Read | Purpose::Change => self.site.app.open_account(&token).await?,
+        };
+        let opened = opened.ok_or(Problem::of(Kind::TokenRefused))?;
         self.is_page_of(&opened.client)?;
-        if changes && keeping == Keeping::Cookies {
+        if purpose != Purpose::Read && keeping == Keeping::Cookies {
             self.own_request(&opened.family)?;
         }
         Ok(opened)

@@ -17,7 +17,10 @@ use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
+use rules::time::Span;
 use serde_json::{Value, json};
+use std::time::Duration;
+use store::tables::fences::{self, Fence};
 use tower::ServiceExt;
 
 mod bodies;
@@ -290,6 +293,46 @@ async fn signing_out_ends_everything_of_the_session() {
     server.me(token).await.is(Kind::TokenRefused);
     let body = json!({ "client_id": "shop", "refresh_token": signed_in.text("refresh_token") });
     ask("POST", "/refresh").from(SHOP).json(&body).at(&server).await.is(Kind::TokenRefused);
+}
+
+#[tokio::test]
+async fn who_leaves_while_the_database_has_just_failed_over_is_out_when_that_is_settled() {
+    // Red with `open_account` for `open_account_to_end` in caller.rs, and, for the sign-in over another, with `InContext` in
+    // `kept_line` (app/src/api.rs).
+    let server = Server::start(&[]).await;
+    let app = &server.instance.app;
+    let bearer = server.sign_in().await.text("access_token").to_owned();
+    let kept = server.sign_in_with_cookies().await;
+    let (cookies, csrf) = (kept.cookies(), kept.text("csrf_token").to_owned());
+    let replaced = server.sign_in_with_cookies().await.cookies();
+    let page = |method: &str, path: &str, cookies: &str| ask(method, path).from(SHOP).with("cookie", cookies);
+
+    let (now, epoch) = (app.clock.now(), app.epoch().await.unwrap());
+    let fence = Fence { number: 1, at: now + Span(1), identity: "another".into(), epoch };
+    app.engine.commit(fences::raise(&app.realm.id, &fence, now, &[])).await.unwrap();
+    server.me(&bearer).await.is(Kind::TokenRefused);
+    let me = page("GET", "/me", &cookies).at(&server).await;
+    me.is(Kind::TokenRefused);
+    assert_eq!(me.text("csrf_token"), csrf, "the page may try to go on, and is told when");
+    let renewed = page("POST", "/refresh", &cookies).with("x-csrf-token", &csrf);
+    let renewed = renewed.json(&json!({ "client_id": "shop" })).at(&server).await;
+    assert_eq!(renewed.status, StatusCode::SERVICE_UNAVAILABLE, "{}", renewed.body);
+
+    let out = ask("POST", "/signout").bearer(&bearer).json(&json!({})).at(&server).await;
+    assert_eq!(out.status, StatusCode::NO_CONTENT, "{}", out.body);
+    page("POST", "/signout", &cookies).json(&json!({})).at(&server).await.is(Kind::CsrfRefused);
+    let out = page("POST", "/signout", &cookies).with("x-csrf-token", &csrf).json(&json!({})).at(&server).await;
+    assert_eq!((out.status, out.cookies().as_str()), (StatusCode::NO_CONTENT, ""));
+    let mut again = credentials();
+    again["cookies"] = json!(true);
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let over = page("POST", "/signin", &replaced).json(&again).at(&server).await;
+    assert_eq!(over.status, StatusCode::OK, "{}", over.body);
+
+    app.engine.commit(fences::lift(&app.realm.id)).await.unwrap();
+    server.me(&bearer).await.is(Kind::TokenRefused);
+    page("GET", "/me", &cookies).at(&server).await.is(Kind::TokenRefused);
+    page("GET", "/me", &replaced).at(&server).await.is(Kind::TokenRefused);
 }
 
 #[tokio::test]
