@@ -16,6 +16,11 @@ from .programs import RELEASE, Server, load, run
 # What is asked beside a flood: workload, and how often a second.
 LIGHT = {"introspect": 300, "refresh": 100, "jwks": 100}
 
+# Who asks lightly has to sign in first, which a flood would not let them do: seconds until all have.
+HEAD_START = 5
+# Seconds of a load before what counts.
+WARMUP = 2
+
 # People at once in the closed loop that finds the best rate.
 BEST = 40
 
@@ -35,19 +40,21 @@ def overload(bench: Bench, place: Place) -> None:
         hostile(bench, place, server)
 
 
-def offered(bench: Bench, place: Place, server: Server, workload: str, rate: float, vus: int) -> dict:
+def offered(bench: Bench, place: Place, server: Server, workload: str, rate: float, vus: int, warmup: int = WARMUP) -> dict:
     """One open loop; unlike the closed one it may be refused."""
     command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--server-pid", server.pid,
-               "--duration", f"{bench.seconds}s", "--warmup", "2s", "--rate", rate, "--vus", vus,
+               "--duration", f"{bench.seconds}s", "--warmup", f"{warmup}s", "--rate", rate, "--vus", vus,
                *place.arguments("web-es256")]
     (report,) = json.loads(run(command))["runs"]
     return report
 
 
 def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dict, dict[str, dict]]:
-    """What `heavy` gives while light requests go on."""
+    """What `heavy` gives while light requests go on, measured in the same seconds."""
     with ThreadPoolExecutor(len(LIGHT) + 1) as all_of_it:
-        light = {name: all_of_it.submit(offered, bench, place, server, name, rate, 50) for name, rate in LIGHT.items()}
+        light = {name: all_of_it.submit(offered, bench, place, server, name, rate, 50, WARMUP + HEAD_START)
+                 for name, rate in LIGHT.items()}
+        time.sleep(HEAD_START)
         report = all_of_it.submit(heavy).result()
         return report, {name: done.result() for name, done in light.items()}
 

@@ -39,7 +39,8 @@ class Place:
                 made = json.loads(self._cli("client", "add", "--json", "--id", name, *options))
                 self.secret(name).touch(mode=0o600)
                 self.secret(name).write_text(made["client_secret"])
-        example("grow", self.data / "portiere.db", "template", "web-rs256", users, sessions, show=True)
+        # Only what takes long is worth watching.
+        example("grow", self.data / "portiere.db", "template", "web-rs256", users, sessions, show=users > 100_000)
         names = (number * users // VISITORS for number in range(min(users, VISITORS)))
         self.people.write_text("".join(f"user-{number:07}:{PASSWORD}\n" for number in names))
         return self

@@ -4,7 +4,8 @@
 //! not timed.
 //!
 //! Work that is timed lies in a type of its own, once. An `async` block would keep it twice, as what it was given and as what
-//! it waits for, and with each layer around a request the request would double.
+//! it waits for, and with each layer around a request the request would double. The sheet is laid out of the way for the same
+//! reason: it comes into its thread, and goes, each time that a request is looked at.
 
 use pin_project_lite::pin_project;
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
-    static SHEET: RefCell<Sheet>;
+    static SHEET: RefCell<Box<Sheet>>;
 }
 
 /// Laps that a sheet has room for. Of more, only the sums are known.
@@ -93,21 +94,20 @@ pub struct Lap {
 #[derive(Clone, Debug)]
 pub struct Sheet {
     began: Instant,
-    laps: [Lap; ROOM],
-    count: usize,
+    /// At most [`ROOM`].
+    laps: Vec<Lap>,
     sums: [Duration; Stage::ALL.len()],
 }
 
 impl Sheet {
     /// Of a request that came at that moment.
     pub fn since(began: Instant) -> Self {
-        let none = Lap { stage: Stage::Body, after: Duration::ZERO, took: Duration::ZERO };
-        Sheet { began, laps: [none; ROOM], count: 0, sums: [Duration::ZERO; Stage::ALL.len()] }
+        Sheet { began, laps: Vec::new(), sums: [Duration::ZERO; Stage::ALL.len()] }
     }
 
     /// In the order in which they ended; those that found no room are missing.
     pub fn laps(&self) -> &[Lap] {
-        &self.laps[..self.count]
+        &self.laps
     }
 
     /// How long all laps of each stage took together.
@@ -117,16 +117,15 @@ impl Sheet {
 
     fn note(&mut self, lap: Lap) {
         self.sums[lap.stage as usize] += lap.took;
-        if let Some(place) = self.laps.get_mut(self.count) {
-            *place = lap;
-            self.count += 1;
+        if self.laps.len() < ROOM {
+            self.laps.push(lap);
         }
     }
 }
 
 /// Does the work of a request that came at that moment, and gives the laps with what comes of it.
 pub fn timing<W: Future>(began: Instant, work: W) -> Timing<W> {
-    Timing { began, work: SHEET.scope(RefCell::new(Sheet::since(began)), work) }
+    Timing { began, work: SHEET.scope(RefCell::new(Box::new(Sheet::since(began))), work) }
 }
 
 pin_project! {
@@ -134,17 +133,17 @@ pin_project! {
     pub struct Timing<W: Future> {
         began: Instant,
         #[pin]
-        work: TaskLocalFuture<RefCell<Sheet>, W>,
+        work: TaskLocalFuture<RefCell<Box<Sheet>>, W>,
     }
 }
 
 impl<W: Future> Future for Timing<W> {
-    type Output = (W::Output, Sheet);
+    type Output = (W::Output, Box<Sheet>);
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let done = ready!(this.work.as_mut().poll(context));
-        let sheet = this.work.take_value().map_or_else(|| Sheet::since(*this.began), RefCell::into_inner);
+        let sheet = this.work.take_value().map_or_else(|| Box::new(Sheet::since(*this.began)), RefCell::into_inner);
         Poll::Ready((done, sheet))
     }
 }
@@ -159,9 +158,8 @@ pub(crate) fn apart<W: Future>(work: W) -> Timing<W> {
 pub(crate) fn heard(part: &Sheet) {
     let _ = SHEET.try_with(|sheet| {
         let mut sheet = sheet.borrow_mut();
-        let (sums, room) = (sheet.sums, ROOM - sheet.count);
-        part.laps().iter().take(room).for_each(|lap| sheet.note(*lap));
-        sheet.sums = sums;
+        let room = ROOM - sheet.laps.len();
+        sheet.laps.extend(part.laps().iter().take(room));
         sheet.sums.iter_mut().zip(part.sums).for_each(|(sum, more)| *sum += more);
     });
 }

@@ -114,6 +114,7 @@ pub fn together(config: &Config) -> Vec<Joint> {
         both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
     ];
     let rules = of_passwords(config).into_iter().chain(of_replication(config)).chain(of_the_rest(config));
+    let rules = rules.chain(of_addresses(config));
     rules.chain(pairs).filter(|rule| !rule.holds).collect()
 }
 
@@ -180,6 +181,19 @@ fn of_replication(config: &Config) -> [Joint; 2] {
     ]
 }
 
+/// Each port has one use. What two options have in common is told of at the second.
+fn of_addresses(config: &Config) -> [Joint; 3] {
+    let (people, workers, metrics) = (&config.listen, &config.workers.listen, &config.metrics.listen);
+    let apart = |these: &[SocketAddr], those: &[SocketAddr]| {
+        !these.iter().any(|one| those.iter().any(|other| collide(*one, *other)))
+    };
+    [
+        rule(apart(workers, people), "workers.listen", &["listen"], "has an address of listen"),
+        rule(apart(metrics, people), "metrics.listen", &["listen"], "has an address of listen"),
+        rule(apart(metrics, workers), "metrics.listen", &["workers.listen"], "has an address of workers.listen"),
+    ]
+}
+
 fn of_the_rest(config: &Config) -> [Joint; 7] {
     [
         rule(
@@ -225,6 +239,13 @@ fn of_the_rest(config: &Config) -> [Joint; 7] {
             "is missing: metrics.listen names an address that other machines reach",
         ),
     ]
+}
+
+/// Whether the same port of the same addresses is meant. Port 0 is another one each time.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+    let met = one.ip() == other.ip() || one.is_ipv4() == other.is_ipv4() && everywhere;
+    one.port() == other.port() && one.port() != 0 && met
 }
 
 fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>, names: &'static [&'static str; 2]) -> Joint {

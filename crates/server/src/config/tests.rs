@@ -65,6 +65,23 @@ fn metrics_are_open_to_nobody_beyond_this_machine() {
 }
 
 #[test]
+fn a_port_has_one_use() {
+    // Red without any of `of_addresses` in checks.rs, or without what `collide` says of every address and of port 0.
+    let with = |people: &str, workers: &str, metrics: &str| {
+        problems(&format!(
+            "listen = ['{people}']\n[workers]\nlisten = ['{workers}']\n[metrics]\nlisten = ['{metrics}']\n"
+        ))
+    };
+    assert_eq!(with("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"), [""; 0]);
+    assert_eq!(with("127.0.0.1:1", "127.0.0.2:1", "[::1]:1"), [""; 0]);
+    assert_eq!(with("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"), [""; 0]);
+    assert_eq!(with("[::]:3", "0.0.0.0:1", "127.0.0.1:3"), [""; 0]);
+    assert_eq!(with("0.0.0.0:1", "127.0.0.1:1", "127.0.0.1:3"), ["workers.listen: has an address of listen"]);
+    assert_eq!(with("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"), ["metrics.listen: has an address of listen"]);
+    assert_eq!(with("127.0.0.1:1", "[::]:2", "[::1]:2"), ["metrics.listen: has an address of workers.listen"]);
+}
+
+#[test]
 fn unknown_keys_are_errors_wherever_they_stand() {
     assert_eq!(problems("store = 1"), ["p.toml:1: store: is a section, not an option"]);
     assert_eq!(

@@ -28,6 +28,11 @@ const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 /// HTML Standard §7.1.3: no page of another origin that opened this one, or was opened by it, has a handle to it.
 const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Room for the headers of an answer, so that it is made once.
+const HEADERS: usize = 16;
+
 const NO_HOST: &str = "the request has to name one host";
 
 /// The front of every door.
@@ -157,11 +162,12 @@ fn is_of_account(site: &Site, path: &str) -> bool {
 
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {
     let headers = response.headers_mut();
+    headers.reserve(HEADERS.saturating_sub(headers.len()));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if site.url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
-    reply::set(headers, HeaderName::from_static("x-request-id"), &visit.request_id);
+    reply::set(headers, REQUEST_ID, &visit.request_id);
     if !headers.contains_key(header::REFERRER_POLICY) {
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     }

@@ -25,6 +25,14 @@ pub fn outlived(leaf: &CertificateDer<'_>, now: Time) -> Option<String> {
     }
 }
 
+/// When the certificate ends, to the second.
+pub fn end(leaf: &CertificateDer<'_>) -> Option<Time> {
+    match validity(leaf, Time(i64::MAX)) {
+        Some(CertificateError::ExpiredContext { not_after, .. }) => Some(read(not_after)),
+        _ => None,
+    }
+}
+
 /// Whether the certificate is one for other names than `host` (RFC 9525); in words that follow its name.
 pub fn misnamed(leaf: &CertificateDer<'_>, host: &str) -> Option<String> {
     let leaf = ParsedCertificate::try_from(leaf).ok()?;
@@ -45,5 +53,9 @@ fn validity(leaf: &CertificateDer<'_>, at: Time) -> Option<CertificateError> {
 }
 
 fn moment(time: UnixTime) -> String {
-    rules::utc::iso(Time::from_seconds(time.as_secs().try_into().unwrap_or(i64::MAX)))
+    rules::utc::iso(read(time))
+}
+
+fn read(time: UnixTime) -> Time {
+    Time::from_seconds(time.as_secs().try_into().unwrap_or(i64::MAX))
 }

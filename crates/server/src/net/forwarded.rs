@@ -76,8 +76,8 @@ pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Cl
     let own = peer.address.ip().to_canonical();
     let own_proto = if peer.tls { Proto::Https } else { Proto::Http };
     if !proxies.lists(own) {
-        let forwarded = FORWARDING_HEADERS.iter().any(|name| headers.contains_key(*name));
-        let untrusted_forwarding = forwarded && is_private(own);
+        let untrusted_forwarding =
+            is_private(own) && headers.keys().any(|name| FORWARDING_HEADERS.contains(&name.as_str()));
         return Client { address: own, proto: own_proto, via_proxy: false, untrusted_forwarding, counted: true };
     }
     let hops = match proxies.header {

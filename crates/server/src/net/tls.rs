@@ -1,7 +1,8 @@
 //! TLS from certificate files, read again when they change.
 
-use super::certificate::{misnamed, outlived};
+use super::certificate::{end, misnamed, outlived};
 use app::clock::Clock;
+use rules::Time;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
@@ -119,6 +120,11 @@ impl TlsReload {
     pub fn outlived(&self) -> Option<String> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         outlived(&current.leaf, Clock::system().now()).map(|why| self.about(&why))
+    }
+
+    /// When the certificate in force ends.
+    pub fn end(&self) -> Option<Time> {
+        end(&self.current.read().unwrap_or_else(PoisonError::into_inner).leaf)
     }
 
     /// What browsers mind about the certificate in force, or will soon, a sentence each.

@@ -56,6 +56,16 @@ pub static GROUP: Group = Group {
             |now, out| out.each(now.from.requests.errors.sums()),
         ),
         gauge(
+            "portiere_tls_certificate_expiry_timestamp_seconds",
+            &[],
+            "When the TLS certificate in force ends, in Unix time. Not there where a proxy has the certificate.",
+            |now, out| {
+                if let Some(end) = now.from.tls.as_ref().and_then(|tls| tls.end()) {
+                    out.one(end.seconds());
+                }
+            },
+        ),
+        gauge(
             "portiere_connections",
             &[],
             "Connections that are open, without those to the metrics; by HTTP/2 each further request at the same time counts as one \

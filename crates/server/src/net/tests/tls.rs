@@ -1,7 +1,7 @@
 //! TLS from files: what is offered, what is refused, and what happens when the files change.
 
 use super::*;
-use crate::net::certificate::{misnamed, outlived};
+use crate::net::certificate::{end, misnamed, outlived};
 use crate::net::tls::TlsError;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -170,6 +170,7 @@ fn a_certificate_that_browsers_refuse_is_told_of() {
     assert_eq!((at("2030-01-01T00:00:00Z"), at("2030-05-24T00:00:00Z")), (None, None));
     assert_eq!(at("2030-05-26T00:00:00Z").as_deref(), Some("ends at 2030-06-01T00:00:00Z"));
     assert_eq!(at("2030-06-02T00:00:00Z").as_deref(), Some("ended at 2030-06-01T00:00:00Z"));
+    assert_eq!(end(made.der()), rules::utc::parse("2030-06-01T00:00:00Z"));
     // Red without `misnamed`.
     for (host, fits) in [
         ("login.test", true),
