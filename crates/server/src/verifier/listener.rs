@@ -1,11 +1,11 @@
 //! The server's side: who is let in, and one conversation with each.
 
 use super::identity::{Identity, pin};
-use super::places::{Places, Seat};
+use super::places::{Doorstep, Knock, Places, Seat};
 use super::wire::{receive, send};
 use crate::boot::BootError;
 use crate::config::Config;
-use crate::net::{Caps, Listeners, Place};
+use crate::net::Listeners;
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
 use hasher::remote::{Introduction, Lie, Link, Parted};
@@ -39,8 +39,6 @@ const LOOK: Duration = Duration::from_millis(25);
 const ASK: Duration = Duration::from_secs(5);
 /// What a worker may say in one conversation without having been asked: its credits change now and then.
 const UNASKED: usize = 64;
-/// Those who have not shown yet that they are workers, in all and from one address: strangers keep no worker out.
-const KNOCKING: (usize, usize) = (64, 8);
 
 /// The listener for workers.
 pub struct Workers {
@@ -48,7 +46,7 @@ pub struct Workers {
     acceptor: TlsAcceptor,
     app: App,
     places: Arc<Places>,
-    knocking: Arc<Caps>,
+    doorstep: Arc<Doorstep>,
 }
 
 /// Why a conversation is over.
@@ -95,7 +93,7 @@ impl Workers {
             acceptor,
             app: app.clone(),
             places: Arc::default(),
-            knocking: Caps::new(KNOCKING.0, KNOCKING.1, Vec::new()),
+            doorstep: Doorstep::new(),
         })
     }
 
@@ -114,9 +112,15 @@ impl Workers {
             while guests.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Ok(knock) = self.knocking.admit(from.ip().to_canonical()) else { continue };
+                    let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else { continue };
                     let threshold = Threshold { knock, places: Arc::clone(&self.places) };
-                    guests.spawn(guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold)));
+                    let guest = guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold));
+                    guests.spawn(async move {
+                        tokio::select! {
+                            () = guest => {}
+                            () = leave.notified() => tracing::debug!(%from, "somebody who knocked made way"),
+                        }
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a hash worker's connection cannot be accepted");
@@ -197,7 +201,7 @@ async fn follow(app: &App) {
 
 /// Where somebody stands who has not shown yet to be a worker.
 struct Threshold {
-    knock: Place,
+    knock: Knock,
     places: Arc<Places>,
 }
 

@@ -311,6 +311,13 @@ fn a_worker_keeps_no_other_out_and_is_sent_away_when_it_says_what_nobody_asked()
     drop(held);
     until("its places are free again", || Liar::knock(&greedy, &door) == "welcome");
 
+    // Red without `notify_one` in verifier/places.rs.
+    let strangers: Vec<_> = (0..200).map(|_| std::net::TcpStream::connect(&door).unwrap()).collect();
+    until("a worker comes through those who say nothing", || {
+        std::panic::catch_unwind(|| Liar::knock(&greedy, &door)).is_ok_and(|said| said == "welcome")
+    });
+    drop(strangers);
+
     // Red without `due` in verifier/listener.rs, work: each looks at the books of the queue.
     let unknown = |many| (0..many).map(|id| Answer { id: 1 << 40 | id, tag: None }).collect();
     for (frame, times) in [
