@@ -138,11 +138,16 @@ impl App {
                     Err(why) => return Ok(Decision::refuse(NotSaved::Claim(why))),
                 };
             }
+            let email = email.as_ref().filter(|email| **email != user.email);
+            // Nothing is written, nor told to the log, as often as somebody saves what is there.
+            if profile == user.profile && email.is_none() {
+                return Ok(Decision::accept(()));
+            }
             let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("what", "profile");
             let mut decision = Decision::accept(())
                 .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                 .and(Change::Record(event));
-            if let Some(email) = email.as_ref().filter(|email| **email != user.email) {
+            if let Some(email) = email {
                 decision = decision.and(Change::SetEmail {
                     user: user.id.clone(),
                     email: email.clone(),

@@ -46,14 +46,17 @@ pub(crate) fn address() -> String {
     }
 }
 
-/// Notes on an event in which request it happened, or by whom.
+/// Notes on an event in which request it happened and from where, or by whom.
 pub(crate) fn sign(event: &mut Event) {
     let Ok(Some(source)) = SOURCE.try_with(Clone::clone) else { return };
     let mut by = |who: &str| {
         event.detail.entry("by").or_insert_with(|| who.into());
     };
     match source {
-        Source::Request(id, _) => event.request = Some(id),
+        Source::Request(id, address) => {
+            event.request = Some(id);
+            event.address.get_or_insert(address);
+        }
         Source::Operator(uid) => {
             by("operator");
             event.detail.insert("uid".to_owned(), uid.into());

@@ -9,6 +9,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::GroupId;
 use rules::people::User;
+use rules::people::names::is_plain;
 use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::InGroup;
 
@@ -33,7 +34,7 @@ impl App {
 
     /// Makes a group.
     pub async fn add_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
-        if name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+        if name.len() > 200 || !is_plain(name) {
             return Ok(Err(Refused::new("a group's name is 1 to 200 bytes of printable text")));
         }
         self.settle(|now, fresh| async move {

@@ -45,7 +45,8 @@ impl KeyError {
     }
 }
 
-/// A public signature key. That it exists proves it sound: a modulus of 2,048 to 4,096 bits, a point on the curve.
+/// A public signature key. That it exists proves it sound: a modulus of 2,048 to 4,096 bits, a point on the
+/// curve, of its large order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jwk {
     kid: Option<Kid>,
@@ -71,8 +72,10 @@ impl Jwk {
     }
 
     pub(super) fn new(kid: Option<Kid>, alg: Option<Alg>, public: Public) -> Result<Self, KeyError> {
-        if let Public::Rsa { n, e } = &public {
-            check_rsa(n, e)?;
+        match &public {
+            Public::Rsa { n, e } => check_rsa(n, e)?,
+            Public::Ed25519 { x } => check_ed25519(x)?,
+            Public::P256 { .. } => {}
         }
         public.prepare(alg.unwrap_or(public.algs()[0]))?;
         Ok(Jwk { kid, alg, public })
@@ -188,6 +191,34 @@ fn check_rsa(n: &[u8], e: &[u8]) -> Result<(), KeyError> {
     }
     Ok(())
 }
+
+/// RFC 8725 §3.4: no point of small order, under which anybody can sign anything and which the library takes. RFC 8032 §5.1.3:
+/// its number is below 2^255 - 19, so that each point has one spelling.
+fn check_ed25519(x: &[u8; 32]) -> Result<(), KeyError> {
+    let mut y = *x;
+    y[31] &= 0x7f; // The sign of the other coordinate.
+    let high = y[31] == 0x7f && y[1..31].iter().all(|byte| *byte == 0xff);
+    let low = y[1..].iter().all(|byte| *byte == 0);
+    let beyond = high && y[0] >= 0xed;
+    // 0, of order 4; 1, the neutral element; -1, of order 2; and the two of order 8.
+    let small = low && y[0] <= 1 || high && y[0] == 0xec || OF_ORDER_8.contains(&y);
+    match beyond || small {
+        true => Err(KeyError::Invalid("the key's numbers are not a public key")),
+        false => Ok(()),
+    }
+}
+
+/// The points of order 8 on edwards25519, without the sign.
+const OF_ORDER_8: [[u8; 32]; 2] = [
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ],
+];
 
 /// The length in bits of a number without leading zero bytes.
 fn bits(number: &[u8]) -> usize {
@@ -308,5 +339,39 @@ impl<'de> Deserialize<'de> for JwkSet {
         let Strict(value) = Strict::deserialize(deserializer)?;
         let members = value.as_object().ok_or_else(|| D::Error::custom("the key set is not a JSON object"))?;
         JwkSet::from_members(members).map_err(|error| D::Error::custom(error.why()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every spelling of the eight points of small order on edwards25519, and every number that is no coordinate; with
+    /// either sign.
+    fn unsound() -> Vec<[u8; 32]> {
+        let number = |first: u8, middle: u8, last: u8| {
+            let mut y = [middle; 32];
+            (y[0], y[31]) = (first, last);
+            y
+        };
+        let low = [0, 1].map(|first| number(first, 0, 0));
+        let high = (0xec..=0xff).map(|first| number(first, 0xff, 0x7f));
+        let of_order_8 = [
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        ]
+        .map(|text| std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()));
+        let all: Vec<[u8; 32]> = low.into_iter().chain(high).chain(of_order_8).collect();
+        let other = |y: &[u8; 32]| std::array::from_fn(|at| if at == 31 { y[at] | 0x80 } else { y[at] });
+        all.iter().flat_map(|y| [*y, other(y)]).collect()
+    }
+
+    #[test]
+    fn no_key_is_a_point_under_which_anybody_signs() {
+        // Red without any one of `beyond`, `low`, `high` and OF_ORDER_8 in check_ed25519.
+        for x in unsound() {
+            let json = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{}"}}"#, base64url(&x));
+            assert!(matches!(Jwk::parse(json.as_bytes()), Err(KeyError::Invalid(_))), "{x:x?}");
+        }
     }
 }

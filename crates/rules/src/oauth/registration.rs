@@ -3,6 +3,7 @@
 use super::client::{AuthMethod, Client, Grant};
 use super::first_party;
 use super::redirect::origin;
+use crate::people::names::is_plain;
 use crate::realm::Realm;
 
 /// Parameters of authorization responses: a redirect URI that already carries one would let two answers be read.
@@ -36,7 +37,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     };
     let id = client.id.as_str();
     check(is_client_id(id), "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @");
-    let name_ok = (1..=200).contains(&client.name.len()) && !client.name.chars().any(char::is_control);
+    let name_ok = client.name.len() <= 200 && is_plain(&client.name);
     check(name_ok, "the name must be 1 to 200 bytes of printable text");
     let public = client.auth_methods.contains(&AuthMethod::None);
     check(!client.auth_methods.is_empty(), "at least one authentication method is needed");
@@ -244,6 +245,17 @@ mod tests {
                 ..confidential("c1", "https://app.test/cb")
             };
             assert_eq!(problems(&server, &realm()).is_empty(), fine, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_what_people_are_asked_about() {
+        // Red without `is_plain` in problems.
+        for (name, fine) in
+            [("Shop", true), ("\u{5D7}\u{5E0}\u{5D5}\u{5EA}", true), (" ", false), ("\u{202E}pohS", false)]
+        {
+            let client = Client { name: name.to_owned(), ..confidential("c1", "https://app.test/cb") };
+            assert_eq!(problems(&client, &realm()).is_empty(), fine, "{name:?}");
         }
     }
 

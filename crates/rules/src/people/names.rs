@@ -200,6 +200,14 @@ pub(crate) fn fold_into(text: &str, out: &mut String) {
     }
 }
 
+/// Whether a text that others are shown as it stands, such as the name of an application, is what it looks like: there is
+/// something to see, and nothing in it breaks the line or turns round what comes after it (Unicode Standard Annex 9: embeddings,
+/// overrides, isolates).
+pub fn is_plain(text: &str) -> bool {
+    let unruly = |c| matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.chars().any(is_visible) && !text.chars().any(|c| c.is_control() || unruly(c))
+}
+
 /// Whether a reader sees it, alone and where it stands.
 fn is_visible(c: char) -> bool {
     let hidden = match c {
@@ -226,6 +234,36 @@ mod tests {
     }
 
     /// BF-01: variants of case, space and Unicode are the same account and the same counter.
+    #[test]
+    fn a_text_for_others_is_what_it_looks_like() {
+        for good in [
+            "Ada",
+            "Ada Lovelace",
+            " \u{200B}x",
+            "\u{5D0}\u{5D1}\u{200F}",
+            "\u{645}\u{6CC}\u{200C}\u{62E}",
+            "<b>",
+            "\u{1F600}",
+        ] {
+            assert!(is_plain(good), "{good:?}");
+        }
+        for bad in [
+            "",
+            " ",
+            "\u{200B}",
+            "\u{FEFF}",
+            "\u{3164}",
+            "a\nb",
+            "a\u{1B}[2J",
+            "a\u{85}b",
+            "a\u{2028}b",
+            "\u{202E}ada",
+            "a\u{2066}b",
+        ] {
+            assert!(!is_plain(bad), "{bad:?}");
+        }
+    }
+
     #[test]
     fn every_spelling_of_a_login_has_one_key() {
         for spelling in

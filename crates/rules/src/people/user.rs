@@ -1,6 +1,7 @@
 //! A person.
 
 use super::forms;
+use super::names::is_plain;
 use crate::id::UserId;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -112,19 +113,23 @@ impl Profile {
         self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)
     }
     /// With `claim` set to `value`, or removed when `value` is empty. Refused when the claim is not [`SETTABLE`],
-    /// is longer than 1,000 bytes, holds control characters or is not of the form that it has in OpenID Connect Core §5.1.
+    /// is longer than 1,000 bytes, is [not plain](is_plain) or is not of the form that it has in OpenID Connect Core §5.1.
     /// What it is already it may stay.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
             return Err("this claim cannot be set: there are those of OpenID Connect Core 5.1, and email");
         }
+        let unfit = "a claim is at most 1,000 bytes of printable text";
         if value.len() > 1000 || value.chars().any(char::is_control) {
-            return Err("a claim is at most 1,000 bytes of printable text");
+            return Err(unfit);
         }
         let mut claims = self.claims();
         if value.is_empty() {
             claims.remove(claim);
         } else if claims.get(claim).and_then(Value::as_str) != Some(value) {
+            if !is_plain(value) {
+                return Err(unfit);
+            }
             claims.insert(claim.into(), forms::read(claim, value)?);
         }
         Ok(Profile(Value::Object(claims).to_string()))
@@ -182,6 +187,16 @@ pub(crate) mod tests {
         for claim in ["iss", "sub", "aud", "exp", "email_verified", "groups", "acr", "sid", "email"] {
             assert!(Profile::empty().with(claim, "x").is_err(), "{claim}");
         }
+    }
+
+    #[test]
+    fn a_claim_is_text_that_looks_like_what_it_is() {
+        // Red without `is_plain` in Profile::with.
+        for bad in [" ", "\u{200B}", "\u{202E}ada", "a\nb", "a\u{2028}b"] {
+            assert!(Profile::empty().with("name", bad).is_err(), "{bad:?}");
+        }
+        let old = Profile::stored("{\"name\":\"\u{202E}ada\"}".to_owned());
+        assert_eq!(old.with("name", "\u{202E}ada"), Ok(old.clone()), "what is there already");
     }
 
     #[test]

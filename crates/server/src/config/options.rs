@@ -357,7 +357,8 @@ options! {
         max_wait: Duration = Duration::from_secs(1), Start,
             between(Duration::from_millis(10), Duration::from_secs(60));
         /// Failed requests a second of one address (a /64 for IPv6), in the long run; beyond, it is told to slow down. What
-        /// succeeds does not count. 0 for no limit. Loopback is exempt.
+        /// succeeds does not count, but for what devices ask for in the name of a public client. 0 for no limit. Loopback
+        /// is exempt.
         failures_per_address: u32 = 10, Start, between(0, 1_000_000);
         /// Failed requests of an address at once.
         failures_burst: u32 = 1000, Start, between(1, 1_000_000);

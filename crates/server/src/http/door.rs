@@ -230,11 +230,16 @@ pub async fn place_for_password(site: &Site, browser: &Browser) -> Result<Option
 #[derive(Clone, Copy, Debug)]
 pub struct AsExpected;
 
-/// What was counted before a request was worked on is given back, unless it failed.
+/// Marks an answer that counts like a failure although it is none: what was asked for is kept, and anybody may ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts;
+
+/// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
 pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let wrong = response.status().is_client_error() && response.extensions().get::<AsExpected>().is_none();
-    let failed = wrong || response.extensions().get() == Some(&Refused::Busy);
+    let counts = wrong || response.extensions().get::<Counts>().is_some();
+    let failed = counts || response.extensions().get() == Some(&Refused::Busy);
     if let Some(standing) = site.admission.settle(debt, failed) {
         reply::rate_limit(&mut response, &standing);
     }

@@ -17,7 +17,7 @@ use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode, Version};
+use hyper::{HeaderMap, Request, StatusCode, Version};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::tally::nanos;
@@ -35,6 +35,8 @@ const HEADERS: usize = 16;
 
 const NO_HOST: &str = "the request has to name one host";
 
+const CODED: &str = "a body can come in chunks, and in no other transfer coding";
+
 /// The front of every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {
     let began = Instant::now();
@@ -49,12 +51,14 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
     let named = host(&request).map(|host| site.serves(host));
+    let is_coded = is_coded(request.headers());
     let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
     let of_account = is_of_account(&site, request.uri().path());
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
         match known {
+            _ if is_coded => page(Pace::Pages, coded).call(request, site.clone()).await,
             Some(true) => next.run(request).await,
             // Who comes to no door of ours is counted and takes a place as everybody does.
             Some(false) => page(Pace::Pages, misdirected).call(request, site.clone()).await,
@@ -130,6 +134,20 @@ fn host(request: &Request<Body>) -> Option<&str> {
         (Some(authority), _) => Some(authority),
         (None, line) => line?.to_str().ok(),
     }
+}
+
+/// Whether a body is in another transfer coding than `chunked`, or in several. The last of them may still be `chunked`: whoever
+/// stands between may read another end of it, and nobody here would undo the others (RFC 9112 §6.1).
+fn is_coded(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let first = lines.next();
+    lines.next().is_some() || first.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
+
+async fn coded(_: Door, _: Body) -> Result<Response, Refusal> {
+    let mut response = reply::plain(StatusCode::NOT_IMPLEMENTED, "text/plain", CODED);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Ok(response)
 }
 
 /// RFC 9110 §15.5.20. Links, issuer and cookies never follow the Host header (PR-02).

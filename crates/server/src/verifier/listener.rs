@@ -1,10 +1,11 @@
 //! The server's side: who is let in, and one conversation with each.
 
 use super::identity::{Identity, pin};
+use super::places::{Doorstep, Knock, Places, Seat};
 use super::wire::{receive, send};
 use crate::boot::BootError;
 use crate::config::Config;
-use crate::net::{Caps, Listeners, Place};
+use crate::net::Listeners;
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
 use hasher::remote::{Introduction, Lie, Link, Parted};
@@ -14,9 +15,9 @@ use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -36,18 +37,16 @@ const SILENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(25);
 /// How often it is looked who was revoked, on whichever node.
 const ASK: Duration = Duration::from_secs(5);
-/// Workers at a time.
-const CONNECTIONS: usize = 256;
-/// Those who have not shown yet that they are workers, in all and from one address: strangers keep no worker out.
-const KNOCKING: (usize, usize) = (64, 8);
+/// What a worker may say in one conversation without having been asked: its credits change now and then.
+const UNASKED: usize = 64;
 
 /// The listener for workers.
 pub struct Workers {
     listeners: Vec<TcpListener>,
     acceptor: TlsAcceptor,
     app: App,
-    places: Arc<Semaphore>,
-    knocking: Arc<Caps>,
+    places: Arc<Places>,
+    doorstep: Arc<Doorstep>,
 }
 
 /// Why a conversation is over.
@@ -93,8 +92,8 @@ impl Workers {
             listeners: listeners.into_inner(),
             acceptor,
             app: app.clone(),
-            places: Arc::new(Semaphore::new(CONNECTIONS)),
-            knocking: Caps::new(KNOCKING.0, KNOCKING.1, Vec::new()),
+            places: Arc::default(),
+            doorstep: Doorstep::new(),
         })
     }
 
@@ -113,9 +112,15 @@ impl Workers {
             while guests.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Ok(knock) = self.knocking.admit(from.ip().to_canonical()) else { continue };
+                    let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else { continue };
                     let threshold = Threshold { knock, places: Arc::clone(&self.places) };
-                    guests.spawn(guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold)));
+                    let guest = guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold));
+                    guests.spawn(async move {
+                        tokio::select! {
+                            () = guest => {}
+                            () = leave.notified() => tracing::debug!(%from, "somebody who knocked made way"),
+                        }
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a hash worker's connection cannot be accepted");
@@ -196,15 +201,15 @@ async fn follow(app: &App) {
 
 /// Where somebody stands who has not shown yet to be a worker.
 struct Threshold {
-    knock: Place,
-    places: Arc<Semaphore>,
+    knock: Knock,
+    places: Arc<Places>,
 }
 
 impl Threshold {
-    /// In, where there is room.
-    fn cross(self) -> Option<OwnedSemaphorePermit> {
+    /// In, where there is room; else why there is none.
+    fn cross(self, key: Handle) -> Result<Seat, String> {
         drop(self.knock);
-        self.places.try_acquire_owned().ok()
+        self.places.take(key)
     }
 }
 
@@ -261,8 +266,9 @@ async fn talk(
         let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
         return refuse(&mut stream, why).await;
     }
-    let Some(_place) = threshold.cross() else {
-        return refuse(&mut stream, format!("{CONNECTIONS} workers are here already")).await;
+    let _seat = match threshold.cross(key) {
+        Ok(seat) => seat,
+        Err(why) => return refuse(&mut stream, why).await,
     };
     let terms = Terms { cost: app.hasher.policy().cost, tag_bytes: 32 };
     send(&mut stream, &Frame::Welcome(terms)).await?;
@@ -299,16 +305,22 @@ async fn measured(stream: &mut Stream) -> Result<Ready, Ended> {
     }
 }
 
-/// Asks and answers, until either ends.
+/// Asks and answers, until either ends. A worker that says more than it was asked is out of turn: it would have the queue of
+/// all hashes looked at for nothing.
 async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
     let (mut reader, mut writer) = tokio::io::split(stream);
+    let due = AtomicUsize::new(UNASKED);
     let listen = async {
         loop {
-            match timeout(SILENCE, receive(&mut reader)).await?? {
+            let frame = timeout(SILENCE, receive(&mut reader)).await??;
+            if due.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(weight(&frame))).is_err() {
+                return Err::<(), _>(out_of_turn());
+            }
+            match frame {
                 Frame::Answers(answers) => link.answers(answers),
                 Frame::Holds(holds) => link.holds(holds),
                 Frame::Pong => {}
-                _ => return Err::<(), _>(out_of_turn()),
+                _ => return Err(out_of_turn()),
             }
         }
     };
@@ -319,6 +331,7 @@ async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
                 Ok(Err(parted)) => return Err::<(), _>(Ended::Parted(parted)),
                 Err(_) => Frame::Ping,
             };
+            due.fetch_add(weight(&frame), Relaxed);
             timeout(SILENCE, send(&mut writer, &frame)).await??;
         }
     };
@@ -326,5 +339,14 @@ async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
         biased;
         ended = speak => ended,
         ended = listen => ended,
+    }
+}
+
+/// How many answers a frame asks for, or brings; one that brings none counts all the same.
+fn weight(frame: &Frame) -> usize {
+    match frame {
+        Frame::Asks(asks) => asks.len(),
+        Frame::Answers(answers) => answers.len().max(1),
+        _ => 1,
     }
 }

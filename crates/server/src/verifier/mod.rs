@@ -7,6 +7,7 @@
 mod folder;
 mod identity;
 mod listener;
+mod places;
 mod wire;
 mod worker;
 

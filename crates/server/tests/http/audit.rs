@@ -89,6 +89,31 @@ fn a_line_names_the_request_that_its_response_named() {
 }
 
 #[test]
+fn every_line_about_somebody_says_where_it_came_from() {
+    // Red without `event.address` in app/asked.rs, sign: only sign-ins and their failures would say so.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let tokens = app.tokens(&mut browser, &person);
+    let first = app.refresh(&tokens.refresh);
+    app.refresh(&Tokens::of(&first).refresh).must_be(200);
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    let sign_out = browser.account_form("/account/signout");
+    browser.submit(&sign_out).must_be(303);
+    let list = server.must(&["audit", "list", "--user", &person.name, "--json", "--limit", "100"], "");
+    let lines: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let by_request = |line: &&Value| line["request"].is_string();
+    let kinds: BTreeSet<&str> = lines.iter().filter(by_request).filter_map(|line| line["event"].as_str()).collect();
+    for kind in
+        ["code.issued", "consent.granted", "refresh.reused", "session.ended", "session.started", "tokens.issued"]
+    {
+        assert!(kinds.contains(kind), "{kind}: {kinds:?}");
+    }
+    let nowhere = lines.iter().filter(by_request).find(|line| !line["address"].is_string());
+    assert!(nowhere.is_none(), "{nowhere:?}");
+}
+
+#[test]
 fn whoever_follows_sees_every_line_once() {
     let server = Server::leaked(&[]);
     let mut tail = Command::new(BINARY)

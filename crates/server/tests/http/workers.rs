@@ -4,6 +4,7 @@ mod liar;
 
 use crate::monitoring::figures::{SERVED, samples};
 use crate::support::*;
+use hasher::remote::frame::{Answer, Frame};
 use liar::Liar;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -291,6 +292,44 @@ fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
     server.must(&["verifier", "trust", "liar"], "");
     until("it is trusted again", || samples(server)["portiere_workers_quarantined"] == 0.0);
     assert_eq!(Liar::knock(&folder.path().join("liar"), &door), "welcome");
+    server.kill();
+}
+
+#[test]
+fn a_worker_keeps_no_other_out_and_is_sent_away_when_it_says_what_nobody_asked() {
+    let (server, folder) = server("1", 0);
+    for name in ["greedy", "other"] {
+        assert_eq!(enroll(server, folder.path(), name, &token(server)).code, 0);
+    }
+    let (door, greedy) = (doors(server).remove(0), folder.path().join("greedy"));
+    let enough = |held: &[_]| held.iter().filter(|(said, _): &&(String, _)| said == "welcome").count();
+    let held: Vec<_> = (0..12).map(|_| Liar::stay(&greedy, &door)).collect();
+    // Red without `cross`, or where it did not look at the key: verifier/listener.rs, talk.
+    assert_eq!(enough(&held), 8);
+    assert!(held[11].0.contains("8 times already"), "{}", held[11].0);
+    assert_eq!(Liar::knock(&folder.path().join("other"), &door), "welcome");
+    drop(held);
+    until("its places are free again", || Liar::knock(&greedy, &door) == "welcome");
+
+    // Red without `notify_one` in verifier/places.rs.
+    let strangers: Vec<_> = (0..200).map(|_| std::net::TcpStream::connect(&door).unwrap()).collect();
+    until("a worker comes through those who say nothing", || {
+        std::panic::catch_unwind(|| Liar::knock(&greedy, &door)).is_ok_and(|said| said == "welcome")
+    });
+    drop(strangers);
+
+    // Red without `due` in verifier/listener.rs, work: each looks at the books of the queue.
+    let unknown = |many| (0..many).map(|id| Answer { id: 1 << 40 | id, tag: None }).collect();
+    for (frame, times) in [
+        (Frame::Answers(unknown(512)), 1),
+        (Frame::Answers(unknown(1)), 65),
+        (Frame::Holds(0), 65),
+        (Frame::Pong, 65),
+        (Frame::Answers(Vec::new()), 65),
+    ] {
+        assert!(Liar::babble(&greedy, &door, &frame, times), "{frame:?} {times} times");
+    }
+    assert!(!Liar::babble(&greedy, &door, &Frame::Holds(0), 64), "its credits change now and then");
     server.kill();
 }
 

@@ -36,7 +36,8 @@ async fn a_list_is_filtered_and_goes_on_where_a_page_ended() {
 }
 
 #[tokio::test]
-async fn a_line_says_in_which_request_it_was_written() {
+async fn a_line_says_in_which_request_it_was_written_and_from_where() {
+    // Red without `event.address` in asked.rs, sign.
     let world = World::new(terms()).await;
     let write = || async {
         let event = Event::new(Kind::SignedIn, world.clock.now());
@@ -52,6 +53,8 @@ async fn a_line_says_in_which_request_it_was_written() {
     crate::asked::within("r1".into(), "192.0.2.1".into(), write()).await;
     write().await;
     let wanted = Filter { request: Some("r1".into()), ..Filter::default() };
-    assert_eq!(world.app.audit_lines(&wanted, "", true, 9).await.unwrap().lines.len(), 1);
+    let lines = world.app.audit_lines(&wanted, "", true, 9).await.unwrap().lines;
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0].address.as_deref(), Some("192.0.2.1"));
     assert_eq!(ids(&world.app).await.len(), 2);
 }

@@ -1,7 +1,7 @@
 //! The device authorization endpoint (RFC 8628 §3.1).
 
 use super::token::authenticated;
-use crate::http::door::Door;
+use crate::http::door::{Counts, Door};
 use crate::http::error::Refusal;
 use crate::http::reply;
 use axum::body::Body;
@@ -24,5 +24,10 @@ pub async fn device(door: Door, body: Body) -> Result<Response, Refusal> {
         "expires_in": asked.expires_in,
         "interval": asked.interval,
     });
-    Ok(reply::json(StatusCode::OK, answer.to_string()))
+    let mut response = reply::json(StatusCode::OK, answer.to_string());
+    // Each is a row. Whoever proves to be a client is bounded as such; a name that anybody can say, by where it is said.
+    if client.is_public() {
+        response.extensions_mut().insert(Counts);
+    }
+    Ok(response)
 }

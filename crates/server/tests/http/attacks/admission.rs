@@ -102,6 +102,22 @@ fn preflights_of_strangers_are_failures_and_devices_that_wait_are_none() {
 }
 
 #[test]
+fn ds_05_devices_of_a_client_that_proves_nothing_are_counted_by_address() {
+    // Red without `Counts` in server/http/oauth/device.rs, or in server/http/door.rs, settled.
+    let server = limited(&[("PORTIERE_LIMITS_FAILURES_BURST", "5"), ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1")]);
+    let public = App::public(server, "https://tv.test/cb", &["--grant", "device_code"]);
+    let ask = |app: &App, address: &str| {
+        server.send(&from(address, app.call("/oauth2/device", &[("scope", "openid")]))).status
+    };
+    let answers: Vec<u16> = (0..12 * nodes()).map(|_| ask(&public, "203.0.113.30")).collect();
+    assert!(answers[..5].iter().all(|status| *status == 200) && answers.contains(&429), "{answers:?}");
+    assert_eq!(ask(&public, "203.0.113.31"), 200, "somebody else");
+    let known = App::add(server, Grants::All, &["--trusted"]);
+    assert!((0..12 * nodes()).all(|_| ask(&known, "203.0.113.32") == 200), "one that proves who it is");
+    server.kill();
+}
+
+#[test]
 fn a_client_has_a_rate_which_strangers_cannot_use_up() {
     // red if app/token.rs counted before the client had authenticated, or not at all.
     let server = Server::leaked(&[("PORTIERE_LIMITS_REQUESTS_PER_CLIENT", "2")]);

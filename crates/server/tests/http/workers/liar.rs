@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A thread that lies until it is sent away.
 pub struct Liar(JoinHandle<Vec<u8>>);
@@ -38,13 +38,25 @@ impl Liar {
 
     /// What the server says to a worker of this folder.
     pub fn knock(folder: &Path, door: &str) -> String {
+        Liar::stay(folder, door).0
+    }
+
+    /// The same, and the connection, which stays until it is dropped.
+    pub fn stay(folder: &Path, door: &str) -> (String, Stream) {
         let mut stream = dial(folder, door);
         say(&mut stream, &Frame::Hello { version: VERSION }).unwrap();
         match hear(&mut stream).unwrap().0 {
-            Frame::Welcome(_) => "welcome".into(),
-            Frame::Refused(why) => why,
+            Frame::Welcome(_) => ("welcome".into(), stream),
+            Frame::Refused(why) => (why, stream),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Says this again and again, which nobody asked for; whether it was sent away before it was asked anything.
+    pub fn babble(folder: &Path, door: &str, frame: &Frame, times: usize) -> bool {
+        let (_, mut stream) = Liar::stay(folder, door);
+        say(&mut stream, &Frame::Ready(Ready { threads: 1, memory: 1 << 20, holds: 0, rate: 1 })).unwrap();
+        (0..times).any(|_| say(&mut stream, frame).is_err()) || hear(&mut stream).is_err()
     }
 }
 

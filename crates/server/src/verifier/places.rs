@@ -1,0 +1,149 @@
+//! Places for workers, and for those who have not shown yet that they are workers.
+
+use crate::net::{Caps, Place};
+use rules::secret::Handle;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Workers at a time.
+const IN_ALL: usize = 256;
+/// Of them with one key: a worker needs one, and has a second for a moment when it dials again. More than that would let
+/// one machine keep the others out, or seem to be many.
+const WITH_ONE_KEY: usize = 8;
+
+/// Who is here, by key.
+#[derive(Default)]
+pub struct Places(Mutex<HashMap<Handle, usize>>);
+
+/// A place, given back when it is dropped.
+pub struct Seat {
+    places: Arc<Places>,
+    key: Handle,
+}
+
+impl Places {
+    /// A place for a worker of this key; else why there is none.
+    pub fn take(self: &Arc<Self>, key: Handle) -> Result<Seat, String> {
+        let mut here = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = here.get(&key).copied().unwrap_or(0);
+        if own >= WITH_ONE_KEY {
+            return Err(format!("this worker is here {WITH_ONE_KEY} times already"));
+        }
+        if here.values().sum::<usize>() >= IN_ALL {
+            return Err(format!("{IN_ALL} workers are here already"));
+        }
+        here.insert(key, own + 1);
+        Ok(Seat { places: Arc::clone(self), key })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut here = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match here.get_mut(&self.key) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(here.remove(&self.key)),
+        }
+    }
+}
+
+/// Who may stand at the doorstep, in all and from one address.
+const KNOCKING: (usize, usize) = (64, 8);
+
+/// Those who have not shown yet that they are workers. Who comes when there are many takes the place of whoever has stood
+/// there longest: a worker shows what it is within moments, so that strangers who say nothing keep none out, from however
+/// many addresses they come.
+pub struct Doorstep {
+    /// Twice as many, since who is told to leave is gone a moment later.
+    caps: Arc<Caps>,
+    standing: Mutex<VecDeque<Arc<Notify>>>,
+}
+
+/// A place at the doorstep, given back when it is dropped: by whoever is let in, or leaves.
+pub struct Knock {
+    step: Arc<Doorstep>,
+    leave: Arc<Notify>,
+    _place: Place,
+}
+
+impl Doorstep {
+    /// Nobody stands there.
+    pub fn new() -> Arc<Self> {
+        let caps = Caps::new(2 * KNOCKING.0, KNOCKING.1, Vec::new());
+        Arc::new(Doorstep { caps, standing: Mutex::default() })
+    }
+
+    /// A place for somebody from `address`, and what tells them to leave it.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<(Knock, Arc<Notify>)> {
+        let place = self.caps.admit(address).ok()?;
+        let leave = Arc::new(Notify::new());
+        let mut standing = self.standing();
+        standing.push_back(Arc::clone(&leave));
+        if standing.len() > KNOCKING.0
+            && let Some(first) = standing.pop_front()
+        {
+            first.notify_one();
+        }
+        drop(standing);
+        Some((Knock { step: Arc::clone(self), leave: Arc::clone(&leave), _place: place }, leave))
+    }
+
+    fn standing(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        self.step.standing().retain(|one| !Arc::ptr_eq(one, &self.leave));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn who_says_nothing_makes_way() {
+        let step = Doorstep::new();
+        let address = |number: usize| IpAddr::from(Ipv4Addr::new(192, 0, 2, number as u8));
+        let mut here: Vec<_> = (0..KNOCKING.0).map_while(|number| step.admit(address(number / KNOCKING.1))).collect();
+        assert_eq!(here.len(), KNOCKING.0);
+        assert!(step.admit(address(0)).is_none(), "too many from one address");
+        // One was let in meanwhile, and is told nothing any more. Red without `drop` of Knock.
+        let (inside, quiet) = here.remove(0);
+        drop(inside);
+        let newcomers: Vec<_> = (0..2).map_while(|number| step.admit(address(100 + number))).collect();
+        assert_eq!(newcomers.len(), 2);
+        // Red without `notify_one`.
+        let told = |leave: Arc<Notify>| async move {
+            tokio::time::timeout(Duration::from_millis(100), leave.notified()).await.is_ok()
+        };
+        assert!(told(Arc::clone(&here[0].1)).await);
+        assert!(!told(Arc::clone(&here[1].1)).await && !told(quiet).await);
+        drop((here, newcomers));
+        assert_eq!((step.standing().len(), step.caps.open()), (0, 0));
+    }
+
+    #[test]
+    fn one_key_has_few_places_and_all_have_many() {
+        let (places, key) = (Arc::new(Places::default()), |number: u8| Handle([number; 32]));
+        // Red without `own >= WITH_ONE_KEY`.
+        let mut own: Vec<Seat> = (0..WITH_ONE_KEY).map_while(|_| places.take(key(0)).ok()).collect();
+        assert_eq!(own.len(), WITH_ONE_KEY);
+        assert!(places.take(key(0)).is_err_and(|why| why.contains("8 times")));
+        // Red without `drop`.
+        own.pop();
+        own.extend(places.take(key(0)).ok());
+        assert_eq!(own.len(), WITH_ONE_KEY);
+        let others: Vec<Seat> = (8..=u8::MAX).map_while(|number| places.take(key(number)).ok()).collect();
+        assert_eq!(own.len() + others.len(), IN_ALL);
+        assert!(places.take(key(1)).is_err_and(|why| why.contains("256 workers")));
+        drop((own, others));
+        assert!(places.0.lock().unwrap().is_empty());
+    }
+}
