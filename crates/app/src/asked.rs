@@ -2,12 +2,14 @@
 
 use rules::events::Event;
 use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Who, or what, asked.
 #[derive(Clone, Debug)]
 enum Source {
     /// A request of that id, from that address.
-    Request(String, String),
+    Request(Arc<str>, IpAddr),
     /// Somebody at the machine, by a command; the number of their user there.
     Operator(u32),
     /// Nobody: it was time for it.
@@ -19,7 +21,7 @@ tokio::task_local! {
 }
 
 /// Does `work` as part of the request of that id, which came from that address.
-pub fn within<F: Future>(request: String, address: String, work: F) -> impl Future<Output = F::Output> {
+pub fn within<F: Future>(request: Arc<str>, address: IpAddr, work: F) -> impl Future<Output = F::Output> {
     SOURCE.scope(Some(Source::Request(request, address)), work)
 }
 
@@ -41,7 +43,7 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// The address that the request came from; empty where nobody's is done.
 pub(crate) fn address() -> String {
     match SOURCE.try_with(Clone::clone) {
-        Ok(Some(Source::Request(_, address))) => address,
+        Ok(Some(Source::Request(_, address))) => address.to_string(),
         _ => String::new(),
     }
 }
@@ -54,8 +56,8 @@ pub(crate) fn sign(event: &mut Event) {
     };
     match source {
         Source::Request(id, address) => {
-            event.request = Some(id);
-            event.address.get_or_insert(address);
+            event.request = Some(id.to_string());
+            event.address.get_or_insert_with(|| address.to_string());
         }
         Source::Operator(uid) => {
             by("operator");

@@ -84,7 +84,7 @@ impl Around for Stopping {
 
 /// One request.
 async fn from<F: Future>(work: F) -> F::Output {
-    asked::within("r1".into(), ADDRESS.into(), work).await
+    asked::within("r1".into(), ADDRESS.parse().unwrap(), work).await
 }
 
 #[tokio::test]

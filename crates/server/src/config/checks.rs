@@ -183,7 +183,7 @@ fn of_replication(config: &Config) -> [Joint; 2] {
 
 /// Each port has one use. What two options have in common is told of at the second.
 fn of_addresses(config: &Config) -> [Joint; 3] {
-    let (people, workers, metrics) = (&config.listen, &config.workers.listen, &config.metrics.listen);
+    let (people, workers, metrics) = (&config.server.listen, &config.workers.listen, &config.metrics.listen);
     let apart = |these: &[SocketAddr], those: &[SocketAddr]| {
         !these.iter().any(|one| those.iter().any(|other| collide(*one, *other)))
     };

@@ -68,9 +68,10 @@ fn metrics_are_open_to_nobody_beyond_this_machine() {
 fn a_port_has_one_use() {
     // Red without any of `of_addresses` in checks.rs, or without what `collide` says of every address and of port 0.
     let with = |people: &str, workers: &str, metrics: &str| {
-        problems(&format!(
-            "listen = ['{people}']\n[workers]\nlisten = ['{workers}']\n[metrics]\nlisten = ['{metrics}']\n"
-        ))
+        let text =
+            format!("listen = ['{people}']\n[workers]\nlisten = ['{workers}']\n[metrics]\nlisten = ['{metrics}']\n");
+        let found = problems(&text).into_iter();
+        found.filter(|problem| problem.contains("has an address")).collect::<Vec<_>>()
     };
     assert_eq!(with("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"), [""; 0]);
     assert_eq!(with("127.0.0.1:1", "127.0.0.2:1", "[::1]:1"), [""; 0]);

@@ -18,6 +18,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode, Version};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::tally::nanos;
@@ -65,7 +66,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
             None => page(Pace::Pages, nameless).call(request, site.clone()).await,
         }
     };
-    let asked = app::asked::within(visit.request_id.to_string(), visit.address(), answered);
+    let asked = app::asked::within(Arc::clone(&visit.request_id), visit.client.address, answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
     if of_account {
