@@ -127,18 +127,20 @@ pub fn slice_length(window: Duration) -> Duration {
     window.div_f64(window.as_secs_f64().round().clamp(10.0, 120.0)).max(Duration::from_nanos(1))
 }
 
-/// The slices of a whole window, the empty ones too. In a closed loop an iteration belongs where it ended, in an open loop
-/// where it was due.
-pub fn slices(plan: &Plan, tallies: &[Tally]) -> Vec<Slice> {
+/// The slices of a window of which so much has passed, the empty ones too. In a closed loop an iteration belongs where it ended,
+/// in an open loop where it was due.
+pub fn slices(plan: &Plan, tallies: &[Tally], passed: Duration) -> Vec<Slice> {
     let length = slice_length(plan.duration);
-    let count = (plan.duration.as_secs_f64() / length.as_secs_f64()).round() as usize;
+    // Rounded, since a whole window may be off by a nanosecond.
+    let whole = (plan.duration.as_secs_f64() / length.as_secs_f64()).round() as usize;
+    let count = if passed < plan.duration { passed.div_duration_f64(length).ceil() as usize } else { whole };
     let empty = Tally::default();
     let slice = |at: usize| {
         let Tally { done, failed, refused } = tallies.get(at).unwrap_or(&empty).clone();
         let from = length.mul_f64(at as f64);
         Slice {
             from: from.as_secs_f64(),
-            seconds: length.as_secs_f64(),
+            seconds: if passed < plan.duration { length.min(passed - from) } else { length }.as_secs_f64(),
             level: level(plan, plan.warmup + from + length / 2),
             done: done.count(),
             failed,
