@@ -294,15 +294,15 @@ impl Post {
             let number = self.index + at * self.scene.plan.threads();
             tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
-        let busy = tokio::task::spawn_local(busy(window));
+        let busy = tokio::task::spawn_local(busy(window, self.scene.plan.interrupt.clone()));
         let patience = match self.scene.plan.pace {
             Pace::Closed { .. } => Duration::ZERO,
             Pace::Open { .. } => self.scene.plan.timeout,
         };
         self.wait(&mut tasks, &desk, window.until + patience).await;
         tasks.abort_all();
-        // It ends with the window, which is over, or as the window did.
-        let busy = self.scene.plan.interrupt.unless(busy).await.and_then(Result::ok).unwrap_or_default();
+        // It ends with the window, which is over.
+        let busy = busy.await.unwrap_or_default();
         Record { busy, ..desk.close() }
     }
 
@@ -349,10 +349,10 @@ impl Post {
 }
 
 /// The share of the window in which the calling thread is on a processor.
-async fn busy(window: Window) -> f64 {
-    sleep_until(window.from.into()).await;
+async fn busy(window: Window, interrupt: Interrupt) -> f64 {
+    interrupt.unless(sleep_until(window.from.into())).await;
     let (begun, before) = (Instant::now(), cpu::of_thread());
-    sleep_until(window.until.into()).await;
+    interrupt.unless(sleep_until(window.until.into())).await;
     cpu::of_thread().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64()
 }
 

@@ -40,6 +40,8 @@ fn what_was_measured_by_then_is_the_result() {
         let rate = report.iterations as f64 / report.seconds;
         assert!((report.iterations_per_second - rate).abs() < 1e-6 && report.failed == 0, "{report}");
         assert!(report.unfinished <= 50, "{report}");
+        // Red where `busy` is given up: it was never idle.
+        assert!(report.generator_busiest > 0.0 || report.iterations < 10, "{report}");
         let counted: u64 = report.timeline.iter().map(|slice| slice.done).sum();
         let length: f64 = report.timeline.iter().map(|slice| slice.seconds).sum();
         assert!(counted == report.iterations && (length - report.seconds).abs() < 1e-6, "{report}");
