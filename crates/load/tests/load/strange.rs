@@ -62,9 +62,7 @@ impl Way {
                 (200, vec![], format!(r#"<body onload="{send}"><form method="post" action="/form">{hidden}</form>"#))
             }
             Way::Unauthorized => (401, vec![], form.to_owned()),
-            Way::Based => {
-                (200, vec![], format!(r#"<base href="{url}/deep/down/">{}"#, form.replace("login?", "../../login?")))
-            }
+            Way::Based => (200, vec![], format!(r#"<base href="{url}/login">{}"#, form.replace("login?", "?"))),
             Way::OnPaths => {
                 let cookies =
                     ["Set-Cookie: way=1; Path=/login".to_owned(), "Set-Cookie: way=; Path=/x; Max-Age=0".to_owned()];
