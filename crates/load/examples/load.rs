@@ -15,7 +15,7 @@ struct Program {
 
 fn main() -> ExitCode {
     let program = Program::parse();
-    match load::cli::main(&program.command, &mut std::io::stdout().lock()) {
+    match load::cli::main(&program.command, &load::interrupt::Interrupt::by_signals(), &mut std::io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(refusal) => {
             eprintln!("load: {refusal}");

@@ -142,12 +142,16 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
         false => runs.iter().all(|run| run.iterations == 0),
     };
     let idle = sides.iter().filter(|(_, runs)| idle(runs));
+    let paces = sides.map(|(_, runs)| runs.first().map_or("", |run| run.pace.as_str()));
+    let apart = (paces[0] != paces[1])
+        .then(|| format!("A is of a {}, B of a {}: that is not the same load.", paces[0], paces[1]));
     let smooth = |run: &&Report| is_open(run) && run.unanswered() == 0;
     Ok(Part {
         workload: name.to_owned(),
         offered: sides.iter().all(|(_, runs)| runs.iter().all(smooth)),
         notes: idle
             .map(|(side, _)| format!("{side} has a run in which nothing came out well: latencies are not compared."))
+            .chain(apart)
             .collect(),
         figures: (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect(),
     })
@@ -431,6 +435,9 @@ mod tests {
                 run.timeline.iter_mut().for_each(|slice| slice.failed = slice.done);
             }
             assert!(compare(&good, &good).unwrap().to_string().contains("the rate is what was offered"));
+            // Red without `apart`.
+            let notes = |b: &Series| compare(&good, b).unwrap().parts[0].notes.concat();
+            assert!(notes(&series(runs, 100, 20, 1)).ends_with("not the same load.") && notes(&good).is_empty());
             let comparison = compare(&good, &bad).unwrap();
             let well = comparison.parts[0].figures.last().unwrap();
             assert_eq!(

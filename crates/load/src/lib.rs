@@ -12,6 +12,7 @@
 //! | [`wire`] | HTTP/1.1 over one connection per origin, TLS, cookies, URLs, and how far it may go |
 //! | [`record`], [`timeline`] | histograms and counters of one thread, whole and by slices, merged at the end |
 //! | [`run`] | threads, warm-up, window, processor time |
+//! | [`interrupt`] | an end before its time |
 //! | [`programme`] | what takes several plans: repeats, streams side by side, sweeps, searches |
 //! | [`search`] | the highest rate that still holds |
 //! | [`report`], [`series`], [`page`], [`output`] | what is said afterwards: as a table, as JSON, as a page with charts |
@@ -24,6 +25,7 @@
 pub mod cli;
 pub mod compare;
 pub mod cpu;
+pub mod interrupt;
 pub mod output;
 mod pacer;
 pub mod page;

@@ -1,6 +1,7 @@
 //! What is to be measured, against whom, how hard and for how long.
 
 use crate::Refusal;
+use crate::interrupt::Interrupt;
 use crate::visitor::Step;
 use crate::wire::{Reach, Url};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -36,6 +37,10 @@ pub struct Plan {
     pub users: Vec<User>,
     /// Processes whose CPU time is the server's.
     pub server_pids: Vec<u32>,
+    /// W1 ends before the refresh.
+    pub without_refresh: bool,
+    /// Who may end it before its time.
+    pub interrupt: Interrupt,
 }
 
 /// One iteration of a visitor.
@@ -241,6 +246,8 @@ pub struct Client {
     pub redirect_uri: String,
     /// Asked at the authorization endpoint.
     pub scope: String,
+    /// What else is said there, such as `prompt` and `audience`.
+    pub parameters: Vec<(String, String)>,
 }
 
 impl Client {
@@ -262,6 +269,12 @@ impl Client {
 }
 
 impl Plan {
+    /// The name in reports: what is left out makes another workload.
+    pub fn name(&self) -> String {
+        let refresh = if self.without_refresh { ", without refresh" } else { "" };
+        format!("{}{refresh}", self.workload.name())
+    }
+
     /// Threads of the generator, among which visitors and starts are divided: none is without a visitor.
     pub fn threads(&self) -> usize {
         self.threads.min(self.pace.visitors())
@@ -334,11 +347,14 @@ pub(crate) mod tests {
             client: client(Proof::Nothing),
             users: vec![],
             server_pids: vec![],
+            without_refresh: false,
+            interrupt: Interrupt::default(),
         }
     }
 
     fn client(proof: Proof) -> Client {
-        Client { id: "a:b".to_owned(), proof, redirect_uri: String::new(), scope: String::new() }
+        let (redirect_uri, scope) = (String::new(), String::new());
+        Client { id: "a:b".to_owned(), proof, redirect_uri, scope, parameters: vec![] }
     }
 
     #[test]

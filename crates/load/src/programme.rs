@@ -58,7 +58,14 @@ impl Programme {
             Programme::Growth => again(vec![plan.clone()]).chain(again(vec![a_day(plan)])).collect(),
         };
         let mut runs = Vec::new();
-        let ended = plans.iter().try_for_each(|plans| run(plans).map(|report| runs.push(report)));
+        let ended = plans.iter().try_for_each(|plans| {
+            runs.push(run(plans)?);
+            plan.interrupt.check()
+        });
+        // Half a run is better than none, and spoils whole ones.
+        if plan.interrupt.since().is_some() && runs.len() > 1 {
+            runs.pop();
+        }
         let cut_short = why_cut_short(ended, runs.is_empty())?;
         Ok(match self {
             // Repeats of different workloads do not vary, they differ.
@@ -100,7 +107,7 @@ fn a_day(plan: &Plan) -> Plan {
 
 fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
     let closed = Pace::Closed { visitors: plan.pace.visitors(), pause: Duration::ZERO };
-    let alone = run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?;
+    let alone = whole(plan, run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?)?;
     let capacity = alone.iterations_per_second;
     if capacity <= 0.0 {
         return Err(Refusal::Failure("not one sign-in came out well, so there is no capacity to go beyond".to_owned()));
@@ -111,13 +118,18 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
     Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
 }
 
+/// A report that was not cut short: a trial that was would say the wrong thing about its rate.
+fn whole(plan: &Plan, report: Report) -> Result<Report, Refusal> {
+    plan.interrupt.check().map(|()| report)
+}
+
 /// Offers shares and multiples of `capacity`, with light requests beside them.
 fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -> Result<(), Refusal> {
     let mut light = Vec::new();
     for workload in LIGHT {
         let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
         let duration = plan.duration.min(Duration::from_secs(5));
-        let alone = run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?;
+        let alone = whole(plan, run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?)?;
         let pace = Pace::Open { rate: (alone.iterations_per_second * LIGHT_SHARE).max(1.0), visitors: 50 };
         light.push(Plan { workload, pace, shape: Shape::Steady, ..plan.clone() });
     }
@@ -125,7 +137,7 @@ fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -
         let rate = capacity * share;
         let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
         let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..plan.clone() };
-        let report = run(&[&[flood], light.as_slice()].concat())?;
+        let report = whole(plan, run(&[&[flood], light.as_slice()].concat())?)?;
         trials.push(Trial { offered: rate, holds: None, report });
     }
     Ok(())
@@ -139,7 +151,8 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     let first = match plan.pace {
         Pace::Open { rate, .. } => rate,
         Pace::Closed { .. } => {
-            (run(&[Plan { shape: Shape::Steady, ..plan.clone() }])?.iterations_per_second / 2.0).max(1.0)
+            let alone = whole(plan, run(&[Plan { shape: Shape::Steady, ..plan.clone() }])?)?;
+            (alone.iterations_per_second / 2.0).max(1.0)
         }
     };
     let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
@@ -148,7 +161,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         // So many that at this latency nobody has to wait for a free one.
         let enough = (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
         let pace = Pace::Open { rate, visitors: visitors.unwrap_or(enough) };
-        let report = run(&[Plan { pace, shape: Shape::Steady, ..plan.clone() }])?;
+        let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..plan.clone() }])?)?;
         let holds = terms.hold(&report);
         trials.push(Trial { offered: rate, holds: Some(holds), report });
         Ok::<_, Refusal>(holds)

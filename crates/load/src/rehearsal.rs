@@ -4,7 +4,7 @@
 use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
-use crate::visitor::{AccountApi, Cause, Provider, Scene, Setback, Step, Visitor};
+use crate::visitor::{AccountApi, Cause, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -17,29 +17,31 @@ const REHEARSAL_TRIES: u32 = 5;
 /// Learns the endpoints and goes through all that an iteration may be.
 pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
     let runtime = runtime().map_err(Refusal::Failure)?;
-    runtime.block_on(async {
-        let provider = Provider::discover(plan).await?;
-        let mut scene = Scene::new(plan.clone(), provider);
-        let clear = |setback: Setback| {
-            Refusal::Failure(format!("the first iteration failed: {setback}{}", remedy(&setback, plan)))
-        };
-        if plan.workload.wants_account() {
-            scene = with_account(scene).await?;
-        }
-        let scene = Arc::new(scene);
-        let mut visitor = Visitor::new(Arc::clone(&scene));
-        let mut tries = 0;
-        while let Err(setback) = visitor.prepare().await {
-            tries += 1;
-            wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
-        }
-        while let Err(setback) = visitor.rehearse().await {
-            tries += 1;
-            wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
-        }
-        drop(visitor);
-        Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
-    })
+    let rehearsed = runtime.block_on(plan.interrupt.unless(rehearsed(plan)));
+    rehearsed.unwrap_or_else(|| Err(Refusal::Failure("interrupted".to_owned())))
+}
+
+async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
+    let provider = Provider::discover(plan).await?;
+    let mut scene = Scene::new(plan.clone(), provider);
+    let clear =
+        |setback: Setback| Refusal::Failure(format!("the first iteration failed: {setback}{}", remedy(&setback, plan)));
+    if plan.workload.wants_account() {
+        scene = with_account(scene).await?;
+    }
+    let scene = Arc::new(scene);
+    let mut visitor = Visitor::new(Arc::clone(&scene));
+    let mut tries = 0;
+    while let Err(setback) = visitor.prepare().await {
+        tries += 1;
+        wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
+    }
+    while let Err(setback) = visitor.rehearse().await {
+        tries += 1;
+        wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
+    }
+    drop(visitor);
+    Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
 }
 
 /// What to do, where the answer does not say it.
@@ -49,6 +51,14 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
             if why.starts_with("401") && plan.client.proof == Proof::Nothing =>
         {
             "; introspection needs a client with a secret (--client-secret-file)"
+        }
+        Setback { step: Step::Refresh, cause: Cause::Wrong(why) } if why.starts_with(NO_REFRESH_TOKEN) => {
+            match plan.workload {
+                Workload::Flow | Workload::Session => {
+                    "; ask for one (--scope offline_access, --param prompt=consent), or go without (w1 --no-refresh)"
+                }
+                _ => "; ask for one (--scope offline_access, --param prompt=consent)",
+            }
         }
         _ => "",
     }

@@ -20,6 +20,8 @@ pub struct Spent {
     pub server: Option<Duration>,
     /// Responses to all that ran side by side.
     pub requests: u64,
+    /// How long the window was, where it ended before its time.
+    pub cut: Option<Duration>,
 }
 
 /// One measurement.
@@ -145,14 +147,15 @@ impl Report {
     pub fn of(scene: &Scene, record: Record, spent: Spent) -> Report {
         let plan = &scene.plan;
         // The window is exact; processor times are read a little late at both ends, so they become shares of their own time.
-        let seconds = plan.duration.as_secs_f64();
+        let window = spent.cut.unwrap_or(plan.duration);
+        let seconds = window.as_secs_f64();
         let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
         let (failed, refused) = (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
         let unfinished = match Schedule::of(plan) {
             None => record.unfinished,
-            Some(schedule) => (schedule.counted().count() as u64).saturating_sub(iterations + failed + refused),
+            Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
         };
         let shape = match plan.shape {
             Shape::Steady => String::new(),
@@ -165,8 +168,8 @@ impl Report {
             requests_per_cpu_second: (!cpu.is_zero()).then(|| spent.requests as f64 / seconds / cores(cpu)),
         });
         Report {
-            workload: plan.workload.name().to_owned(),
-            target: plan.target.origin(),
+            workload: plan.name(),
+            target: plan.target.to_string().trim_end_matches('/').to_owned(),
             pace: format!("{}{shape}", plan.pace),
             seconds,
             iterations,
@@ -178,7 +181,7 @@ impl Report {
             unfinished,
             latency: Latency::from(&record.iterations),
             steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),
-            timeline: slices(plan, &record.slices),
+            timeline: slices(plan, &record.slices, window),
             generator_busiest: record.busy,
             failures: failures(record),
             generator_cores: spent.generator.map(cores),

@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::cpu;
+use crate::interrupt::Interrupt;
 use crate::pacer::Pacer;
 use crate::plan::{Pace, Plan};
 use crate::record::{Latencies, Record};
@@ -85,7 +86,7 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     let crew = Crew::hire(&scenes, &window, watcher.is_some().then_some(&send_pulse))?;
     drop((send_pulse, window));
     // Returning drops `start`, which sends the other threads home.
-    crew.wait_until_ready(&mut watcher)?;
+    crew.wait_until_ready(&mut watcher, &plans[0].interrupt)?;
     let window = Window::after(Instant::now(), &plans[0]);
     start.send_replace(Some(window));
     let spent = observe(&plans[0], window, &pulses, watcher)?;
@@ -156,8 +157,9 @@ impl Crew {
         Ok(crew)
     }
 
-    fn wait_until_ready(&self, watcher: &mut Option<Watcher<'_>>) -> Result<(), Refusal> {
+    fn wait_until_ready(&self, watcher: &mut Option<Watcher<'_>>, interrupt: &Interrupt) -> Result<(), Refusal> {
         loop {
+            interrupt.check()?;
             match self.reports.recv_timeout(PULSE) {
                 Ok(prepared) => prepared.map_err(Refusal::Failure)?,
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
@@ -205,12 +207,14 @@ fn observe(
         let mut next = Instant::now() + PULSE;
         loop {
             let now = Instant::now();
-            if now >= end {
+            if now >= end || plan.interrupt.since().is_some() {
                 return;
             }
-            match pulses.recv_timeout(end.min(next).saturating_duration_since(now)) {
+            let step = end.min(next).saturating_duration_since(now).min(PULSE / 5);
+            match pulses.recv_timeout(step) {
                 Ok(pulse) => gathered.merge(&pulse),
-                Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(end.saturating_duration_since(now)),
+                Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(step),
+                Err(mpsc::RecvTimeoutError::Timeout) if now + step < next => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     if let Some(watcher) = &mut watcher {
                         watcher(window.begin.elapsed(), &std::mem::take(&mut gathered));
@@ -222,6 +226,8 @@ fn observe(
     };
     let server = || cpu::of_processes(&plan.server_pids);
     wait_until(window.from);
+    // An end before the window is one without a result.
+    plan.interrupt.check()?;
     let before = (cpu::own(), server());
     if before.1.is_none() {
         return Err(Refusal::Use(format!("no CPU time of {:?}: no such process, or no /proc", plan.server_pids)));
@@ -230,7 +236,9 @@ fn observe(
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let server = difference(before.1, server()).filter(|_| !plan.server_pids.is_empty());
-    Ok(Spent { time: began.elapsed(), generator: difference(before.0, cpu::own()), server, requests: 0 })
+    let cut =
+        plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
+    Ok(Spent { time: began.elapsed(), generator: difference(before.0, cpu::own()), server, requests: 0, cut })
 }
 
 /// What a thread is given.
@@ -286,7 +294,7 @@ impl Post {
             let number = self.index + at * self.scene.plan.threads();
             tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
-        let busy = tokio::task::spawn_local(busy(window));
+        let busy = tokio::task::spawn_local(busy(window, self.scene.plan.interrupt.clone()));
         let patience = match self.scene.plan.pace {
             Pace::Closed { .. } => Duration::ZERO,
             Pace::Open { .. } => self.scene.plan.timeout,
@@ -328,7 +336,7 @@ impl Post {
                 Ok(None) => return,
                 Ok(Some(Err(error))) => std::panic::resume_unwind(error.into_panic()),
                 Ok(Some(Ok(()))) => {}
-                Err(_) if wake == deadline => return,
+                Err(_) if wake == deadline || self.scene.plan.interrupt.since().is_some() => return,
                 Err(_) => {
                     if let Some(pulses) = &self.pulses {
                         // Nobody listens any more once the window is over.
@@ -341,10 +349,10 @@ impl Post {
 }
 
 /// The share of the window in which the calling thread is on a processor.
-async fn busy(window: Window) -> f64 {
-    sleep_until(window.from.into()).await;
+async fn busy(window: Window, interrupt: Interrupt) -> f64 {
+    interrupt.unless(sleep_until(window.from.into())).await;
     let (begun, before) = (Instant::now(), cpu::of_thread());
-    sleep_until(window.until.into()).await;
+    interrupt.unless(sleep_until(window.until.into())).await;
     cpu::of_thread().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64()
 }
 
@@ -424,7 +432,8 @@ impl Desk {
 
     /// Writes down an iteration; `when` is the time that it counts for, if it does.
     fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, when: Option<Instant>) {
-        if let Some(when) = when {
+        // What comes after the end does not count, also when the end comes early.
+        if let Some(when) = when.filter(|_| self.scene.plan.interrupt.since().is_none()) {
             let since = when.saturating_duration_since(self.window.from);
             let slice = (since.as_secs_f64() / self.slice.as_secs_f64()) as usize;
             self.record.borrow_mut().take(visitor.lap(), slice, latency, outcome);

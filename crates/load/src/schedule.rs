@@ -88,6 +88,18 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// How many of the counted starts are due before a time since the beginning.
+    pub fn due_within(&self, at: Duration) -> u64 {
+        let (mut from, mut to) = (self.counted.start, self.counted.end);
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.due(middle) < at { from = middle + 1 } else { to = middle }
+        }
+        from - self.counted.start
+    }
+}
+
 /// How many users a closed loop has, or how many starts a second an open loop, at a time since the beginning.
 pub fn level(plan: &Plan, at: Duration) -> f64 {
     let visitors = plan.pace.visitors();
@@ -139,6 +151,15 @@ mod tests {
         assert_eq!(day.counted().count(), 2400);
         let rate = |hour: u64| day.rate(Duration::from_secs(2 + hour));
         assert!(near(rate(9), 375.0) && near(rate(3), 75.0) && near(rate(20), 75.0), "{}", rate(9));
+    }
+
+    #[test]
+    fn what_is_due_is_known_at_every_moment() {
+        let day = schedule(Shape::Day, 24);
+        let due = |second: u64| day.due_within(Duration::from_secs(second));
+        assert_eq!((due(0), due(2), due(26), due(99)), (0, 0, 2400, 2400));
+        assert!(due(9) > 500 && due(11) - due(9) > 400, "{} {}", due(9), due(11));
+        assert_eq!(schedule(Shape::Steady, 10).due_within(Duration::from_secs(7)), 500);
     }
 
     #[test]

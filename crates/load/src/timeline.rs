@@ -127,23 +127,26 @@ pub fn slice_length(window: Duration) -> Duration {
     window.div_f64(window.as_secs_f64().round().clamp(10.0, 120.0)).max(Duration::from_nanos(1))
 }
 
-/// The slices of a whole window, the empty ones too. In a closed loop an iteration belongs where it ended, in an open loop
-/// where it was due.
-pub fn slices(plan: &Plan, tallies: &[Tally]) -> Vec<Slice> {
+/// The slices of a window of which so much has passed, the empty ones too. In a closed loop an iteration belongs where it ended,
+/// in an open loop where it was due.
+pub fn slices(plan: &Plan, tallies: &[Tally], passed: Duration) -> Vec<Slice> {
     let length = slice_length(plan.duration);
-    let count = (plan.duration.as_secs_f64() / length.as_secs_f64()).round() as usize;
-    let empty = Tally::default();
+    // Rounded, since a whole window may be off by a nanosecond, and a rest that is short belongs to the slice before it.
+    let count = (passed.as_secs_f64() / length.as_secs_f64()).round().max(1.0) as usize;
     let slice = |at: usize| {
-        let Tally { done, failed, refused } = tallies.get(at).unwrap_or(&empty).clone();
+        let is_last = at + 1 == count;
+        let mut tally = tallies.get(at).cloned().unwrap_or_default();
+        tallies.iter().skip(count).filter(|_| is_last).for_each(|rest| tally.merge(rest));
         let from = length.mul_f64(at as f64);
+        let seconds = if is_last && passed < plan.duration { passed.saturating_sub(from) } else { length };
         Slice {
             from: from.as_secs_f64(),
-            seconds: length.as_secs_f64(),
-            level: level(plan, plan.warmup + from + length / 2),
-            done: done.count(),
-            failed,
-            refused,
-            latencies: done,
+            seconds: seconds.as_secs_f64(),
+            level: level(plan, plan.warmup + from + seconds / 2),
+            done: tally.done.count(),
+            failed: tally.failed,
+            refused: tally.refused,
+            latencies: tally.done,
         }
     };
     (0..count).map(slice).collect()
@@ -152,6 +155,7 @@ pub fn slices(plan: &Plan, tallies: &[Tally]) -> Vec<Slice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tests::plan;
 
     fn sketch(millis: impl IntoIterator<Item = u64>) -> Sketch {
         let mut sketch = Sketch::default();
@@ -179,6 +183,20 @@ mod tests {
         assert_eq!(both.count(), 5);
         for wrong in ["\"1\"", "\"a:1\"", "\"99999999999:1\"", "\"10000:1\"", "7"] {
             assert!(serde_json::from_str::<Sketch>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Red without `skip(count)`, and without rounding: a slice of a moment has no rate.
+    #[test]
+    fn a_rest_that_is_short_belongs_to_the_slice_before_it() {
+        let plan = Plan { duration: Duration::from_secs(20), ..plan() };
+        let tallies: Vec<Tally> = (0..4).map(|_| Tally { done: sketch([1, 2]), failed: 1, refused: 0 }).collect();
+        for (millis, count) in [(3_001, 3), (3_499, 3), (3_501, 4), (100, 1)] {
+            let slices = slices(&plan, &tallies, Duration::from_millis(millis));
+            let length: f64 = slices.iter().map(|slice| slice.seconds).sum();
+            let (done, failed) = slices.iter().fold((0, 0), |(d, f), slice| (d + slice.done, f + slice.failed));
+            assert!((length * 1000.0 - millis as f64).abs() < 1e-6, "{millis}: {length}");
+            assert_eq!((slices.len(), done, failed), (count, 8, 4), "{millis}");
         }
     }
 

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write as _};
 
 /// Steps of the bar.
 const WIDTH: usize = 24;
+/// As many it has on the narrowest terminal.
+const LEAST: usize = 4;
 
 /// The line, where somebody can see it.
 pub struct Bar(bool);
@@ -18,7 +20,7 @@ impl Bar {
     pub fn say(&mut self, what: &str, share: f64) {
         if self.0 {
             // Progress that cannot be shown is not worth ending for.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(what, share));
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(what, share, load::cli::columns() - 1));
         }
     }
 }
@@ -37,11 +39,14 @@ impl Drop for Bar {
     }
 }
 
-fn line(what: &str, share: f64) -> String {
-    let full = (share.clamp(0.0, 1.0) * WIDTH as f64).round() as usize;
-    let line =
-        format!("{}{} {:>3.0} %  {what}", "█".repeat(full), "░".repeat(WIDTH - full), share.clamp(0.0, 1.0) * 100.0);
-    line.chars().take(78).collect()
+/// What fits into so many columns: the bar goes before the words.
+fn line(what: &str, share: f64, room: usize) -> String {
+    let share = share.clamp(0.0, 1.0);
+    let said = format!(" {:>3.0} %  {what}", share * 100.0);
+    let cells = room.saturating_sub(said.chars().count()).clamp(LEAST, WIDTH);
+    let full = (share * cells as f64).round() as usize;
+    let line = format!("{}{}{said}", "█".repeat(full), "░".repeat(cells - full));
+    line.chars().take(room).collect()
 }
 
 #[cfg(test)]
@@ -50,11 +55,13 @@ mod tests {
 
     #[test]
     fn a_line_fits_a_terminal() {
-        let shown = line(&"x".repeat(200), 0.5);
-        assert!(
-            shown.starts_with("████████████░") && shown.contains(" 50 %") && shown.chars().count() == 78,
-            "{shown}"
-        );
-        assert!(line("", 7.0).contains("100 %"));
+        let shown = line("signatures", 0.5, 79);
+        assert!(shown.starts_with("████████████░") && shown.ends_with(" 50 %  signatures"), "{shown}");
+        // Red without `take`: a line that is wrapped is written once more below each time.
+        for room in [19, 39, 79] {
+            let shown = line(&"x".repeat(200), 0.5, room);
+            assert!(shown.starts_with("██░░") && shown.contains(" 50 %") && shown.chars().count() == room, "{shown}");
+        }
+        assert_eq!(line("", 7.0, 79), format!("{} 100 %  ", "█".repeat(24)));
     }
 }

@@ -1,5 +1,6 @@
 //! How far it is, on a terminal: one line that is written again and again.
 
+use load::cli::columns;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::Instant;
 
@@ -38,12 +39,6 @@ impl Progress {
 
 fn line(head: &str, seconds: u64, what: &str) -> String {
     format!("{head}  {}:{:02}  {what}", seconds / 60, seconds % 60)
-}
-
-/// How wide the terminal is; 80 where it does not say.
-fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
-    if size == 0 { 80 } else { size.max(20) }
 }
 
 #[cfg(test)]

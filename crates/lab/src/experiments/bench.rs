@@ -1,7 +1,7 @@
 //! What every experiment works with: how long, how often, where, and the turns that variants take.
 
 use super::Halt;
-use crate::private::{Cores, Folder, Private, Setup, on};
+use crate::private::{Cores, Folder, Private, Setup, is_full, on};
 use crate::report::{Group, Row, Sheet};
 use load::Refusal;
 use load::plan::Plan;
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
                         break 'rounds;
                     }
                     Err(halt) => {
-                        ended = Err(halt);
+                        ended = Err(self.explained(halt));
                         break 'rounds;
                     }
                 }
@@ -122,6 +122,18 @@ impl<'a> Bench<'a> {
             sheet.groups.push(group);
         }
         ended
+    }
+
+    /// What went wrong, and the reason for it where that is the disk: a server that has no room says no more than that it is busy.
+    /// Asked while the servers are there; their folders go with them.
+    fn explained(&self, halt: Halt) -> Halt {
+        let within = self.within.clone().unwrap_or_else(std::env::temp_dir);
+        match halt {
+            Halt::Failed(why) if is_full(&within) => {
+                Halt::Failed(format!("no room is left on the disk of {}: {why}", within.display()))
+            }
+            other => other,
+        }
     }
 
     /// Runs plans side by side, with the generator on `cores`. What a reader has to know of the run becomes a remark.
@@ -182,5 +194,29 @@ impl<'a> Bench<'a> {
     /// Says what is done now.
     pub fn say(&mut self, what: &str) {
         (self.watcher)(what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::figure;
+
+    /// Red without `explained`. Nobody can store anything in /proc, which has no room and says so.
+    #[test]
+    fn what_goes_wrong_on_a_full_disk_says_that_it_is_full() {
+        let mut watcher = |_: &str| {};
+        let mut ended = |within: &str| {
+            let mut bench = Bench::new(PathBuf::new(), true, &mut watcher);
+            bench.within = Some(PathBuf::from(within));
+            let group = Group::new("", &[figure("reads", "/s")], vec![Row::new("one", &[])]);
+            let turn = |_: &mut Bench<'_>, (): &mut ()| Err(Halt::Failed("503".to_owned()));
+            match bench.turns(&mut Sheet::default(), group, &mut [()], turn) {
+                Err(Halt::Failed(why)) => why,
+                _ => String::new(),
+            }
+        };
+        assert_eq!(ended("/proc"), "no room is left on the disk of /proc: 503");
+        assert_eq!(ended("."), "503");
     }
 }

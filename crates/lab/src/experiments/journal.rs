@@ -38,7 +38,8 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let figures = [figure("operations a second", "/s"), figure("p99 of one", " ms")];
     for count in counts(all.count()) {
         let Ok(cores) = all.first(count) else {
-            sheet.note(format!("This machine lets {} cores be used: the part with {count} is left out.", all.count()));
+            let cores = if all.count() == 1 { "one core" } else { &format!("{} cores", all.count()) };
+            sheet.note(format!("This machine lets {cores} be used: the part with {count} is left out."));
             continue;
         };
         let open = |wal, split| {

@@ -167,9 +167,12 @@ impl Private {
                 proof: Proof::Basic(self.secret.reveal().to_owned()),
                 redirect_uri: REDIRECT_URI.to_owned(),
                 scope: "openid".to_owned(),
+                parameters: vec![],
             },
             users: self.users.clone(),
             server_pids: vec![self.pid],
+            without_refresh: false,
+            interrupt: load::interrupt::Interrupt::default(),
         })
     }
 
@@ -313,11 +316,16 @@ fn launch(setup: &Setup, folder: &Folder, secret: &Secret) -> Result<Private, Re
     Ok(Private { folder, child: Some(child), pid, setup, port, metrics, secret, users })
 }
 
+/// True where there is no room for a database.
+pub fn is_full(folder: &Path) -> bool {
+    /// In bytes: too little for one of its own.
+    const LITTLE: u64 = 1 << 20;
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LITTLE)
+}
+
 /// What keeps a server from starting: the last line that it wrote, unless there was no room for one.
 fn why(folder: &Folder) -> String {
-    /// In bytes: too little for a database of its own.
-    const LITTLE: u64 = 1 << 20;
-    if rustix::fs::statvfs(folder.path()).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LITTLE) {
+    if is_full(folder.path()) {
         return "no room is left on the disk of its folder".to_owned();
     }
     let text = std::fs::read_to_string(log(folder)).unwrap_or_default();

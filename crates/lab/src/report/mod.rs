@@ -92,7 +92,8 @@ impl Report {
     /// What has to be known of a quick run.
     fn warning(&self) -> Option<&'static str> {
         self.quick.then_some(
-            "A quick run: few and short rounds, so that many differences are not shown. The full set measures.",
+            "A quick run: few and short rounds, so that many differences are not shown, and of some experiments fewer variants than \
+             their method names. The full set measures.",
         )
     }
 }

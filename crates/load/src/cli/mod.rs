@@ -5,9 +5,12 @@ mod options;
 mod progress;
 
 pub use options::{Auth, Choice, Options};
+pub use progress::columns;
 
 use crate::Refusal;
 use crate::compare::compare;
+use crate::interrupt::Interrupt;
+use crate::plan::Plan;
 use crate::programme::{self, Programme};
 use crate::search::Terms;
 use crate::series::Series;
@@ -97,20 +100,25 @@ impl Command {
     }
 }
 
-/// Does what `command` says, writes the report to `out` and progress to standard error when that is a terminal. Blocks, and
+/// Does what `command` says, writes the report to `out` and progress to standard error when that is a terminal. What was
+/// measured when `interrupt` comes is written, too. Blocks, and
 /// is to be called on a plain thread, as [`crate::run::run`] is.
 ///
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
-pub fn main(command: &Command, out: &mut dyn Write) -> Result<(), Refusal> {
+pub fn main(command: &Command, interrupt: &Interrupt, out: &mut dyn Write) -> Result<(), Refusal> {
+    let plan = |options: &Options| options.plan().map(|plan| Plan { interrupt: interrupt.clone(), ..plan });
     match &command.action {
-        None => measure(&command.options, out),
+        None => measure(&command.options, plan, out),
         Some(Action::Search(search)) => {
             let Search { options, p99, errors, precision } = search.as_ref();
             options.check(true)?;
+            if p99.is_zero() {
+                return Err(Refusal::Use("no answer takes no time: --p99 must be above zero".to_owned()));
+            }
             let terms = Terms { p99: *p99, errors: errors / 100.0, precision: precision / 100.0 };
             let series =
-                prepared(options, || programme::search(&options.plan()?, options.vus, &terms, &mut progress::watched))?;
+                prepared(options, || programme::search(&plan(options)?, options.vus, &terms, &mut progress::watched))?;
             deliver(options, &series, out)
         }
         Some(Action::Compare(Compare { a, b, json })) => {
@@ -120,10 +128,14 @@ pub fn main(command: &Command, out: &mut dyn Write) -> Result<(), Refusal> {
     }
 }
 
-fn measure(options: &Options, out: &mut dyn Write) -> Result<(), Refusal> {
+fn measure(
+    options: &Options,
+    plan: impl Fn(&Options) -> Result<Plan, Refusal>,
+    out: &mut dyn Write,
+) -> Result<(), Refusal> {
     options.check(false)?;
     let programme = programme(options)?;
-    let series = prepared(options, || programme.carry_out(&options.plan()?, options.repeat, &mut progress::watched))?;
+    let series = prepared(options, || programme.carry_out(&plan(options)?, options.repeat, &mut progress::watched))?;
     deliver(options, &series, out)?;
     match series.runs.iter().find(|run| run.iterations == 0) {
         Some(run) => Err(Refusal::Failure(format!("no iteration of {} came out well", run.workload))),

@@ -1,6 +1,7 @@
 //! What is measured and how, as flags, and the plan that they come to.
 
 use crate::Refusal;
+use crate::interrupt::Interrupt;
 use crate::plan::{Client, Pace, Plan, Proof, Shape, Workload, users};
 use crate::wire::{Reach, Url};
 use clap::{Args, ValueEnum, ValueHint};
@@ -44,12 +45,18 @@ pub struct Options {
     /// Scope to ask for
     #[arg(long, default_value = "openid")]
     pub scope: String,
+    /// What else to say at the authorization endpoint, such as prompt=consent; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub param: Vec<(String, String)>,
     /// File with a line `login:password` for each user; they sign in in turn
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// W1 with a session instead of a password
     #[arg(long)]
     pub no_password: bool,
+    /// W1 without the refresh, for a client that gets no refresh token
+    #[arg(long)]
+    pub no_refresh: bool,
     /// W3 without sign-ups
     #[arg(long)]
     pub no_sign_ups: bool,
@@ -175,9 +182,12 @@ impl Options {
                 proof: self.proof()?,
                 redirect_uri: self.redirect_uri.clone().unwrap_or_default(),
                 scope: self.scope.clone(),
+                parameters: self.param.clone(),
             },
             users: self.users.as_deref().map_or(Ok(Vec::new()), |path| users(&read(path)?))?,
             server_pids: self.server_pid.clone(),
+            without_refresh: self.no_refresh,
+            interrupt: Interrupt::default(),
         };
         plan.check().map(|()| plan)
     }
@@ -219,6 +229,7 @@ impl Options {
             (is_search && ramp, "a search takes no --ramp: each of its rates is steady"),
             (is_search && pause, "a search takes no --pause: what it offers are open loops"),
             (choice != W1 && self.no_password, "--no-password is a variant of w1"),
+            (choice != W1 && self.no_refresh, "--no-refresh is a variant of w1"),
             (choice != W3 && self.no_sign_ups, "--no-sign-ups is a variant of w3"),
             (choice == W3 && vus, "w3 takes no --vus: each of its streams has four connections"),
             (choice == W3 && pause, "w3 takes no --pause: it is made of open loops"),
@@ -279,6 +290,25 @@ impl Options {
             Auth::Post => Ok(Proof::Post(secret)),
             Auth::None => Err(Refusal::Use("--auth none takes no secret".to_owned())),
         }
+    }
+}
+
+/// Reads `name=value`, where the name is none of those that every request has.
+fn parameter(text: &str) -> Result<(String, String), String> {
+    const OURS: [&str; 8] = [
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "scope",
+        "state",
+        "nonce",
+        "code_challenge",
+        "code_challenge_method",
+    ];
+    match text.split_once('=') {
+        Some((name, _)) if OURS.contains(&name) => Err(format!("`{name}` is said already")),
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not NAME=VALUE")),
     }
 }
 
@@ -379,6 +409,7 @@ mod tests {
             ("w4 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
             ("w6 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
             ("w4 --no-password", false, "--no-password is a variant of w1"),
+            ("w4 --no-refresh", false, "--no-refresh is a variant of w1"),
             ("w3 --vus 9", false, "w3 takes no --vus"),
             ("w3 --pause 1s", false, "w3 takes no --pause"),
             ("w4 --repeat 2", false, "w4 takes no --repeat"),
@@ -398,12 +429,26 @@ mod tests {
             let refusal = options.check(is_search).unwrap_err();
             assert!(refusal.to_string().starts_with(expected) && refusal.exit_code() == 2, "{line}: {refusal}");
         }
-        for line in
-            ["w1 --no-password --ramp 1s", "w3 --no-sign-ups --repeat 2", "w4 --vus 9", "w6 --rate 9", "w2 --pause 2s"]
-        {
+        for line in [
+            "w1 --no-password --no-refresh --ramp 1s",
+            "w3 --no-sign-ups --repeat 2",
+            "w4 --vus 9",
+            "w6 --rate 9",
+            "w2 --pause 2s",
+        ] {
             let words = std::iter::once("load").chain(line.split(' '));
             let options = Command::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options;
             assert_eq!(options.check(false), Ok(()), "{line}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_pairs_that_say_something_new() {
+        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(parameter("prompt=consent"), pair("prompt", "consent"));
+        assert_eq!((parameter("a="), parameter("a=b=c")), (pair("a", ""), pair("a", "b=c")));
+        for text in ["", "prompt", "=x", "state=x", "scope=openid"] {
+            assert!(parameter(text).is_err(), "{text}");
         }
     }
 

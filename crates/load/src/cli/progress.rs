@@ -29,8 +29,8 @@ pub fn watched(plans: &[Plan]) -> Result<Report, Refusal> {
     outcome
 }
 
-/// How wide the terminal is; 80 where it does not say.
-fn columns() -> usize {
+/// How wide the terminal is that progress is shown on; 80 where it does not say.
+pub fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     if size == 0 { 80 } else { size.max(20) }
 }

@@ -39,7 +39,7 @@ impl Axis {
 pub struct Line {
     /// What it is.
     pub name: String,
-    /// Its points.
+    /// Its points. Where one is not a number, the line has a gap, and the axis goes on.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -184,11 +184,16 @@ impl Chart {
 type Place<'a> = &'a dyn Fn(f64) -> f64;
 
 fn draw(out: &mut String, colour: usize, line: &Line, (at_x, at_y): (Place<'_>, Place<'_>)) {
-    let sound = line.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
+    let is_sound = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
+    let sound = line.points.iter().filter(is_sound);
     let placed: Vec<_> = sound.map(|(x, y)| (at_x(*x), at_y(*y), *x, *y)).collect();
     let mut path = String::new();
-    for (number, (x, y, ..)) in placed.iter().enumerate() {
-        let _ = write!(path, "{}{x:.1} {y:.1}", if number == 0 { 'M' } else { 'L' });
+    let mut pen = 'M';
+    for point in &line.points {
+        if is_sound(&point) {
+            let _ = write!(path, "{pen}{:.1} {:.1}", at_x(point.0), at_y(point.1));
+        }
+        pen = if is_sound(&point) { 'L' } else { 'M' };
     }
     let _ = write!(out, r#"<path class="line c{colour}" d="{path}"/>"#);
     let name = escaped(&line.name);
@@ -236,6 +241,15 @@ mod tests {
                 assert!(!svg.contains("NaN") && !svg.contains("inf"), "{points:?}: {svg}");
             }
         }
+    }
+
+    /// Red without `pen`, and where empty slices are left out: a server that was gone was there all the time.
+    #[test]
+    fn where_there_is_no_value_there_is_a_gap_and_the_axis_goes_on() {
+        let svg = chart(vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (100.0, f64::NAN)], Scale::Log).svg();
+        let line = svg.split(r#"class="line c0" d=""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
+        assert!(svg.contains(">100</text>"), "{svg}");
     }
 
     #[test]

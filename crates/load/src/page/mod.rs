@@ -137,10 +137,11 @@ fn middle(slice: &Slice) -> f64 {
 }
 
 fn latencies(timeline: &[Slice]) -> Chart {
-    let full = || timeline.iter().filter(|slice| slice.done > 0);
+    // Nobody's latency is not zero.
+    let quantile = |slice: &Slice, share| if slice.done > 0 { slice.latencies.quantile(share) } else { f64::NAN };
     let line = |name: &str, share| Line {
         name: name.to_owned(),
-        points: full().map(|slice| (middle(slice), slice.latencies.quantile(share))).collect(),
+        points: timeline.iter().map(|slice| (middle(slice), quantile(slice, share))).collect(),
     };
     Chart {
         title: "Latency over time".to_owned(),
@@ -223,6 +224,16 @@ mod tests {
         let page = page(&Series::of(vec![report("jwks", 100, 100.0)]));
         assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() == 3, "{page}");
         assert!(page.contains("100 iterations/s") && page.contains("<title>jwks: load</title>"), "{page}");
+    }
+
+    /// Red where `latencies` leaves empty slices out.
+    #[test]
+    fn a_server_that_dies_in_the_middle_has_the_same_time_in_every_chart() {
+        let mut run = report("jwks", 100, 100.0);
+        let dead = Slice { from: 60.0, done: 0, failed: 9, latencies: Sketch::default(), ..run.timeline[0].clone() };
+        run.timeline.push(dead);
+        let page = page(&Series::of(vec![run]));
+        assert_eq!(page.matches(r#"text-anchor="middle">60</text>"#).count(), 2, "{page}");
     }
 
     #[test]

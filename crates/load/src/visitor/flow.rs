@@ -1,17 +1,18 @@
 //! From the authorization endpoint to the code, through whatever pages the provider shows (RFC 6749 §4.1, RFC 7636).
 
-use super::form::{self, Filled, Form};
-use super::{Setback, Step, Visitor, ask, describe};
-use crate::wire::{Body, Request, Url};
+use super::form::Filled;
+use super::page::Page;
+use super::{Cause, Setback, Step, Visitor, ask, describe};
+use crate::wire::{Body, Fault, Request, Url};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The most redirects that are followed at once; browsers allow 20.
-const MAX_REDIRECTS: usize = 10;
+/// The most redirects that are followed at once, as in browsers.
+const MAX_REDIRECTS: usize = 20;
 /// The most pages between password and code.
-const MAX_PAGES: usize = 3;
+const MAX_PAGES: usize = 8;
 
 /// A code, and the verifier that goes with it.
 pub struct Pass {
@@ -48,7 +49,21 @@ enum Landing {
     /// At the redirect URI, with a code that is for us.
     Code(String),
     /// At a page.
-    Page(Url, String),
+    Page(Seen),
+}
+
+/// A page, and where it was found.
+struct Seen {
+    url: Url,
+    page: Page,
+}
+
+/// What comes next.
+enum Next {
+    /// A request: a POST, when there is a form.
+    Request(Url, Option<String>),
+    /// An authorization response has come to the redirect URI.
+    Arrived(String),
 }
 
 impl Visitor {
@@ -56,53 +71,46 @@ impl Visitor {
     pub(super) async fn sign_in(&mut self) -> Result<Pass, Setback> {
         let begun = Instant::now();
         let errand = Errand::new(&mut self.rng);
-        let Landing::Page(place, page) = self.authorize(&errand).await? else {
+        let Landing::Page(seen) = self.authorize(&errand).await? else {
             return Err(Step::Authorize.wrong("a code without any sign-in page"));
         };
-        let forms = form::forms(&page);
-        if !forms.iter().any(|form| form.asks_password() || form.asks_name()) {
-            return Err(Step::Authorize.wrong(format!("no form asks a password ({})", titled(&page))));
+        if seen.page.sign_in().or_else(|| seen.page.introduction()).is_none() {
+            return Err(Step::Authorize.wrong(format!("no form asks a password ({})", seen.page.name())));
         }
         self.finish(Step::Authorize, begun);
         let begun = Instant::now();
         let scene = Arc::clone(&self.scene);
         let user = scene.user(&mut self.rng);
-        let (place, form) = match form::forms(&page).into_iter().find(Form::asks_password) {
-            Some(form) => (place, form),
-            None => self.introduce(&place, &forms, &user.login, &errand).await?,
-        };
-        let mut landing = self.submit(&place, form.sign_in(&user.login, &user.password), &errand).await?;
+        let seen = self.introduce(seen, &user.login, &errand).await?;
+        let filled = seen.page.sign_in().map(|form| form.sign_in(&user.login, &user.password));
+        let mut last = seen.page.name();
+        let mut landing = self.submit(&seen, filled.unwrap_or_default(), &errand).await?;
         for _ in 0..MAX_PAGES {
-            let (place, page) = match landing {
+            let seen = match landing {
                 Landing::Code(code) => {
                     self.finish(Step::Login, begun);
                     return Ok(Pass { code, verifier: errand.verifier });
                 }
-                Landing::Page(place, page) => (place, page),
+                Landing::Page(seen) => seen,
             };
-            landing = self.submit(&place, consent(&page)?, &errand).await?;
+            last = seen.page.name();
+            landing = self.submit(&seen, consent(&seen.page)?, &errand).await?;
         }
-        Err(Step::Login.wrong("too many pages after the password"))
+        Err(Step::Login.wrong(format!("too many pages after the password ({last})")))
     }
 
     /// Says who comes, where that is asked on a page of its own; then there is a form for the password.
-    async fn introduce(
-        &mut self,
-        place: &Url,
-        forms: &[Form],
-        login: &str,
-        errand: &Errand,
-    ) -> Result<(Url, Form), Setback> {
-        let Some(form) = forms.iter().find(|form| form.asks_name()) else {
-            return Err(Step::Authorize.wrong("no form asks who comes"));
+    async fn introduce(&mut self, seen: Seen, login: &str, errand: &Errand) -> Result<Seen, Setback> {
+        let form = match seen.page.introduction() {
+            Some(form) if seen.page.sign_in().is_none() => form.sign_in(login, ""),
+            _ => return Ok(seen),
         };
-        match self.submit(place, form.sign_in(login, ""), errand).await? {
+        match self.submit(&seen, form, errand).await? {
             Landing::Code(_) => Err(Step::Login.wrong("a code without a password")),
-            Landing::Page(place, page) => {
-                let form = form::forms(&page).into_iter().find(Form::asks_password);
-                form.map(|form| (place, form)).ok_or_else(|| {
-                    Step::Login.wrong(format!("no form asks a password after the name ({})", titled(&page)))
-                })
+            Landing::Page(seen) if seen.page.sign_in().is_some() => Ok(seen),
+            Landing::Page(seen) => {
+                let name = seen.page.name();
+                Err(Step::Login.wrong(format!("no form asks a password after the name ({name})")))
             }
         }
     }
@@ -116,8 +124,8 @@ impl Visitor {
                 self.finish(Step::Authorize, begun);
                 Ok(Pass { code, verifier: errand.verifier })
             }
-            Landing::Page(_, page) => {
-                Err(Step::Authorize.wrong(format!("a page despite a session ({})", titled(&page))))
+            Landing::Page(seen) => {
+                Err(Step::Authorize.wrong(format!("a page despite a session ({})", seen.page.name())))
             }
         }
     }
@@ -136,31 +144,27 @@ impl Visitor {
                 ("code_challenge", &errand.challenge()),
                 ("code_challenge_method", "S256"),
             ])
+            .extend_pairs(&client.parameters)
             .finish();
         let Some(endpoint) = scene.provider.endpoint(Step::Authorize) else {
             return Err(Step::Authorize.wrong("discovery names no such endpoint"));
         };
-        self.follow(Step::Authorize, endpoint.with_query(&query), None, errand).await
+        self.follow(Step::Authorize, Next::Request(endpoint.with_query(&query), None), errand).await
     }
 
-    async fn submit(&mut self, place: &Url, filled: Filled, errand: &Errand) -> Result<Landing, Setback> {
-        let action =
-            place.join(&filled.action).map_err(|wrong| Step::Login.wrong(format!("the form's address: {wrong}")))?;
-        match filled.get {
-            true => self.follow(Step::Login, action.with_query(&filled.body), None, errand).await,
-            false => self.follow(Step::Login, action, Some(filled.body), errand).await,
-        }
+    async fn submit(&mut self, seen: &Seen, filled: Filled, errand: &Errand) -> Result<Landing, Setback> {
+        let next = self.scene.sent(Step::Login, seen, filled)?;
+        self.follow(Step::Login, next, errand).await
     }
 
-    /// Sends, then goes where the answers point, as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110 §15.4).
-    async fn follow(
-        &mut self,
-        step: Step,
-        mut url: Url,
-        mut form: Option<String>,
-        errand: &Errand,
-    ) -> Result<Landing, Setback> {
+    /// Sends, then goes where the answers point, as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110 §15.4), and
+    /// a page may lead on or post itself.
+    async fn follow(&mut self, step: Step, mut next: Next, errand: &Errand) -> Result<Landing, Setback> {
         for _ in 0..MAX_REDIRECTS {
+            let (url, form) = match next {
+                Next::Arrived(response) => return self.scene.code(step, &response, errand).map(Landing::Code),
+                Next::Request(url, form) => (url, form),
+            };
             let origin = url.origin();
             let headers = [("accept", "text/html"), ("origin", origin.as_str())];
             // Browsers name the origin of a POST only.
@@ -171,35 +175,83 @@ impl Visitor {
                 headers,
                 cookies: Some(&self.jar),
             };
-            let reply = ask(&mut self.wire, step, &request).await?;
-            reply.headers("set-cookie").for_each(|cookie| self.jar.keep(cookie));
-            match (reply.status(), reply.header("location")) {
-                (200, _) => return Ok(Landing::Page(url, reply.text().into_owned())),
+            let reply = ask(&mut self.wire, step, &request).await.map_err(|setback| astray(setback, &url))?;
+            reply.headers("set-cookie").for_each(|cookie| self.jar.keep_from(&url, cookie));
+            next = match (reply.status(), reply.header("location")) {
                 (status @ (301..=303 | 307 | 308), Some(location)) => {
-                    if let Some(response) = self.scene.arrives(location) {
-                        return self.scene.code(step, response, errand).map(Landing::Code);
+                    self.scene.led(step, &url, location, form.filter(|_| matches!(status, 307 | 308)))?
+                }
+                (status, _) => {
+                    let seen = Seen { url, page: Page::of(&reply.text()) };
+                    // The form again, or the first time, with a status of its own: what that means is told where pages are looked at.
+                    let asks = matches!(status, 400 | 401 | 403 | 422) && seen.page.sign_in().is_some();
+                    match self.scene.onward(step, &seen)? {
+                        Some(next) if status == 200 => next,
+                        None if status == 200 || asks => return Ok(Landing::Page(seen)),
+                        _ => return Err(step.wrong(describe(reply))),
                     }
-                    url = url
-                        .join(location)
-                        .map_err(|wrong| step.wrong(format!("redirected to a wrong place: {wrong}")))?;
-                    form = form.filter(|_| matches!(status, 307 | 308));
                 }
-                // The same page once more, with a status of its own: what it means is told where pages are looked at.
-                (400 | 401 | 403 | 422, _) if step == Step::Login && asks_password(&reply.text()) => {
-                    return Ok(Landing::Page(url, reply.text().into_owned()));
-                }
-                _ => return Err(step.wrong(describe(reply))),
-            }
+            };
         }
         Err(step.wrong("too many redirects"))
     }
 }
 
+impl Seen {
+    /// What an address on the page means; an empty one is the page's own.
+    fn resolve(&self, reference: &str) -> Result<Url, crate::wire::Wrong> {
+        match &self.page.base {
+            Some(base) if !reference.trim().is_empty() => self.url.join(base)?.join(reference),
+            _ => self.url.join(reference),
+        }
+    }
+}
+
 impl super::Scene {
-    /// The query of `location`, when that is our redirect URI.
+    /// The query of `location`, when that is our redirect URI. Some providers write a bare origin with the slash that it means.
     fn arrives<'a>(&self, location: &'a str) -> Option<&'a str> {
-        let rest = location.strip_prefix(self.plan.client.redirect_uri.as_str())?;
+        let ours = self.plan.client.redirect_uri.as_str();
+        let rest = location.strip_prefix(ours)?;
+        let is_bare = ours.split_once("://").is_some_and(|(_, rest)| !rest.contains(['/', '?']));
+        let rest = rest.strip_prefix('/').filter(|_| is_bare).unwrap_or(rest);
         rest.strip_prefix(['?', '&'])
+    }
+
+    /// Where a redirect leads.
+    fn led(&self, step: Step, from: &Url, location: &str, form: Option<String>) -> Result<Next, Setback> {
+        if let Some(response) = self.arrives(location) {
+            return Ok(Next::Arrived(response.to_owned()));
+        }
+        let url = from.join(location);
+        let url = url.map_err(|wrong| step.wrong(format!("redirected to a wrong place: {wrong}")))?;
+        Ok(Next::Request(url, form))
+    }
+
+    /// Where a form that is sent goes; to our redirect URI, it is the response itself (OAuth 2.0 Form Post Response Mode §2).
+    fn sent(&self, step: Step, seen: &Seen, filled: Filled) -> Result<Next, Setback> {
+        let Filled { action, get, body } = filled;
+        if self.arrives(&format!("{}?", action.trim())).is_some() {
+            return Ok(Next::Arrived(body));
+        }
+        let url = seen.resolve(&action).map_err(|wrong| step.wrong(format!("the form's address: {wrong}")))?;
+        Ok(if get { Next::Request(url.replacing_query(&body), None) } else { Next::Request(url, Some(body)) })
+    }
+
+    /// Where a page goes on to without anybody's doing: it leads on, it posts itself, or it has nothing but the way back to us.
+    fn onward(&self, step: Step, seen: &Seen) -> Result<Option<Next>, Setback> {
+        if let Some(address) = seen.page.leads_to() {
+            if let Some(response) = self.arrives(address) {
+                return Ok(Some(Next::Arrived(response.to_owned())));
+            }
+            let url = seen.resolve(address);
+            let url = url.map_err(|wrong| step.wrong(format!("the page leads to a wrong place: {wrong}")))?;
+            return Ok(Some(Next::Request(url, None)));
+        }
+        let back = |form: &&super::form::Form| {
+            form.asks_nothing() && self.arrives(&format!("{}?", form.action().trim())).is_some()
+        };
+        let form = seen.page.posts_itself().or_else(|| seen.page.forms.iter().find(back));
+        form.map(|form| self.sent(step, seen, form.as_it_stands())).transpose()
     }
 
     /// Reads an authorization response: the code, if state (RFC 6749 §10.12) and issuer (RFC 9207 §2.4) are right.
@@ -227,24 +279,22 @@ impl super::Scene {
     }
 }
 
-/// The answer to a page after the password: a form without a password is a question to agree to.
-fn consent(page: &str) -> Result<Filled, Setback> {
-    let forms = form::forms(page);
-    if asks_password(page) {
-        return Err(
-            Step::Login.wrong(format!("the sign-in page came back ({}): wrong login or password", titled(page)))
-        );
+/// Says where a way leads that is not gone: nobody typed that address.
+fn astray(setback: Setback, url: &Url) -> Setback {
+    match setback.cause {
+        Cause::Lost(Fault::Url(wrong)) => setback.step.wrong(format!("led to {}: {wrong}", url.origin())),
+        _ => setback,
     }
-    let question = form::question(&forms).map(form::Form::approve);
-    question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", titled(page))))
 }
 
-fn asks_password(page: &str) -> bool {
-    form::forms(page).iter().any(form::Form::asks_password)
-}
-
-fn titled(page: &str) -> String {
-    form::title(page).unwrap_or_else(|| "no title".to_owned()).chars().take(60).collect()
+/// The answer to a page after the password: a form without a password is a question to agree to.
+fn consent(page: &Page) -> Result<Filled, Setback> {
+    if page.sign_in().is_some() {
+        let name = page.name();
+        return Err(Step::Login.wrong(format!("the sign-in page came back ({name}): wrong login or password")));
+    }
+    let question = page.question().map(super::form::Form::approve);
+    question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", page.name())))
 }
 
 #[cfg(test)]
@@ -269,6 +319,7 @@ mod tests {
     #[test]
     fn a_sign_in_page_that_comes_back_is_no_consent() {
         let page = "<title>Sign in</title><form method=post><input name=a><input type=password name=b></form>";
+        let consent = |text: &str| consent(&Page::of(text));
         let setback = consent(page).unwrap_err();
         assert_eq!(setback.to_string(), "login: the sign-in page came back (Sign in): wrong login or password");
         assert!(consent("<form action=/search><input name=q></form>").is_err());

@@ -38,6 +38,9 @@ impl Granted {
     }
 }
 
+/// What is wrong when there is nothing to refresh with.
+pub const NO_REFRESH_TOKEN: &str = "the client got no refresh token";
+
 /// RFC 8628 §3.2, as far as it is used.
 #[derive(Deserialize)]
 struct DeviceCode {
@@ -93,7 +96,7 @@ impl Visitor {
     /// The refresh token for new tokens; a new refresh token takes the place of the old.
     pub(super) async fn refresh(&mut self) -> Result<(), Setback> {
         let Some(old) = self.held.refresh.clone() else {
-            return Err(Step::Refresh.wrong("the client got no refresh token (scope, or grant types of the client)"));
+            return Err(Step::Refresh.wrong(format!("{NO_REFRESH_TOKEN} (scope, or grant types of the client)")));
         };
         let fields = [("grant_type", "refresh_token"), ("refresh_token", old.as_str())];
         let granted: Granted = self.call(Step::Refresh, Bearer::Client(&fields)).await?;

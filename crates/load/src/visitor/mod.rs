@@ -6,10 +6,12 @@ mod flow;
 pub mod form;
 mod grant;
 pub mod html;
+pub mod page;
 mod provider;
 mod zipf;
 
 pub use account::AccountApi;
+pub use grant::NO_REFRESH_TOKEN;
 pub use provider::Provider;
 
 use crate::plan::{Plan, User, Workload};
@@ -165,6 +167,7 @@ impl Scene {
     /// The steps of an iteration, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps = self.plan.workload.steps().to_vec();
+        steps.retain(|step| !(self.plan.without_refresh && *step == Step::Refresh));
         if self.asks_the_user_endpoint() {
             let there = steps.contains(&Step::Userinfo);
             steps.retain(|step| !there || *step != Step::Introspect);
@@ -275,13 +278,13 @@ impl Visitor {
             Workload::Flow => {
                 self.arrive().await?;
                 self.introspect().await?;
-                self.refresh().await
+                self.refresh_if_asked().await
             }
             Workload::Session => {
                 let pass = self.pass_by().await?;
                 self.redeem(pass).await?;
                 self.introspect().await?;
-                self.refresh().await
+                self.refresh_if_asked().await
             }
             Workload::Jwks => self.keys().await,
             Workload::Introspect => {
@@ -304,6 +307,10 @@ impl Visitor {
         self.jar.clear();
         let pass = self.sign_in().await?;
         self.redeem(pass).await
+    }
+
+    async fn refresh_if_asked(&mut self) -> Result<(), Setback> {
+        if self.scene.plan.without_refresh { Ok(()) } else { self.refresh().await }
     }
 
     async fn read_claims(&mut self) -> Result<(), Setback> {
@@ -361,7 +368,7 @@ fn describe(reply: Reply<'_>) -> String {
     let status = reply.status();
     let text = match serde_json::from_slice::<Problem>(reply.body()) {
         Ok(problem) => problem.error,
-        Err(_) => form::title(&reply.text()).unwrap_or_default(),
+        Err(_) => page::Page::of(&reply.text()).title.unwrap_or_default(),
     };
     let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
     format!("{status} {short}").trim_end().to_owned()

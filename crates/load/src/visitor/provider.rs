@@ -52,7 +52,9 @@ impl Provider {
         let reply = wire.send(&request).await.map_err(|fault| Refusal::Failure(format!("{target}: {fault}")))?;
         let status = reply.status();
         if status != 200 {
-            return Err(Refusal::Failure(format!("{target} is no OpenID provider: {place} answers {status}")));
+            // It is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
+            let led = reply.header("location").map(|to| format!(" and leads to {to}")).unwrap_or_default();
+            return Err(Refusal::Failure(format!("{target} is no OpenID provider: {place} answers {status}{led}")));
         }
         let metadata = serde_json::from_slice(reply.body())
             .map_err(|error| Refusal::Failure(format!("{target} is no OpenID provider: its metadata: {error}")))?;

@@ -93,7 +93,7 @@ impl Request<'_> {
             }
         }
         let mut before = "cookie: ";
-        for (name, value) in self.cookies.into_iter().flat_map(Jar::iter) {
+        for (name, value) in self.cookies.into_iter().flat_map(|jar| jar.sent_to(self.url)) {
             for part in [before, name, "=", value] {
                 out.extend_from_slice(part.as_bytes());
             }

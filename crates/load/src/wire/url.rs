@@ -78,6 +78,11 @@ impl Url {
         &self.target
     }
 
+    /// The path alone.
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or("/")
+    }
+
     /// Scheme and authority, as the `Origin` header wants them (RFC 6454 §7).
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme(), self.authority)
@@ -89,7 +94,7 @@ impl Url {
     /// The same as [`Url::parse`].
     pub fn join(&self, reference: &str) -> Result<Url, Wrong> {
         let reference = reference.trim_matches(|c: char| c.is_ascii_whitespace());
-        let path = self.target.split('?').next().unwrap_or("/");
+        let path = self.path();
         let folder = &path[..=path.rfind('/').unwrap_or(0)];
         let absolute = match reference {
             "" => return Ok(self.clone()),
@@ -108,6 +113,12 @@ impl Url {
     pub fn with_query(&self, query: &str) -> Url {
         let sign = if self.target.contains('?') { '&' } else { '?' };
         Url { target: format!("{}{sign}{query}", self.target), ..self.clone() }
+    }
+
+    /// The same URL with nothing but `query` (already encoded) behind its path, as a form that is sent by GET leaves it.
+    #[must_use]
+    pub fn replacing_query(&self, query: &str) -> Url {
+        Url { target: format!("{}?{query}", self.path()), ..self.clone() }
     }
 
     /// The host, without the brackets of IPv6.
@@ -260,5 +271,6 @@ mod tests {
     fn a_query_is_added_to_one_that_is_there() {
         assert_eq!(Url::parse("http://localhost/a").unwrap().with_query("b=c").target(), "/a?b=c");
         assert_eq!(Url::parse("http://localhost/a?x").unwrap().with_query("b=c").target(), "/a?x&b=c");
+        assert_eq!(Url::parse("http://localhost/a?x").unwrap().replacing_query("b=c").target(), "/a?b=c");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::provider::{Manner, Provider};
 use clap::Parser;
+use load::interrupt::Interrupt;
 use load::series::Series;
 use std::path::PathBuf;
 
@@ -44,7 +45,7 @@ fn said(line: &str) -> Result<String, load::Refusal> {
     let words = std::iter::once("load").chain(line.split_whitespace());
     let program = Program::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
     let mut out = Vec::new();
-    load::cli::main(&program.command, &mut out).map(|()| String::from_utf8(out).unwrap())
+    load::cli::main(&program.command, &Interrupt::default(), &mut out).map(|()| String::from_utf8(out).unwrap())
 }
 
 const SHORT: &str = "--warmup 50ms --duration 400ms --vus 4";

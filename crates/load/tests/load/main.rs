@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod interrupt;
 mod provider;
+mod strange;
 
+use load::interrupt::Interrupt;
 use load::plan::{Client, Pace, Plan, Proof, Shape, User, Workload};
 use load::report::Report;
 use load::run::{run, together};
@@ -30,11 +33,14 @@ fn plan(target: &str, workload: Workload) -> Plan {
         client: Client {
             id: "app".to_owned(),
             proof: Proof::Basic("secret".to_owned()),
-            redirect_uri: "http://localhost:9/callback".to_owned(),
+            redirect_uri: strange::URI.to_owned(),
             scope: "openid".to_owned(),
+            parameters: vec![],
         },
         users: (0..10).map(user).collect(),
         server_pids: vec![],
+        without_refresh: false,
+        interrupt: Interrupt::default(),
     }
 }
 

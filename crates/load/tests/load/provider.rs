@@ -1,5 +1,6 @@
 //! A provider that is just real enough: it remembers nothing it need not, and misbehaves on request.
 
+use crate::strange::{URI, Way};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -48,6 +49,12 @@ pub enum Manner {
     Public,
     /// Introspects nothing.
     Mute,
+    /// Gives no refresh tokens.
+    Once,
+    /// Sends whoever signs in to another machine.
+    Astray,
+    /// Has pages of its own kind.
+    Strange(Way),
 }
 
 /// A provider on a port of its own; it ends with the process.
@@ -159,6 +166,16 @@ fn error(status: u16, code: &str) -> Told {
     Told { status, body: format!(r#"{{"error":"{code}"}}"#), ..Told::default() }
 }
 
+/// The sign-in page of a flow.
+fn sign_in_form(flow: &str) -> String {
+    format!(
+        r#"<title>Sign in</title><form action="/search"><input name="q"></form>
+        <form method="post" action="login?x=1&amp;y=2"><input type="hidden" name="flow" value="{}">
+        <input name="login" type="email"><input name="password" type="password"><button>Sign in</button></form>"#,
+        flow.replace('&', "&amp;")
+    )
+}
+
 fn read<S: Read>(reader: &mut BufReader<S>) -> std::io::Result<Option<Asked>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -228,6 +245,12 @@ impl State {
                 asked.values["login"]
             )),
             "/consent" => self.consent(asked),
+            "/form" => page(sign_in_form(&asked.values["flow"])),
+            "/way" => {
+                let (value, lost) = (|name: &str| asked.values[name].clone(), asked.values.contains_key("lost"));
+                assert!(!lost && asked.values.get("d").is_none_or(|pressed| pressed == "1"), "{:?}", asked.values);
+                self.arrived(&value("q"), value("step").parse().unwrap())
+            }
             "/token" => self.token(asked),
             "/introspect" if !client_is_right(asked) => error(401, "invalid_client"),
             "/introspect" => json(format!(r#"{{"active":{}}}"#, asked.values["token"].starts_with("at-"))),
@@ -297,17 +320,20 @@ impl State {
             return self.arrive(&asked.values);
         }
         let flow = form_urlencoded::Serializer::new(String::new()).extend_pairs(&asked.values).finish();
-        let flow = flow.replace('&', "&amp;");
+        let (raw, flow) = (flow.clone(), flow.replace('&', "&amp;"));
         let mut told = match self.manner {
             Manner::Apart => page(format!(
                 r#"<title>Who comes?</title><form action="/search"><input name="q"></form><form method="post" action="name">
                 <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>"#
             )),
-            _ => page(format!(
-                r#"<title>Sign in</title><form action="/search"><input name="q"></form>
-            <form method="post" action="login?x=1&amp;y=2"><input type="hidden" name="flow" value="{flow}">
-            <input name="login" type="email"><input name="password" type="password"><button>Sign in</button></form>"#
-            )),
+            Manner::Astray => {
+                Told { status: 302, headers: vec!["Location: http://example.com/".to_owned()], ..Told::default() }
+            }
+            Manner::Strange(way) => match way.sign_in(&sign_in_form(&raw), &raw, &self.url) {
+                Some((status, headers, body)) => Told { status, headers, body },
+                None => page(sign_in_form(&raw)),
+            },
+            _ => page(sign_in_form(&raw)),
         };
         told.headers.push("Set-Cookie: flow=7; Path=/; HttpOnly".to_owned());
         told
@@ -315,7 +341,8 @@ impl State {
 
     fn login(&self, asked: &Asked) -> Told {
         assert_eq!((asked.values["x"].as_str(), asked.values["y"].as_str()), ("1", "2"));
-        assert_eq!(asked.headers["cookie"], "flow=7", "a new visitor has the cookie of its own flow only");
+        let cookies = if self.manner == Manner::Strange(Way::OnPaths) { "way=1; flow=7" } else { "flow=7" };
+        assert_eq!(asked.headers["cookie"], cookies, "a new visitor has the cookies of its own flow only");
         assert_eq!(asked.headers["origin"], self.url);
         if self.manner == Manner::Closed || self.manner == Manner::Busy && self.next() % 3 == 2 {
             return Told { status: 503, headers: vec!["Retry-After: 0".to_owned()], body: String::new() };
@@ -354,8 +381,19 @@ impl State {
         self.codes.lock().unwrap().insert(code.clone(), flow["code_challenge"].clone());
         let state = if self.manner == Manner::Forgetful { "x" } else { &flow["state"] };
         let issuer = if self.manner == Manner::Mixup { "http://127.0.0.1:1" } else { &self.url };
-        let location = format!("Location: {}?code={code}&state={state}&iss={issuer}", flow["redirect_uri"]);
+        let query = format!("code={code}&state={state}&iss={issuer}");
+        if matches!(self.manner, Manner::Strange(_)) {
+            return self.arrived(&query, 0);
+        }
+        let location = format!("Location: {}?{query}", flow["redirect_uri"]);
         Told { status: 302, headers: vec![location], ..Told::default() }
+    }
+
+    fn arrived(&self, query: &str, step: u32) -> Told {
+        let strange = if let Manner::Strange(way) = self.manner { way.arrive(query, step) } else { None };
+        let straight = || (302, vec![format!("Location: {URI}?{query}")], String::new());
+        let (status, headers, body) = strange.unwrap_or_else(straight);
+        Told { status, headers, body }
     }
 
     fn token(&self, asked: &Asked) -> Told {
@@ -391,6 +429,9 @@ impl State {
         let refresh = format!("rt-{}", self.next());
         self.refresh_tokens.lock().unwrap().push(refresh.clone());
         let life = if self.manner == Manner::Brief { 0 } else { 900 };
+        if self.manner == Manner::Once {
+            return json(format!(r#"{{"access_token":"at-{refresh}","token_type":"Bearer","expires_in":{life}}}"#));
+        }
         json(format!(
             r#"{{"access_token":"at-{refresh}","token_type":"Bearer","expires_in":{life},"refresh_token":"{refresh}"}}"#
         ))

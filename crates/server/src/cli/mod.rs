@@ -107,7 +107,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             if global.json {
                 command.print_json();
             }
-            load::cli::main(&command, &mut io::stdout().lock())?;
+            load::cli::main(&command, &load::interrupt::Interrupt::by_signals(), &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Capacity(mut command) => {

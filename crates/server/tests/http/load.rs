@@ -161,3 +161,33 @@ fn what_cannot_be_measured_is_one_line() {
     let refused = run_alone(&["load", "jwks", "--target", &elsewhere]);
     assert!(refused.err.contains("is no OpenID provider: ") && refused.code == 1, "{}", refused.err);
 }
+
+/// Red without `by_signals` in the command line (the process is gone, and so is what it measured).
+#[test]
+fn what_was_measured_when_somebody_ends_it_is_written() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::process::{Command, Stdio};
+    let server = default_server();
+    let folder = tempfile::tempdir().unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        let (save, html) = (folder.path().join("a.json"), folder.path().join("a.html"));
+        let load = Command::new(BINARY)
+            .args(["load", "jwks", "--vus", "2", "--duration", "1h", "--warmup", "0s", "--target", &server.issuer])
+            .args([Path::new("--save"), &save, Path::new("--html"), &html])
+            .args(["--data".as_ref(), folder.path()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        kill_process(Pid::from_child(&load), signal).unwrap();
+        let said = load.wait_with_output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert_eq!((said.status.code(), err.as_ref()), (Some(1), "portiere: interrupted\n"), "{out}");
+        assert!(out.contains("Ended before its time: interrupted"), "{out}");
+        let saved: Value = serde_json::from_slice(&std::fs::read(&save).unwrap()).unwrap();
+        assert!(saved["runs"][0]["iterations"].as_u64() > Some(0), "{saved:#}");
+        assert!(std::fs::read_to_string(&html).unwrap().contains("interrupted"));
+        [save, html].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    }
+}

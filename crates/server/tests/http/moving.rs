@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use store::engine::Engine as _;
 
 /// An empty database of each kind that is there: its URL.
 fn targets(folder: &Path) -> Vec<String> {
@@ -188,6 +189,25 @@ fn given_up(server: &Server, to: &str) {
     if again.code == 0 {
         server.must(&["move", "--abort", "--to", to, "--yes"], "");
     }
+}
+
+/// Red without `vacant` in `Target::open`: nothing is made in a database that is somebody else's.
+#[test]
+fn a_database_of_somebody_else_is_left_as_it_is() {
+    let server = default_server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("invoices.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let open =
+        || store::sqlite::Sqlite::open(store::sqlite::Options::at(&file), store::migrations::MIGRATIONS).unwrap();
+    let theirs = open();
+    runtime.block_on(theirs.alter(vec!["CREATE TABLE invoices (id bigint)".to_owned()])).unwrap();
+    theirs.close();
+    let output = server.command(&["move", "--to", &format!("sqlite:{}", file.display()), "--yes"], "");
+    assert!(output.code == 1 && output.err.contains("not empty: it has a table invoices"), "{}", output.err);
+    let tables = runtime.block_on(store::moving::catalogue::tables(&open())).unwrap();
+    assert_eq!(tables.into_keys().collect::<Vec<_>>(), ["invoices"]);
+    server.get("/readyz").must_be(200);
 }
 
 #[test]

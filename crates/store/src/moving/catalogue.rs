@@ -113,7 +113,8 @@ fn is_plain(name: &str) -> bool {
 /// The tables that both databases have, in the source's order of columns: all but each one's own. Refuses two databases
 /// that are not of one schema.
 pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Table>, Trouble> {
-    let (source, target) = (tables(from).await?, tables(to).await?);
+    let of = |end: &'static str| move |Trouble(why)| Trouble(format!("{end}: {why}"));
+    let (source, target) = (tables(from).await.map_err(of("the source"))?, tables(to).await.map_err(of("the target"))?);
     if !source.contains_key(STEPS) {
         return Err(Trouble("the source is not a database of Portiere".to_owned()));
     }
@@ -153,9 +154,20 @@ async fn steps(engine: &dyn Engine) -> Result<Vec<Row>, Trouble> {
     Ok(engine.fetch(&[Read { sql, args: vec![] }]).await?.pop().unwrap_or_default())
 }
 
-/// Whether there is such a table.
-pub(super) async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
+/// The names of all tables, whoever made them.
+pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
     let read = Read { sql: Sql::fixed(engine.dialect().columns()), args: vec![] };
     let rows = engine.fetch(&[read]).await?.concat();
-    Ok(rows.iter().any(|row| matches!(row.first(), Some(Value::Text(name)) if name == table)))
+    let name = |row: Row| match row.into_iter().next() {
+        Some(Value::Text(name)) => Some(name),
+        _ => None,
+    };
+    let mut names: Vec<String> = rows.into_iter().filter_map(name).collect();
+    names.dedup();
+    Ok(names)
+}
+
+/// Whether there is such a table.
+pub(super) async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
+    Ok(names(engine).await?.iter().any(|name| name == table))
 }

@@ -14,18 +14,29 @@ use store::remote::Settings;
 use store::sqlite::{Options, Sqlite};
 use tempfile::TempDir;
 
-/// An empty database of our schema.
+/// An empty database, mostly of our schema.
 pub struct Place {
     pub engine: Arc<dyn Engine>,
     pub kind: &'static str,
     _folder: Option<TempDir>,
 }
 
+impl Place {
+    /// With our schema.
+    async fn ready(self) -> Place {
+        self.engine.migrate().await.unwrap();
+        self
+    }
+}
+
 /// In a file.
 pub async fn file() -> Place {
+    bare_file().ready().await
+}
+
+fn bare_file() -> Place {
     let folder = tempfile::tempdir().unwrap();
     let engine = Sqlite::open(Options::at(folder.path().join("facts.db")), MIGRATIONS).unwrap();
-    engine.migrate().await.unwrap();
     Place { engine: Arc::new(engine), kind: "SQLite", _folder: Some(folder) }
 }
 
@@ -44,6 +55,10 @@ fn given(name: &str) -> Option<String> {
 
 /// On a PostgreSQL server, where there is one.
 pub async fn postgres() -> Option<Place> {
+    Some(bare_postgres().await?.ready().await)
+}
+
+async fn bare_postgres() -> Option<Place> {
     let admin = given("PORTIERE_TEST_POSTGRES")?;
     let name = fresh();
     let config: tokio_postgres::Config = admin.parse().unwrap();
@@ -52,25 +67,32 @@ pub async fn postgres() -> Option<Place> {
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     let url = format!("{}/{name}", admin.rsplit_once('/').unwrap().0);
     let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
-    engine.migrate().await.unwrap();
     Some(Place { engine: Arc::new(engine), kind: "PostgreSQL", _folder: None })
 }
 
 /// On a MySQL or MariaDB server, where there is one.
 pub async fn mysql() -> Option<Place> {
+    Some(bare_mysql().await?.ready().await)
+}
+
+async fn bare_mysql() -> Option<Place> {
     let admin = given("PORTIERE_TEST_MYSQL")?;
     let name = fresh();
     let mut conn = Conn::new(Opts::from_url(&admin).unwrap()).await.unwrap();
     conn.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
     let engine =
         Mysql::open(Settings::at(format!("{}/{name}", admin.trim_end_matches('/'))), MIGRATIONS).await.unwrap();
-    engine.migrate().await.unwrap();
     Some(Place { engine: Arc::new(engine), kind: "MariaDB", _folder: None })
 }
 
 /// One of each engine that is there.
 pub async fn all() -> Vec<Place> {
     [Some(file().await), postgres().await, mysql().await].into_iter().flatten().collect()
+}
+
+/// The same before anything was made in it.
+pub async fn all_bare() -> Vec<Place> {
+    [Some(bare_file()), bare_postgres().await, bare_mysql().await].into_iter().flatten().collect()
 }
 
 /// Moves everything, in small pages.

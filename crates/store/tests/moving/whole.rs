@@ -6,7 +6,7 @@ use store::conformance::everything::{self, EACH, fill, rows};
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
 use store::moving::marks::{Arrival, Leave, Marks};
-use store::moving::{Sum, fence};
+use store::moving::{Sum, fence, vacant};
 
 /// The tables that the migrations make and leave, but for each database's own two.
 fn made() -> BTreeSet<String> {
@@ -71,6 +71,23 @@ async fn a_target_with_anything_in_it_is_refused() {
         let why = run(&*from.engine, &*to.engine).await.unwrap_err();
         assert!(why.0.contains("not empty") && why.0.contains(&last.name), "{why}");
         assert_eq!(Marks::read(&*to.engine).await.unwrap(), Marks::default());
+    }
+}
+
+/// Red where `vacant` lets any database through.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_somebody_else_is_told_before_anything_is_made_in_it() {
+    for to in place::all_bare().await {
+        assert_eq!(vacant(&*to.engine).await, Ok(()), "{}", to.kind);
+        to.engine.alter(vec!["CREATE TABLE invoices (id bigint, paid smallint)".to_owned()]).await.unwrap();
+        let why = vacant(&*to.engine).await.unwrap_err();
+        assert!(why.0.contains("not empty") && why.0.contains("invoices"), "{}: {why}", to.kind);
+    }
+    for to in place::all().await {
+        assert_eq!(vacant(&*to.engine).await, Ok(()), "{}: ours, also where it is not whole", to.kind);
+        to.engine.alter(vec!["CREATE TABLE invoices (id bigint, paid smallint)".to_owned()]).await.unwrap();
+        let why = run(&*place::file().await.engine, &*to.engine).await.unwrap_err();
+        assert!(why.0.starts_with("the target: invoices.paid"), "{}: {why}", to.kind);
     }
 }
 

@@ -8,8 +8,10 @@ use store::moving::Step;
 /// Between two looks of a bar, and between two lines.
 const BLINK: Duration = Duration::from_millis(200);
 const LINE: Duration = Duration::from_secs(5);
-/// Cells of the bar.
+/// The most cells of the bar; on a narrow terminal it has fewer, or is not there, so that the figures are.
 const CELLS: u64 = 24;
+/// The fewest.
+const FEW: u64 = 4;
 /// A row takes about so many times longer to copy than to compare.
 const DEARER: u64 = 2;
 
@@ -54,7 +56,7 @@ impl Bar {
         }
         if state.shown.elapsed() >= if self.terminal { BLINK } else { LINE } {
             state.shown = Instant::now();
-            let line = state.line();
+            let line = state.line(if self.terminal { load::cli::columns() - 1 } else { usize::MAX });
             let mut out = stderr().lock();
             // What cannot be shown is not worth stopping for.
             drop(if self.terminal { write!(out, "\r{line}\x1b[K") } else { writeln!(out, "{line}") });
@@ -71,7 +73,8 @@ impl Bar {
 }
 
 impl State {
-    fn line(&self) -> String {
+    /// What fits into so many columns.
+    fn line(&self, room: usize) -> String {
         let (what, rows, since, done) = match self.comparing {
             None => ("copying  ", self.copied, self.began, self.here),
             Some(since) => ("comparing", self.compared, since, self.compared),
@@ -83,11 +86,16 @@ impl State {
         // Work of the other kind is reckoned at the rate of this one.
         let each = if self.comparing.is_some() { 1.0 } else { DEARER as f64 };
         let left = if rate > 0.0 { time((all - behind) as f64 / (rate * each)) } else { "-".to_owned() };
-        let full = (CELLS * behind).checked_div(all).unwrap_or(CELLS);
-        let bar: String = (0..CELLS).map(|cell| if cell < full { '#' } else { '-' }).collect();
         let percent = (100 * behind).checked_div(all).unwrap_or(100);
         let (rows, total, rate) = (grouped(rows), grouped(self.total), grouped(rate as u64));
-        format!("{what} [{bar}] {percent:>3} %  {rows} of {total} rows, {rate}/s, {left} left")
+        let said = format!("{percent:>3} %  {rows} of {total} rows, {rate}/s, {left} left");
+        let cells = (room.saturating_sub(what.len() + said.len() + 4) as u64).min(CELLS);
+        if cells < FEW {
+            return said.chars().take(room).collect();
+        }
+        let full = (cells * behind).checked_div(all).unwrap_or(cells);
+        let bar: String = (0..cells).map(|cell| if cell < full { '#' } else { '-' }).collect();
+        format!("{what} [{bar}] {said}")
     }
 }
 
@@ -125,20 +133,35 @@ mod tests {
             comparing,
             shown: now,
         };
-        let copying = state(2_000, 1_000, 0, None).line();
+        let copying = state(2_000, 1_000, 0, None).line(usize::MAX);
         assert!(
             copying.starts_with("copying   [##########--------------]  44 %  2,000 of 3,000 rows, 99/s"),
             "{copying}"
         );
         assert!(copying.ends_with("0:25 left"), "{copying}");
-        let comparing = state(3_000, 1_000, 1_500, Some(ago(3))).line();
+        let comparing = state(3_000, 1_000, 1_500, Some(ago(3))).line(usize::MAX);
         assert!(
             comparing.contains(" 83 %  1,500 of 3,000 rows, 49") && comparing.ends_with("0:03 left"),
             "{comparing}"
         );
-        assert!(state(0, 0, 0, None).line().ends_with("- left"));
-        let nothing = State { total: 0, ..state(0, 0, 0, Some(now)) }.line();
+        assert!(state(0, 0, 0, None).line(79).ends_with("- left"));
+        let nothing = State { total: 0, ..state(0, 0, 0, Some(now)) }.line(79);
         assert!(nothing.contains("100 %"), "{nothing}");
+    }
+
+    /// Red without `room`: a line that is wrapped is written once more below each time.
+    #[test]
+    fn a_line_fits_a_terminal_and_keeps_rate_and_time() {
+        let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
+        let (copied, here) = (1_234_567, 1_234_567);
+        let state = State { total: 2_345_678, copied, here, compared: 0, began, comparing: None, shown: began };
+        for (room, cells) in [(200, 24), (79, 10), (60, 0), (50, 0)] {
+            let line = state.line(room);
+            let bar = line.chars().filter(|cell| matches!(cell, '#' | '-')).count();
+            assert!(line.len() <= room && bar.abs_diff(cells) <= 2, "{room}: {line}");
+            assert!(room < 60 || line.contains("/s, ") && line.ends_with(" left"), "{line}");
+        }
+        assert_eq!(state.line(19).len(), 19);
     }
 
     #[test]

@@ -174,6 +174,7 @@ impl Target {
     /// To be filled: its schema is brought up.
     pub async fn open(&self) -> Result<Database, Failure> {
         let database = self.connect().await?;
+        store::moving::vacant(&*database.engine()).await?;
         database.engine().migrate().await.map_err(|error| Failure::Failed(error.0))?;
         Ok(database)
     }

@@ -1,0 +1,356 @@
+//! A page as a browser reads it: where it leads by itself, and its forms with their fields.
+//!
+//! What is not understood: scripts. Of a page that sends its form by one it is seen that it does.
+
+use super::form::{Button, Field, Form, Kind};
+use super::html::{Attributes, Piece, Pieces, decode};
+
+/// The longest that a page may wait before it leads on by itself: longer is a session that ends, not a way.
+const SOON: f64 = 10.0;
+
+/// What a page holds.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Its `<title>`, to name it in a failure.
+    pub title: Option<String>,
+    /// What its addresses are relative to, where that is not the page itself.
+    pub base: Option<String>,
+    /// Every form, in order.
+    pub forms: Vec<Form>,
+    /// Where `<meta http-equiv="refresh">` leads.
+    refresh: Option<String>,
+    /// A script sends a form.
+    sends: bool,
+}
+
+impl Page {
+    /// Reads `text`.
+    pub fn of(text: &str) -> Page {
+        let mut reader =
+            Reader { page: Page { sends: text.contains(".submit()"), ..Page::default() }, ..Reader::default() };
+        for piece in Pieces::of(text) {
+            match piece {
+                Piece::Open(name, tag) => reader.open(&name, &tag),
+                Piece::Close(name) => reader.close(&name),
+                Piece::Text(text) if reader.element.is_some() => reader.words.push_str(text),
+                Piece::Text(_) => {}
+            }
+        }
+        reader.finish()
+    }
+
+    /// The form to sign in with, where there is one that asks a password.
+    pub fn sign_in(&self) -> Option<&Form> {
+        self.forms.iter().filter(|form| form.asks_password()).min_by_key(|form| form.is_for_newcomers())
+    }
+
+    /// The form that asks who comes, where the password is asked on another page.
+    pub fn introduction(&self) -> Option<&Form> {
+        self.forms.iter().rev().filter(|form| form.asks_name()).max_by_key(|form| form.name_rank())
+    }
+
+    /// The form that asks for a yes: of those that are posted (a page may have a search or a language form of its own) the one
+    /// that looks most like it, the first of several; where none is posted, likewise of the others, but for those with a line to
+    /// type something into.
+    pub fn question(&self) -> Option<&Form> {
+        let of = |get: bool| {
+            let forms = self.forms.iter().rev().filter(move |form| form.is_get() == get);
+            forms.filter(|form| !get || !form.has_text()).max_by_key(|form| form.consent())
+        };
+        of(false).or_else(|| of(true))
+    }
+
+    /// The address to which the page leads by itself, unless it asks a password.
+    pub fn leads_to(&self) -> Option<&str> {
+        self.refresh.as_deref().filter(|_| self.sign_in().is_none())
+    }
+
+    /// The form that the page sends by itself, by a script: one that asks nothing.
+    pub fn posts_itself(&self) -> Option<&Form> {
+        self.forms.iter().find(|form| self.sends && form.asks_nothing())
+    }
+
+    /// What the page is called.
+    pub fn name(&self) -> String {
+        self.title.as_deref().unwrap_or("no title").chars().take(60).collect()
+    }
+}
+
+/// An element that belongs to a form.
+enum Part {
+    Field(Field),
+    Button(Button),
+}
+
+/// Of a `select`: the name, and what is sent unless somebody chooses.
+struct Choice {
+    owner: Option<String>,
+    name: String,
+    first: Option<String>,
+    chosen: Option<String>,
+}
+
+/// An element whose text says something, and the form that it names.
+enum Open {
+    Title,
+    Button(Button, Option<String>),
+    Area(String, Option<String>),
+    /// With the value where it is written, whether it is selected, and whether it can be.
+    Option(Option<String>, bool, bool),
+}
+
+#[derive(Default)]
+struct Reader {
+    page: Page,
+    /// The form around what is read.
+    form: Option<Form>,
+    /// Parts of forms that they name by `form="…"`.
+    strays: Vec<(String, Part)>,
+    select: Option<Choice>,
+    element: Option<Open>,
+    /// The text since `element` began.
+    words: String,
+}
+
+impl Reader {
+    fn open(&mut self, name: &str, tag: &Attributes) {
+        let text = |name| tag.value(name).unwrap_or_default().to_owned();
+        let owner = tag.value("form").map(str::to_owned);
+        match name {
+            "form" => {
+                self.page.forms.extend(self.form.replace(Form::begin(tag)));
+            }
+            "base" if self.page.base.is_none() => self.page.base = tag.value("href").map(str::to_owned),
+            "meta" if tag.value("http-equiv").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("refresh")) => {
+                self.page.refresh = self.page.refresh.take().or_else(|| refresh(tag.value("content")?));
+            }
+            "title" => self.begin(Open::Title),
+            "input" => match Form::input(tag) {
+                Some(Ok(field)) => self.part(owner, Part::Field(field)),
+                Some(Err(button)) => self.part(owner, Part::Button(button)),
+                None => {}
+            },
+            "button" => {
+                if let Some(button) = Form::button(tag) {
+                    self.begin(Open::Button(button, owner));
+                }
+            }
+            "textarea" if !tag.has("disabled") => self.begin(Open::Area(text("name"), owner)),
+            "select" if !tag.has("disabled") => {
+                self.select = Some(Choice { owner, name: text("name"), first: None, chosen: None });
+            }
+            "option" => {
+                let value = tag.value("value").map(str::to_owned);
+                self.begin(Open::Option(value, tag.has("selected"), !tag.has("disabled")));
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "form" => {
+                self.end();
+                self.page.forms.extend(self.form.take());
+            }
+            "select" => {
+                self.end();
+                if let Some(Choice { owner, name, first, chosen }) = self.select.take()
+                    && let Some(value) = chosen.or(first)
+                {
+                    self.part(owner, Part::Field(Field::of(Kind::Other, name, value)));
+                }
+            }
+            "title" | "button" | "textarea" | "option" => self.end(),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, element: Open) {
+        self.end();
+        self.words.clear();
+        self.element = Some(element);
+    }
+
+    /// The element whose text was read is over, whether it was closed or not.
+    fn end(&mut self) {
+        let words = decode(self.words.trim());
+        match self.element.take() {
+            Some(Open::Title) if self.page.title.is_none() => {
+                self.page.title = Some(words).filter(|words| !words.is_empty())
+            }
+            Some(Open::Button(button, owner)) => self.part(owner, Part::Button(button.labelled(&words))),
+            Some(Open::Area(name, owner)) => self.part(owner, Part::Field(Field::of(Kind::Other, name, words))),
+            Some(Open::Option(value, selected, possible)) => {
+                if let Some(select) = self.select.as_mut().filter(|_| possible) {
+                    let value = value.unwrap_or(words);
+                    if selected {
+                        select.chosen = Some(value.clone());
+                    }
+                    select.first.get_or_insert(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn part(&mut self, owner: Option<String>, part: Part) {
+        match (owner, &mut self.form) {
+            (Some(owner), _) => self.strays.push((owner, part)),
+            (None, Some(form)) => add(form, part),
+            (None, None) => {}
+        }
+    }
+
+    fn finish(mut self) -> Page {
+        self.end();
+        self.page.forms.extend(self.form.take());
+        for (owner, part) in self.strays {
+            if let Some(form) = self.page.forms.iter_mut().find(|form| form.is_called(&owner)) {
+                add(form, part);
+            }
+        }
+        self.page
+    }
+}
+
+fn add(form: &mut Form, part: Part) {
+    match part {
+        Part::Field(field) => form.push(field),
+        Part::Button(button) => form.push_button(button),
+    }
+}
+
+/// The address of a refresh such as `0; url='/next'`, if it is soon.
+fn refresh(content: &str) -> Option<String> {
+    let (time, rest) = content.split_once([';', ','])?;
+    time.trim().parse::<f64>().ok().filter(|time| (0.0..SOON).contains(time))?;
+    let rest = rest.trim();
+    let address = match rest.split_once('=') {
+        Some((word, address)) if word.trim().eq_ignore_ascii_case("url") => address,
+        _ => rest,
+    };
+    let address = address.trim().trim_matches(['\'', '"']);
+    (!address.is_empty()).then(|| address.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(page: &str) -> Form {
+        Page::of(page).forms.swap_remove(0)
+    }
+
+    #[test]
+    fn the_title_names_the_page() {
+        let named = |text: &str| Page::of(text).name();
+        assert_eq!(named("<html><head><title> Sign in &amp; go </title></head>"), "Sign in & go");
+        assert_eq!((named("<p>none"), named("<title></title>")), ("no title".to_owned(), "no title".to_owned()));
+    }
+
+    #[test]
+    fn forms_do_not_share_fields() {
+        let found =
+            Page::of("<form action=a><input name=x></form><input name=lost><form action=b><input name=y>").forms;
+        let bodies: Vec<_> = found.iter().map(|form| form.approve().body).collect();
+        assert_eq!(bodies, ["x=", "y="]);
+        assert!(found.iter().all(|form| form.approve().get));
+    }
+
+    #[test]
+    fn the_question_of_a_page_is_the_form_that_says_yes_to_it() {
+        let asked = |text: &str| Page::of(text).question().map(|form| form.approve().action);
+        let page = "<form action=/search><input name=q><button>Continue</button></form>\
+                    <form method=post action=/other><button name=choice value=other>Not you?</button></form>\
+                    <form method=post action=/yes><button name=d value=deny>Deny</button><button>Allow</button></form>\
+                    <form method=post action=/language><button>Deutsch</button></form>";
+        assert_eq!(asked(page).as_deref(), Some("/yes"));
+        let unclear = "<form method=post action=/first><button>Weiter</button></form>\
+                       <form method=post action=/second><button>Altro</button></form>";
+        assert_eq!(asked(unclear).as_deref(), Some("/first"));
+        assert_eq!(asked("<form action=/search><input name=q></form>"), None);
+        // Red without the second of `question`: a consent that is no more than a link.
+        assert_eq!(
+            asked("<form action=/search><input name=q></form><form action=/ok><button>Yes").as_deref(),
+            Some("/ok")
+        );
+    }
+
+    /// Red without `is_for_newcomers`: on a page with both the first is not always the right one.
+    #[test]
+    fn the_form_to_sign_in_with_is_not_the_one_that_makes_an_account() {
+        let login =
+            "<form method=post action=/in><input name=u><input type=password name=p><button>Log in</button></form>";
+        for other in [
+            "<input name=u><input type=password name=a><input type=password name=b>",
+            "<input name=u><input type=password name=a autocomplete=new-password>",
+            "<input name=u><input type=password name=a><button>Create account</button>",
+            "<input name=u><input type=password name=a><input type=submit value='Sign up'>",
+        ] {
+            for page in
+                [format!("<form method=post action=/new>{other}</form>{login}"), format!("{login}<form>{other}")]
+            {
+                assert_eq!(Page::of(&page).sign_in().unwrap().approve().action, "/in", "{page}");
+            }
+        }
+    }
+
+    /// Red without `Choice` and `Open::Area`: what a browser sends as it stands is sent.
+    #[test]
+    fn lists_and_areas_are_sent_as_they_stand() {
+        let page = "<form><select name=a><option value=1>One<option value=2 selected>Two</select>\
+                    <select name=b><option disabled value=''>Choose</option><option>First &amp; one</option><option>2</select>\
+                    <select name=none></select><select name=off disabled><option>x</select>\
+                    <textarea name=t>hi &lt;you&gt;</textarea><textarea name=u disabled>no</textarea></form>";
+        assert_eq!(form(page).sign_in("", "").body, "a=2&b=First+%26+one&t=hi+%3Cyou%3E");
+    }
+
+    /// Red without `strays`.
+    #[test]
+    fn parts_outside_of_their_form_belong_to_it_all_the_same() {
+        let page = "<input form=f name=u><form id=g><input type=password form=f name=p><input name=x></form>\
+                    <form id=f method=post action=/in></form><button form=f name=go value=1>Log in</button>\
+                    <input form=nowhere name=y>";
+        let page = Page::of(page);
+        let filled = page.sign_in().unwrap().sign_in("ann", "pw");
+        assert_eq!((filled.action.as_str(), filled.body.as_str()), ("/in", "u=ann&p=pw&go=1"));
+        assert_eq!(page.forms[0].approve().body, "x=");
+    }
+
+    #[test]
+    fn a_page_leads_on_by_itself_only_soon_and_only_where_nobody_is_asked() {
+        let leads = |content: &str, rest: &str| {
+            let page = Page::of(&format!(r#"<base href="/b/"><meta http-equiv="Refresh" content="{content}">{rest}"#));
+            assert_eq!(page.base.as_deref(), Some("/b/"));
+            page.leads_to().map(str::to_owned)
+        };
+        for content in ["0;url=/x?a&amp;b", "0; URL='/x?a&amp;b'", " 3 , url = /x?a&amp;b", "0;/x?a&amp;b"] {
+            assert_eq!(leads(content, "").as_deref(), Some("/x?a&b"), "{content}");
+        }
+        for content in ["5", "0;", "0;url=", "1800;url=/timeout", "-1;url=/x", "soon;url=/x", "NaN;url=/x", ""] {
+            assert_eq!(leads(content, ""), None, "{content}");
+        }
+        assert_eq!(leads("0;url=/x", "<form><input type=password name=p></form>"), None);
+    }
+
+    #[test]
+    fn a_page_posts_itself_where_a_script_does_and_nobody_is_asked() {
+        let posts = |text: &str| Page::of(text).posts_itself().is_some();
+        let form = "<form method=post action=/x><input type=hidden name=a value=1><input type=submit></form>";
+        assert!(posts(&format!("<body onload='document.forms[0].submit()'>{form}")));
+        assert!(posts(&format!("{form}<script>document.getElementById('f').submit();</script>")));
+        assert!(!posts(form));
+        assert!(!posts("<form method=post><input name=code><button>Next</button></form><script>f.submit()</script>"));
+    }
+
+    #[test]
+    fn a_page_that_is_cut_off_is_read_as_far_as_it_goes() {
+        for text in
+            ["<form><button>", "<form><select name=a><option>x", "<title>", "<form><textarea name=a>", "</form>"]
+        {
+            assert!(Page::of(text).forms.len() <= 1, "{text}");
+        }
+        assert_eq!(Page::of("<title>Cut").name(), "Cut");
+    }
+}

@@ -1,0 +1,105 @@
+//! An end before its time.
+
+use crate::plan;
+use crate::provider::{Manner, Provider};
+use load::interrupt::Interrupt;
+use load::plan::{Pace, Plan, Workload};
+use load::programme::Programme;
+use load::report::Report;
+use load::run::run;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a plan of an hour comes to when somebody wants its end after so long.
+fn ended_after(plan: Plan, millis: u64) -> Result<Report, load::Refusal> {
+    let (sender, interrupt) = Interrupt::by_hand();
+    let begun = Instant::now();
+    let ender = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(millis));
+        sender.send_replace(Some(Instant::now()));
+    });
+    let outcome = run(&Plan { duration: Duration::from_secs(3600), interrupt, ..plan }, None);
+    ender.join().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "it ended when it was asked to");
+    outcome
+}
+
+/// Red without the checks in `observe` and `wait` of `run.rs` (it goes on for an hour), and without `due_within` in the report (all of
+/// an hour's starts are unfinished).
+#[test]
+fn what_was_measured_by_then_is_the_result() {
+    let provider = Provider::start(Manner::Good);
+    let paces = [
+        Pace::Closed { visitors: 4, pause: Duration::ZERO },
+        Pace::Closed { visitors: 4, pause: Duration::from_secs(60) },
+        Pace::Open { rate: 200.0, visitors: 4 },
+    ];
+    for pace in paces {
+        let report = ended_after(Plan { pace, ..plan(&provider.url, Workload::Jwks) }, 600).unwrap();
+        assert!((0.1..1.5).contains(&report.seconds), "{report}");
+        let rate = report.iterations as f64 / report.seconds;
+        assert!((report.iterations_per_second - rate).abs() < 1e-6 && report.failed == 0, "{report}");
+        assert!(report.unfinished <= 50, "{report}");
+        // Red where `busy` is given up: it was never idle.
+        assert!(report.generator_busiest > 0.0 || report.iterations < 10, "{report}");
+        let counted: u64 = report.timeline.iter().map(|slice| slice.done).sum();
+        let length: f64 = report.timeline.iter().map(|slice| slice.seconds).sum();
+        assert!(counted == report.iterations && (length - report.seconds).abs() < 1e-6, "{report}");
+    }
+}
+
+/// Red without `check` in `observe` and in `wait_until_ready`, and without `unless` in the rehearsal.
+#[test]
+fn an_end_before_the_window_is_one_without_a_result() {
+    let good = Provider::start(Manner::Good);
+    let warm = Plan { warmup: Duration::from_secs(3600), ..plan(&good.url, Workload::Jwks) };
+    let closed = Provider::start(Manner::Closed);
+    // The rehearsal tries again and again.
+    let timeout = Duration::from_secs(3600);
+    let stuck = Provider::start(Manner::Stuck);
+    let waits = Plan { timeout, ..plan(&stuck.url, Workload::Jwks) };
+    // Uses up the answers that it gives.
+    (0..2).for_each(|_| drop(run(&Plan { timeout: Duration::from_millis(50), ..waits.clone() }, None)));
+    let busy = Plan { timeout, ..plan(&closed.url, Workload::Userinfo) };
+    for plan in [warm, waits] {
+        let refusal = ended_after(plan, 300).unwrap_err();
+        assert_eq!(refusal, load::Refusal::Failure("interrupted".to_owned()));
+    }
+    assert!(ended_after(busy, 300).is_err());
+}
+
+/// Red without the `check` in `carry_out` and in `whole`: the next run would begin, and a cut trial would be judged.
+#[test]
+fn a_series_ends_with_what_is_whole() {
+    let provider = Provider::start(Manner::Good);
+    let (sender, interrupt) = Interrupt::by_hand();
+    let plan = Plan { interrupt, ..plan(&provider.url, Workload::Jwks) };
+    let mut calls = 0;
+    let mut runner = |plans: &[Plan]| {
+        calls += 1;
+        let report = run(&plans[0], None);
+        if calls == 3 {
+            sender.send_replace(Some(Instant::now()));
+        }
+        report
+    };
+    let series = Programme::Plain.carry_out(&plan, 5, &mut runner).unwrap();
+    assert_eq!((series.runs.len(), series.cut_short.as_deref()), (2, Some("interrupted")));
+    sender.send_replace(None);
+    calls = 2;
+    let mut runner = |plans: &[Plan]| {
+        calls += 1;
+        let report = run(&plans[0], None);
+        if calls == 3 {
+            sender.send_replace(Some(Instant::now()));
+        }
+        report
+    };
+    let series = Programme::Plain.carry_out(&plan, 1, &mut runner).unwrap();
+    assert_eq!(
+        (series.runs.len(), series.cut_short.as_deref()),
+        (1, Some("interrupted")),
+        "half a run is better than none"
+    );
+    assert!(Programme::Overload.carry_out(&plan, 1, &mut runner).is_err());
+}
