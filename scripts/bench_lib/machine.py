@@ -3,6 +3,7 @@
 import os
 import statistics
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -29,15 +30,46 @@ def _cpu_model() -> str:
 def fsync_ms(folder: Path) -> float:
     """The time to append 4 KiB to a file and sync it, as the median of 200."""
     probe = folder / "fsync-probe"
-    took = []
     with probe.open("wb", buffering=0) as file:
-        for _ in range(200):
-            file.write(bytes(4096))
-            begun = time.perf_counter()
-            os.fdatasync(file.fileno())
-            took.append(time.perf_counter() - begun)
+        took = [_sync_ms(file) for _ in range(200)]
     probe.unlink()
-    return statistics.median(took) * 1000
+    return statistics.median(took)
+
+
+def _sync_ms(file) -> float:
+    file.write(bytes(4096))
+    begun = time.perf_counter()
+    os.fdatasync(file.fileno())
+    return (time.perf_counter() - begun) * 1000
+
+
+class Disk:
+    """What a disk does meanwhile: 4 KiB are appended and synced twenty times a second. A disk that others use, or that is held to
+    a rate, stands still now and then, and so does every commit."""
+
+    PAUSE = 0.05
+
+    def __init__(self, folder: Path):
+        self.probe, self.took, self.over = folder / "disk-probe", [], threading.Event()
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Disk":
+        self.watcher.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.over.set()
+        self.watcher.join()
+        self.probe.unlink(missing_ok=True)
+
+    def _watch(self) -> None:
+        with self.probe.open("wb", buffering=0) as file:
+            while not self.over.wait(self.PAUSE):
+                self.took.append(_sync_ms(file))
+
+    @property
+    def longest_ms(self) -> float:
+        return max(self.took, default=0.0)
 
 
 def rss_mib(pid: int) -> float:
