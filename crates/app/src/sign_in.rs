@@ -12,7 +12,7 @@ use crate::stopwatch::{self, timed};
 use crate::tally::Entry;
 use crate::turnstile::Pass;
 use crate::{App, Fault};
-use hasher::{FairKey, Verified};
+use hasher::{Coming, FairKey, Verified};
 use rules::decision::Change;
 use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
@@ -252,7 +252,7 @@ impl App {
 
     /// Counts the attempt as failed, once it may be made beside those that are under way. Whoever waits for others of the
     /// address has no place behind the turnstile meanwhile: it would be taken from the account's owner.
-    async fn admit(&self, attempt: &Attempt<'_>) -> Result<Result<(Admitted, Hold), Refusal>, Fault> {
+    async fn admit(&self, attempt: &Attempt<'_>) -> Result<Result<(Admitted, Coming, Hold), Refusal>, Fault> {
         // A browser that is known to the account is not asked for its address.
         let shared: &[Shared] = if attempt.known { &[] } else { &attempt.counters.shared };
         let keys = shared.iter().map(|one| one.key).collect();
@@ -261,10 +261,12 @@ impl App {
             let stake = timed(stopwatch::Stage::Turnstile, hopeful.stake()).await?;
             let pass = self.turnstile.pass(attempt.counters.account, self.patience());
             let pass = timed(stopwatch::Stage::Turnstile, pass).await?;
+            // A commit away from its hash: where the disk stands still, who asks at a door meanwhile is told at once.
+            let coming = self.hasher.coming();
             match self.count(attempt, shared, &stake).await? {
                 Ok(admitted) => {
                     stake.let_in(admitted.more);
-                    return Ok(Ok((admitted, Hold { _stake: stake, _pass: pass })));
+                    return Ok(Ok((admitted, coming, Hold { _stake: stake, _pass: pass })));
                 }
                 Err(Held::Wait(wait)) => return Ok(Err(Refusal::Wait(wait))),
                 Err(Held::Crowded(key)) => hopeful.step_back(stake, key),
@@ -301,7 +303,7 @@ impl App {
 
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Hold), Refusal>, Fault> {
-        let (Admitted { counted, slowed, epoch, .. }, hold) = match self.admit(attempt).await? {
+        let (Admitted { counted, slowed, epoch, .. }, coming, hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 self.reject(Rejection::Throttled(None)).await;
@@ -314,6 +316,7 @@ impl App {
         let password = Password::read(attempt.password).ok();
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
+        drop(coming);
         let begun = Instant::now();
         let verified = match (&stored, &password) {
             (Some((subject, stored)), Some(password)) => {

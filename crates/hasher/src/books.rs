@@ -133,9 +133,15 @@ impl Books {
 
     /// True when a newcomer of this kind finds a thread without work, and memory.
     pub(crate) fn has_room(&self, kind: Kind) -> bool {
+        self.has_room_beside(0, kind)
+    }
+
+    /// The same as if so many more of its kind waited.
+    pub(crate) fn has_room_beside(&self, coming: usize, kind: Kind) -> bool {
         let waiting = self.queue.kinds().map(|(kind, count)| kind.memory().saturating_mul(count as u64));
-        let needed = waiting.fold(self.memory_at_work() + kind.memory(), u64::saturating_add);
-        self.running().count() + self.queue.len() < self.running.len() && needed <= self.ceiling
+        let own = kind.memory().saturating_mul(1 + coming as u64);
+        let needed = waiting.fold(self.memory_at_work().saturating_add(own), u64::saturating_add);
+        self.running().count() + self.queue.len() + coming < self.running.len() && needed <= self.ceiling
     }
 
     /// Nanoseconds from now until each thread could take a job of this kind if nothing waited. What does not fit into

@@ -17,7 +17,10 @@
 mod remote;
 
 use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -60,13 +63,22 @@ pub(crate) struct Gate {
     bells: Vec<Condvar>,
     /// True while there is a plan to measure.
     measuring: watch::Sender<bool>,
+    /// Those who will hand in a job of today's policy in a moment.
+    pub(crate) coming: AtomicUsize,
 }
 
 impl Gate {
     pub(crate) fn new(limits: Limits, clock: Clock) -> Arc<Self> {
         let bells = (0..limits.threads).map(|_| Condvar::new()).collect();
         let books = Mutex::new(Books::new(limits.threads, limits.memory, clock()));
-        Arc::new(Gate { limits, clock, books, bells, measuring: watch::Sender::new(false) })
+        Arc::new(Gate {
+            limits,
+            clock,
+            books,
+            bells,
+            measuring: watch::Sender::new(false),
+            coming: AtomicUsize::new(0),
+        })
     }
 
     /// Admits a job for this machine, or says no at once.
@@ -142,11 +154,13 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
 
-    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget`; nothing is taken in. Who is told
+    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget` at which those had arrived, too, who
+    /// are on their way to it ([`Coming`](crate::Coming)); nothing is taken in. Who is told
     /// so is counted: as refused, or where the budget is a smaller one, as turned away.
     pub(crate) fn crowded(&self, key: &FairKey, (kind, reach): (Kind, Reach), budget: Duration) -> Option<Duration> {
         let mut books = self.books();
-        let excess = books.excess((kind, reach), nanos(budget), (self.clock)());
+        let coming = self.coming.load(Ordering::Relaxed);
+        let excess = books.excess_beside(coming, (kind, reach), nanos(budget), (self.clock)());
         if excess == 0 || books.queue.would_make_room(key, books.share(kind), excess) {
             return None;
         }
@@ -154,7 +168,9 @@ impl Gate {
             true => books.turned_away += 1,
             false => books.refused += 1,
         }
-        Some(self.wait(&books, (kind, reach)))
+        // Who is on the way has not begun to wait here; the excess says of them, too.
+        let excess = Duration::from_nanos(excess / self.limits.threads.max(1) as u64);
+        Some(self.wait(&books, (kind, reach)).max(excess))
     }
 
     fn wait(&self, books: &Books, of: (Kind, Reach)) -> Duration {

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use crate::{
     argon2,
     calibrate::{self, Calibration},
+    coming::Coming,
     cost::Family,
     cpu::Level,
     fair::FairKey,
@@ -275,6 +276,11 @@ impl Hasher {
         // As it is for those who sign in: with workers, where there are any.
         let reach = if self.0.keys.binding().is_some() { Reach::Anywhere } else { Reach::Here };
         self.0.gate.crowded(key, (Kind::of_policy(self.0.policy.cost), reach), budget)
+    }
+
+    /// Says that a job of today's policy comes in a moment; for who keeps what is given until it is handed in.
+    pub fn coming(&self) -> Coming {
+        Coming::to(&self.0.gate)
     }
 
     /// The algorithms and parameters that have been at work, and how many jobs of each run side by side.

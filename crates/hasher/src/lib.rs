@@ -55,6 +55,7 @@ pub mod argon2;
 pub mod bcrypt;
 mod books;
 mod calibrate;
+mod coming;
 mod cost;
 /// Which kernels run here, and which would on a lesser CPU.
 ///
@@ -89,6 +90,7 @@ pub mod turn;
 
 pub use argon2::{Algorithm, BadCost, Cost, Version};
 pub use calibrate::{BadCalibration, Calibration};
+pub use coming::Coming;
 pub use cpu::Level;
 pub use fair::FairKey;
 pub use formats::{Digest, Limit, ParseError, Stored, Subject, import};

@@ -15,6 +15,7 @@ mod scattered;
 mod sessions;
 mod setup;
 mod sign_ups;
+mod standstill;
 mod sweeps;
 mod workers;
 
@@ -44,8 +45,13 @@ async fn database(folder: &Path) -> Arc<dyn Engine> {
 
 /// A node on that database whose clock is this one.
 async fn node(engine: Arc<dyn Engine>, clock: Clock) -> App {
+    hashing_node(engine, clock, Hashing::default()).await
+}
+
+/// The same, where passwords are hashed like this, by one thread.
+async fn hashing_node(engine: Arc<dyn Engine>, clock: Clock, hashing: Hashing) -> App {
     let realm = Realm { id: "main".into(), issuer: "http://localhost".into(), settings: Settings::default() };
-    let hashing = Hashing { threads: std::num::NonZeroUsize::new(1), memory: Some(32 << 20), ..Hashing::default() };
+    let hashing = Hashing { threads: std::num::NonZeroUsize::new(1), memory: Some(32 << 20), ..hashing };
     let hasher = Hasher::start(hashing).unwrap();
     let app = App::new(realm, engine, hasher, Keyring::new(&[1; 32]).unwrap(), clock).unwrap();
     app.prepare().await.unwrap();

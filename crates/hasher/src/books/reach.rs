@@ -39,19 +39,25 @@ impl Books {
     }
 
     /// By how many nanoseconds of thread time too much waits for a newcomer to begin within `most`; zero when it would.
-    pub(crate) fn excess(&self, (kind, reach): (Kind, Reach), most: u64, now: Instant) -> u64 {
-        if self.has_room(kind) {
+    pub(crate) fn excess(&self, of: (Kind, Reach), most: u64, now: Instant) -> u64 {
+        self.excess_beside(0, of, most, now)
+    }
+
+    /// The same as if so many more of its kind waited.
+    pub(crate) fn excess_beside(&self, coming: usize, (kind, reach): (Kind, Reach), most: u64, now: Instant) -> u64 {
+        if self.has_room_beside(coming, kind) {
             return 0;
         }
+        let more = self.share(kind).saturating_mul(coming as u64);
         let left = self.busy(kind, now).into_iter().map(|busy| most.saturating_sub(busy));
         let here = left.fold(0, u64::saturating_add);
-        let (waiting, flows) = (self.waiting_cost(), self.flows_there(kind, now));
+        let (waiting, flows) = (self.waiting_cost().saturating_add(more), self.flows_there(kind, now));
         let there = flows.iter().map(|(from, speed)| (most as f64 - from).max(0.0) * speed).sum::<f64>() as u64;
         let all = (waiting + 1).saturating_sub(here.saturating_add(there));
         if there == 0 {
             return all;
         }
-        let own = self.waiting_here();
+        let own = self.waiting_here().saturating_add(if reach == Reach::Here { more } else { 0 });
         match reach {
             Reach::Here => all.max((own + 1).saturating_sub(here)),
             Reach::Anywhere => all.min((waiting - own.min(waiting) + 1).saturating_sub(there)),

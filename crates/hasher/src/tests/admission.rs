@@ -49,6 +49,31 @@ async fn who_is_told_no_without_a_job_is_counted_too_once_and_by_what_he_was_hel
 }
 
 #[tokio::test]
+async fn who_is_on_the_way_counts_for_who_asks_and_not_for_who_has_come() {
+    // Red without `more` in Books::excess_beside, without `coming` in has_room_beside, or with it in Gate::room.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let crowded = |share| hasher.crowded(&key("main", 1), share);
+    let mut coming: Vec<_> = (0..9).map(|_| hasher.coming()).collect();
+    assert_eq!(crowded(1.0), None, "a tenth finds the time");
+    assert!(crowded(0.5) >= Some(Duration::from_millis(4)), "a newcomer does not");
+    coming.push(hasher.coming());
+    assert!(crowded(1.0).is_some(), "nor does an eleventh, although nobody has come yet");
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let mut jobs: Vec<_> = (0..10).map(|_| ask(&hasher, key("main", 1), usual(), "job")).collect();
+    assert!(jobs.iter_mut().all(|job| now(job).is_none()), "who comes is not kept out by those who have not");
+    drop(coming);
+    assert!(crowded(1.0).is_some(), "they are there now");
+    stage.permit(None);
+    assert!(first.await.is_ok());
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert_eq!((crowded(1.0), crowded(0.0)), (None, None), "nobody is on the way any more");
+}
+
+#[tokio::test]
 async fn the_budget_counts_lanes() {
     let stage = Stage::closed();
     let hasher = stage.hasher(narrow());
