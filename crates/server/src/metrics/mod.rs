@@ -29,7 +29,7 @@ use glance::Seen;
 use moment::Moment;
 
 /// The whole page (text format 0.0.4).
-async fn page(site: &Site, seen: Option<Seen>) -> String {
+pub async fn page(site: &Site, seen: Option<Seen>) -> String {
     let moment = Moment::of(site, seen).await;
     let mut page = String::with_capacity(64 << 10);
     for group in table::GROUPS {

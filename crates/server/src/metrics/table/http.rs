@@ -58,7 +58,7 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_tls_certificate_expiry_timestamp_seconds",
             &[],
-            "When the TLS certificate in force ends, in Unix time. Not there where a proxy has the certificate.",
+            "TLS: when the certificate in force ends, in Unix time.",
             |now, out| {
                 if let Some(end) = now.from.tls.as_ref().and_then(|tls| tls.end()) {
                     out.one(end.seconds());
