@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::dialect::mysql::Flavor;
 
-    const PATIENCE: Duration = Duration::from_millis(40);
+    const PATIENCE: Duration = Duration::from_millis(200);
 
     fn pool() -> Arc<Pool> {
         let fitness = Fitness { flavor: Flavor::MariaDb, galera: None, losses: vec![], identity: "a".to_owned() };
