@@ -9,6 +9,7 @@ use load::report::Report;
 use load::run::run;
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::sync::watch::Sender;
 
 /// What a plan of an hour comes to when somebody wants its end after so long.
 fn ended_after(plan: Plan, millis: u64) -> Result<Report, load::Refusal> {
@@ -68,33 +69,33 @@ fn an_end_before_the_window_is_one_without_a_result() {
     assert!(ended_after(busy, 300).is_err());
 }
 
+/// Runs what it is given; with the last of so many runs somebody begins to want the end.
+fn unwanted_after(
+    runs: usize,
+    sender: &Sender<Option<Instant>>,
+) -> impl FnMut(&[Plan]) -> Result<Report, load::Refusal> + '_ {
+    let mut calls = 0;
+    move |plans| {
+        calls += 1;
+        let report = run(&plans[0], None);
+        if calls == runs {
+            sender.send_replace(Some(Instant::now()));
+        }
+        report
+    }
+}
+
 /// Red without the `check` in `carry_out` and in `whole`: the next run would begin, and a cut trial would be judged.
 #[test]
 fn a_series_ends_with_what_is_whole() {
     let provider = Provider::start(Manner::Good);
     let (sender, interrupt) = Interrupt::by_hand();
     let plan = Plan { interrupt, ..plan(&provider.url, Workload::Jwks) };
-    let mut calls = 0;
-    let mut runner = |plans: &[Plan]| {
-        calls += 1;
-        let report = run(&plans[0], None);
-        if calls == 3 {
-            sender.send_replace(Some(Instant::now()));
-        }
-        report
-    };
+    let mut runner = unwanted_after(3, &sender);
     let series = Programme::Plain.carry_out(&plan, 5, &mut runner).unwrap();
     assert_eq!((series.runs.len(), series.cut_short.as_deref()), (2, Some("interrupted")));
     sender.send_replace(None);
-    calls = 2;
-    let mut runner = |plans: &[Plan]| {
-        calls += 1;
-        let report = run(&plans[0], None);
-        if calls == 3 {
-            sender.send_replace(Some(Instant::now()));
-        }
-        report
-    };
+    let mut runner = unwanted_after(1, &sender);
     let series = Programme::Plain.carry_out(&plan, 1, &mut runner).unwrap();
     assert_eq!(
         (series.runs.len(), series.cut_short.as_deref()),
