@@ -63,6 +63,11 @@ def mariadb(place):
     return single.Single(place, "mariadb")
 
 
+def mysql(place):
+    """Where MYSQL_BIN is the folder with its programs."""
+    return single.Single(place, "mysql")
+
+
 def forgetful_postgres(place):
     """What it acknowledged in the last moments is not on its disk."""
     return single.Single(place, "postgres", {"synchronous_commit": "off", "wal_writer_delay": "2s"})
@@ -70,6 +75,10 @@ def forgetful_postgres(place):
 
 def forgetful_mariadb(place):
     return single.Single(place, "mariadb", {"innodb-flush-log-at-trx-commit": "0"})
+
+
+def forgetful_mysql(place):
+    return single.Single(place, "mysql", {"innodb-flush-log-at-trx-commit": "0"})
 
 
 SCENARIOS = {
@@ -88,7 +97,9 @@ SCENARIOS = {
     "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
     "postgres-restart": Scenario("B", postgres, (single.restart,)),
     "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
+    "mysql-restart": Scenario("B", mysql, (single.restart,)),
     # The same server under the same name, which knows less than before.
     "postgres-forgets": Scenario("C", forgetful_postgres, (single.restart,), accepts="commits"),
     "mariadb-forgets": Scenario("C", forgetful_mariadb, (single.restart,), accepts="commits"),
+    "mysql-forgets": Scenario("C", forgetful_mysql, (single.restart,), accepts="commits"),
 }

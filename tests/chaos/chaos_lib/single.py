@@ -3,12 +3,12 @@
 import random
 import time
 
-from databases_lib import mariadb, postgres
+from databases_lib import mariadb, mysql, postgres
 
 from . import nodes
 from .place import Place, Strike, kill, tree
 
-SERVERS = {"postgres": postgres, "mariadb": mariadb}
+SERVERS = {"postgres": postgres, "mariadb": mariadb, "mysql": mysql}
 
 
 class Single:

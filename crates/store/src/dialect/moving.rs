@@ -24,17 +24,43 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname A
      WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(current_schema() AS regnamespace) \
      ORDER BY t.relname COLLATE \"C\", c.attnum";
 
-const MYSQL_COLUMNS: &str = "SELECT t.table_name, c.column_name, \
-     CASE WHEN c.data_type IN ('varchar', 'longtext') THEN 'text' \
-     WHEN c.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE c.data_type END, CAST(COALESCE(k.seq_in_index, 0) AS SIGNED) \
+// Each part names the database itself: MariaDB opens every table of the server for one that is only joined to it.
+const MYSQL_COLUMNS: &str = "SELECT f.table_name, f.column_name, \
+     CASE WHEN f.data_type IN ('varchar', 'longtext') THEN 'text' \
+     WHEN f.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE f.data_type END, CAST(f.place AS SIGNED) FROM (\
+     SELECT c.table_name, c.column_name, c.data_type, c.ordinal_position, k.seq_in_index AS place \
      FROM information_schema.tables AS t \
-     JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name \
-     LEFT JOIN information_schema.statistics AS k ON k.table_schema = c.table_schema AND k.table_name = c.table_name \
-     AND k.column_name = c.column_name AND k.index_name = 'PRIMARY' \
-     WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' \
-     ORDER BY t.table_name, c.ordinal_position";
+     JOIN information_schema.columns AS c ON c.table_name = t.table_name \
+     JOIN information_schema.statistics AS k ON k.table_name = c.table_name AND k.column_name = c.column_name \
+     WHERE t.table_schema = DATABASE() AND c.table_schema = DATABASE() AND k.table_schema = DATABASE() \
+     AND t.table_type = 'BASE TABLE' AND k.index_name = 'PRIMARY' \
+     UNION ALL SELECT c.table_name, c.column_name, c.data_type, c.ordinal_position, 0 \
+     FROM information_schema.tables AS t \
+     JOIN information_schema.columns AS c ON c.table_name = t.table_name \
+     WHERE t.table_schema = DATABASE() AND c.table_schema = DATABASE() \
+     AND t.table_type = 'BASE TABLE' AND c.column_key <> 'PRI') AS f \
+     ORDER BY f.table_name, f.ordinal_position";
+
+const SQLITE_TABLES: &str =
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
+
+const POSTGRES_TABLES: &str = "SELECT CAST(t.relname AS text) FROM pg_class AS t WHERE t.relkind IN ('r', 'p') \
+     AND t.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY t.relname COLLATE \"C\"";
+
+// Views, too: whether it is one, only opening it would tell.
+const MYSQL_TABLES: &str =
+    "SELECT t.table_name FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() ORDER BY t.table_name";
 
 impl Dialect {
+    /// The name of every table. Asked at each start: it opens none.
+    pub(crate) fn tables(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => SQLITE_TABLES,
+            Dialect::Postgres => POSTGRES_TABLES,
+            Dialect::Mysql => MYSQL_TABLES,
+        }
+    }
+
     /// Every column of every table: table, column, type (`bigint`, `text`, `blob`, or whatever else it is), and its place
     /// in the primary key from 1, or 0.
     pub(crate) fn columns(self) -> &'static str {

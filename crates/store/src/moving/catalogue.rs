@@ -156,15 +156,13 @@ async fn steps(engine: &dyn Engine) -> Result<Vec<Row>, Trouble> {
 
 /// The names of all tables, whoever made them.
 pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
-    let read = Read { sql: Sql::fixed(engine.dialect().columns()), args: vec![] };
+    let read = Read { sql: Sql::fixed(engine.dialect().tables()), args: vec![] };
     let rows = engine.fetch(&[read]).await?.concat();
     let name = |row: Row| match row.into_iter().next() {
         Some(Value::Text(name)) => Some(name),
         _ => None,
     };
-    let mut names: Vec<String> = rows.into_iter().filter_map(name).collect();
-    names.dedup();
-    Ok(names)
+    Ok(rows.into_iter().filter_map(name).collect())
 }
 
 /// Whether there is such a table.

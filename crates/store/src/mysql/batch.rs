@@ -95,7 +95,7 @@ impl Batch {
             read.exclusive = read.saying.kind == Kind::Select
                 && later.iter().any(|line| line.saying.kind == Kind::Change && line.saying.table == read.saying.table);
         }
-        let flights = flights(book, flavor, &lines);
+        let flights = flights(book, &lines);
         let whole = if may_be_one(flavor, &lines) { whole(book, &lines) } else { None };
         Ok(Batch { lines, whole, flights })
     }
@@ -303,12 +303,12 @@ async fn kept_as_sent(link: &mut Link) -> Result<(), Fault> {
     }
 }
 
-/// Which statements are sent at once: on MariaDB, reads that follow each other. MySQL has not been tried.
-fn flights(book: &Phrasebook, flavor: Flavor, lines: &[Line]) -> Vec<Flight> {
+/// Which statements are sent at once: reads that follow each other.
+fn flights(book: &Phrasebook, lines: &[Line]) -> Vec<Flight> {
     let mut flights = Vec::with_capacity(lines.len());
     let mut at = 0;
     while at < lines.len() {
-        let sociable = |line: &&Line| flavor == Flavor::MariaDb && line.saying.is_sociable();
+        let sociable = |line: &&Line| line.saying.is_sociable();
         let many = lines[at..].iter().take_while(sociable).take(TOGETHER).count();
         if many > 1 {
             let reads: Vec<_> = lines[at..at + many].iter().map(|line| (&*line.saying, line.exclusive)).collect();

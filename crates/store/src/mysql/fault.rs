@@ -1,6 +1,6 @@
 //! What an error of the server or of the connection means for a batch.
 
-use mysql_async::Error;
+use mysql_async::{DriverError, Error};
 
 use crate::dialect::moving::REFUSAL;
 use crate::engine::Broken;
@@ -80,6 +80,12 @@ pub(super) fn sentence(error: &Error) -> String {
         // Our own words already.
         Error::Server(server) if server.message == REFUSAL => server.message.clone(),
         Error::Server(server) => format!("error {}: {}", server.code, server.message),
+        // MySQL asks for one or the other by chance where there is no such account, so as not to say that.
+        Error::Driver(DriverError::UnknownAuthPlugin { name }) => {
+            format!(
+                "the server asks for a password by {name}, which is not known here; MySQL may also do so for an account that it does not have"
+            )
+        }
         other => other.to_string(),
     }
 }
@@ -87,7 +93,7 @@ pub(super) fn sentence(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mysql_async::{DriverError, ServerError};
+    use mysql_async::ServerError;
 
     fn error(code: u16) -> Error {
         Error::Server(ServerError { code, message: "as it says".to_owned(), state: "HY000".to_owned() })

@@ -137,14 +137,23 @@ async fn a_server_that_only_reads_is_refused_and_taken_back() {
 async fn a_wrong_password_and_a_missing_database_are_named() {
     let Some(mut place) = Place::new().await else { return };
     let right = place.account("named", "NONE").await;
+    // What MySQL says of an account that it does not have depends on the name.
+    let unknown = if place.is_mariadb().await { &["error 10"][..] } else { &["error 10", "does not have"] };
     for (url, wanted) in [
-        (right.url.replace(":word@", ":secret-word@"), "1045"),
-        (right.url.replace(&place.database, "portiere_nowhere"), "10"),
-        (right.url.replace(place.host(), "127.0.0.1:1"), "127.0.0.1:1"),
+        (right.url.replace(":word@", ":secret-word@"), &["1045"][..]),
+        (right.url.replace(&place.database, "portiere_nowhere"), unknown),
+        (
+            right.url.replace(
+                &format!("{}/{}", place.host(), place.database),
+                &format!("{}/portiere_nowhere", place.host()),
+            ),
+            &["error 10"],
+        ),
+        (right.url.replace(place.host(), "127.0.0.1:1"), &["127.0.0.1:1"]),
     ] {
         let settings = store::remote::Settings::at(url);
-        let Err(OpenError::Unreachable(why)) = Mysql::open(settings, MIGRATIONS).await else { panic!("{wanted}") };
-        assert!(why.contains(wanted) && !why.contains("secret-word"), "{why}");
+        let Err(OpenError::Unreachable(why)) = Mysql::open(settings, MIGRATIONS).await else { panic!("{wanted:?}") };
+        assert!(wanted.iter().any(|part| why.contains(part)) && !why.contains("secret-word"), "{why}");
     }
     place.remove().await;
 }

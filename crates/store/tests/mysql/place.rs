@@ -114,6 +114,21 @@ impl Place {
         Arc::new(engine)
     }
 
+    /// Whether this is a server of MariaDB, and not of MySQL.
+    pub async fn is_mariadb(&mut self) -> bool {
+        self.query::<String>("SELECT VERSION()").await[0].contains("MariaDB")
+    }
+
+    /// How many transactions of this server were ended so that another could go on.
+    pub async fn deadlocks(&mut self) -> u64 {
+        let (column, table, name) = match self.is_mariadb().await {
+            true => ("variable_value", "global_status", "variable_name = 'innodb_deadlocks'"),
+            false => ("count", "innodb_metrics", "name = 'lock_deadlocks'"),
+        };
+        let sql = format!("SELECT CAST({column} AS UNSIGNED) FROM information_schema.{table} WHERE {name}");
+        self.query(&sql).await[0]
+    }
+
     /// A connection of one's own to the test's database.
     pub async fn conn(&self) -> Conn {
         Conn::new(connect(&self.server).db_name(Some(&self.database))).await.unwrap()

@@ -14,9 +14,6 @@ use tokio::task::JoinSet;
 
 use super::place::{Place, found, until};
 
-const DEADLOCKS: &str =
-    "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'innodb_deadlocks'";
-
 /// The statements of `three_rows` and `three_reads` are all that is public: these are made of them.
 fn put(name: &str) -> Write {
     let mut put = three_rows(0).remove(0);
@@ -28,7 +25,7 @@ fn put(name: &str) -> Write {
 async fn batches_that_lock_each_other_out_are_begun_again() {
     let Some(mut place) = Place::new().await else { return };
     let engine = place.ready().await;
-    let before: String = place.query(DEADLOCKS).await.remove(0);
+    let before = place.deadlocks().await;
     let mut running = JoinSet::new();
     for number in 0..200 {
         let engine = Arc::clone(&engine);
@@ -43,8 +40,7 @@ async fn batches_that_lock_each_other_out_are_begun_again() {
     let stood = answers.iter().filter(|answer| answer.is_ok()).count();
     let lost = |answer: &&Result<_, _>| matches!(answer, Err(CommitError::Conflict { why: Broken::Unique, .. }));
     assert_eq!((stood, answers.iter().filter(lost).count()), (100, 100), "{answers:?}");
-    let after: String = place.query(DEADLOCKS).await.remove(0);
-    assert!(after.parse::<u64>().unwrap() > before.parse::<u64>().unwrap(), "there was a deadlock to begin again");
+    assert!(place.deadlocks().await > before, "there was a deadlock to begin again");
     place.remove().await;
 }
 
@@ -80,7 +76,7 @@ async fn whoever_reads_what_it_changes_waits_in_line() {
     let add = "INSERT INTO users (realm, id, username, email_verified, profile, role, created, updated) \
                VALUES ('main', 'one', 'one', 0, '', 'member', 0, 0)";
     place.conn().await.query_drop(add).await.unwrap();
-    let before: String = place.query(DEADLOCKS).await.remove(0);
+    let before = place.deadlocks().await;
     let mut running = JoinSet::new();
     for at in 0..200 {
         let stands = Change::Stands(Standing { user: Some("one".into()), ..Default::default() });
@@ -92,7 +88,7 @@ async fn whoever_reads_what_it_changes_waits_in_line() {
     for answer in running.join_all().await {
         assert_eq!(answer, Ok(vec![1, 1]));
     }
-    assert_eq!(place.query::<String>(DEADLOCKS).await, [before]);
+    assert_eq!(place.deadlocks().await, before);
     place.remove().await;
 }
 
