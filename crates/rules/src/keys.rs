@@ -8,6 +8,7 @@ use crate::events::{Event, Kind};
 use crate::id::Kid;
 use crate::jose::Alg;
 use crate::time::{Span, Time};
+use std::cmp::Ordering;
 
 /// How long others may keep our key set (`max-age` of the JWKS answer).
 pub const JWKS_CACHE: Span = Span::minutes(15);
@@ -75,11 +76,17 @@ impl Key {
     }
 }
 
-/// The key that signs with `alg` at `now`: the newest that has become active.
+/// The key that signs with `alg` at `now`: the newest that has become active. One always has, by the clock of the node that
+/// brought it in; by a clock that is behind, or was read before the keys were, it may be the first of those that are to come.
 pub fn signer(keys: &[Key], alg: Alg, now: Time) -> Option<&Key> {
-    keys.iter()
-        .filter(|key| key.alg == alg && key.is_published(now) && key.active_from.has_come(now))
-        .max_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)))
+    let published = || keys.iter().filter(|key| key.alg == alg && key.is_published(now));
+    let active = published().filter(|key| key.active_from.has_come(now)).max_by(|a, b| in_turn(a, b));
+    active.or_else(|| published().min_by(|a, b| in_turn(a, b)))
+}
+
+/// Keys in the order in which they sign.
+fn in_turn(a: &Key, b: &Key) -> Ordering {
+    (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid))
 }
 
 /// Where `key` stands among `keys`.
@@ -104,7 +111,7 @@ fn stays_until(from: Time, longest_token: Span) -> Time {
 /// The key of `alg` that will sign last: it alone has no end yet.
 fn latest<'a>(keys: impl IntoIterator<Item = &'a Key>, alg: Alg, now: Time) -> Option<&'a Key> {
     let published = keys.into_iter().filter(|key| key.alg == alg && key.is_published(now));
-    published.max_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)))
+    published.max_by(|a, b| in_turn(a, b))
 }
 
 /// From when a new key of `alg` signs: after [`LEAD`], and after those that wait already; at once where nobody signs.
@@ -182,7 +189,7 @@ pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decisi
     if key.is_published(now) {
         let alike = |other: &&Key| &other.kid != kid && other.alg == key.alg && other.is_published(now);
         let mut line: Vec<Key> = keys.iter().filter(alike).cloned().collect();
-        line.sort_by(|a, b| (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid)));
+        line.sort_by(in_turn);
         if line.is_empty() {
             return Decision::refuse("it is the only signing key of its algorithm: rotate first");
         }
@@ -260,6 +267,17 @@ mod tests {
         assert!(decision.reply.is_ok());
         first.active_from = Time(5);
         assert_eq!(stage(&[first.clone()], &first, Time(5)), Stage::Active);
+    }
+
+    #[test]
+    fn where_every_key_is_yet_to_come_by_this_clock_the_first_of_them_signs() {
+        // red without min_by in signer: a node whose clock is behind would sign nothing after another threw a key out.
+        let thrown = Key { revoked_at: Some(Time(100)), ..key("thrown out", 0) };
+        let keys = [thrown, key("later", 200), key("heir", 100), key("heir of its time", 100)];
+        assert_eq!(signer(&keys, Alg::ES256, Time(99)).map(|key| key.kid.as_str()), Some("heir"));
+        assert_eq!(stage(&keys, &keys[2], Time(99)), Stage::Active);
+        assert_eq!(stage(&keys, &keys[1], Time(99)), Stage::Next);
+        assert!(signer(&keys, Alg::RS256, Time(99)).is_none());
     }
 
     #[test]
