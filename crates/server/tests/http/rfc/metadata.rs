@@ -63,8 +63,8 @@ fn oidc_discovery_3_a_secret_is_the_first_way_to_authenticate_and_nothing_the_la
     let told = default_server().get("/.well-known/openid-configuration").json();
     for endpoint in ["token", "revocation", "introspection"] {
         let methods = told[format!("{endpoint}_endpoint_auth_methods_supported")].as_array().unwrap();
-        assert_eq!(methods[0], "client_secret_basic", "{endpoint}");
         // Red without `authenticated` before `None` in rules/oauth/discovery.rs.
+        assert_eq!(methods[0], "client_secret_basic", "{endpoint}");
         let none = methods.iter().position(|method| method == "none");
         assert!(none.is_none_or(|at| at == methods.len() - 1), "{endpoint}: {methods:?}");
     }
