@@ -57,6 +57,19 @@ fn oidc_discovery_3_says_what_is_true() {
     assert!(!list("grant_types_supported").contains(&"password"));
 }
 
+/// Libraries with a secret in their hands take the first way in the list that they know (pac4j 6 stops at `none`).
+#[test]
+fn oidc_discovery_3_a_secret_is_the_first_way_to_authenticate_and_nothing_the_last() {
+    let told = default_server().get("/.well-known/openid-configuration").json();
+    for endpoint in ["token", "revocation", "introspection"] {
+        let methods = told[format!("{endpoint}_endpoint_auth_methods_supported")].as_array().unwrap();
+        // Red without `authenticated` before `None` in rules/oauth/discovery.rs.
+        assert_eq!(methods[0], "client_secret_basic", "{endpoint}");
+        let none = methods.iter().position(|method| method == "none");
+        assert!(none.is_none_or(|at| at == methods.len() - 1), "{endpoint}: {methods:?}");
+    }
+}
+
 #[test]
 fn rfc7517_5_the_key_set_holds_public_keys_only_each_with_its_own_kid() {
     let server = default_server();
