@@ -40,9 +40,16 @@ fn may_color(environment: &[(String, String)]) -> bool {
     !environment.iter().any(|(name, value)| name == "NO_COLOR" && !value.is_empty())
 }
 
+/// Libraries that warn of each frame that a stranger sends (h2: one line of 100 bytes for each acknowledgement of a ping that was
+/// never sent, 17 bytes): theirs are written from errors up, or anybody could fill the disk.
+const OF_STRANGERS: [&str; 1] = ["h2"];
+
 fn filter(level: LevelFilter) -> Targets {
     let others = level.min(LevelFilter::WARN);
-    Targets::new().with_default(others).with_targets(OURS.map(|name| (name, level)))
+    Targets::new()
+        .with_default(others)
+        .with_targets(OF_STRANGERS.map(|name| (name, level.min(LevelFilter::ERROR))))
+        .with_targets(OURS.map(|name| (name, level)))
 }
 
 /// One object a line; an event's fields stand beside `timestamp`, `level`, `target` and the request's `span`.
@@ -105,6 +112,8 @@ mod tests {
         tracing::debug!(target: "app", "detail");
         tracing::info!(target: "hyper", "chatter");
         tracing::warn!(target: "hyper", "trouble");
+        // Red without OF_STRANGERS, at every level.
+        tracing::warn!(target: "h2::proto::ping_pong", "recv PING ack that we never sent");
     }
 
     #[test]

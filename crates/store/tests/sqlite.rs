@@ -14,7 +14,8 @@ use store::conformance::{self, MIGRATIONS, five_reads, neighbours, three_reads, 
 use store::engine::{CommitError, Durability, Engine};
 use store::schema::Migration;
 use store::sqlite::{Check, OpenError, Options, Sqlite, Synchronous};
-use store::tables::realms;
+use store::tables::restore::Soundness;
+use store::tables::{ask, realms};
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -383,4 +384,50 @@ async fn a_damaged_file_is_found_after_an_unclean_stop_and_not_written_to() {
     let writable = engine.health().await.unwrap().writable;
     assert!(writable.is_err_and(|why| why.contains("damaged")));
     assert!(matches!(engine.commit(three_rows(9000)).await, Err(CommitError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn a_file_that_holds_more_than_tables_is_not_sound() {
+    // Red without `type NOT IN` and without `CREATE VIRTUAL` in tables/restore.rs.
+    for (kind, more) in [
+        ("trigger", "CREATE TRIGGER more AFTER INSERT ON sessions BEGIN UPDATE users SET role = 'owner'; END"),
+        ("view", "CREATE VIEW more AS SELECT 1"),
+        ("table", "CREATE VIRTUAL TABLE more USING fts5(text)"),
+    ] {
+        let folder = folder();
+        let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
+        engine.migrate().await.unwrap();
+        let realm = "main".into();
+        assert_eq!(ask(&engine, &realm, Soundness).await.unwrap(), ["ok"]);
+        rusqlite::Connection::open(folder.path().join("facts.db")).unwrap().execute_batch(more).unwrap();
+        let found = ask(&engine, &realm, Soundness).await.unwrap();
+        assert_eq!(found, [format!("it has a {kind} of its own"), "ok".to_owned()]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_that_goes_to_files_nobody_will_find() {
+    // Red without `place.stands` in sqlite/writer.rs: the system takes all of these writes.
+    for (ending, replaced) in [("", false), ("", true), ("-wal", false), ("-wal", true)] {
+        let folder = folder();
+        let ended = Arc::new(Mutex::new(None));
+        let heard = Arc::clone(&ended);
+        let on_fatal = Arc::new(move |why: &str| *heard.lock().unwrap() = Some(why.to_owned()));
+        let engine = Sqlite::open(Options { on_fatal, ..options(&folder) }, MIGRATIONS).unwrap();
+        engine.migrate().await.unwrap();
+        engine.commit(three_rows(1)).await.unwrap();
+        let file = folder.path().join(format!("facts.db{ending}"));
+        match replaced {
+            true => {
+                std::fs::copy(&file, folder.path().join("other")).unwrap();
+                std::fs::rename(folder.path().join("other"), &file).unwrap();
+            }
+            false => std::fs::remove_file(&file).unwrap(),
+        }
+        let lost = engine.commit(three_rows(2)).await;
+        assert!(matches!(lost, Err(CommitError::Unknown(_))), "{ending} {replaced}: {lost:?}");
+        engine.close();
+        let why = ended.lock().unwrap().clone().unwrap();
+        assert!(why.contains("removed or replaced"), "{why}");
+    }
 }

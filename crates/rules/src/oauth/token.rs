@@ -378,10 +378,11 @@ pub fn own_subject(client: &ClientId) -> String {
     format!("client:{client}")
 }
 
-/// OpenID Connect Core §2 and §12.2: true to what happened, also after refresh.
+/// OpenID Connect Core §2 and §12.2: true to what happened, also after refresh. Where a refresh narrows the scope below `openid`
+/// (RFC 6749 §6), none is asked for (OpenID Connect Core §3.1.2.1), and the answer says so.
 fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Option<IdToken> {
     let goes_on = matches!(person.line, Line::GoesOn { .. });
-    if !person.granted.scope.has("openid") || (goes_on && ask.client.no_id_token_on_refresh) {
+    if !ask.scope.has("openid") || (goes_on && ask.client.no_id_token_on_refresh) {
         return None;
     }
     let mut claims = Map::new();

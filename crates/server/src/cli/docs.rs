@@ -60,6 +60,19 @@ fn synopsis(command: &clap::Command) -> String {
 /// A shell's completions.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "portiere", &mut script);
+    clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "portiere", &mut script);
     script
+}
+
+/// The table as completions want it, which offer what is hidden, too. Names have to live as long as the program: it makes one
+/// script and ends.
+fn without_hidden(command: &clap::Command) -> clap::Command {
+    let named = |name: &str| &*name.to_owned().leak();
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).map(without_hidden);
+    let copy = clap::Command::new(named(command.get_name()))
+        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()))
+        .visible_aliases(command.get_visible_aliases().map(named))
+        .subcommands(shown);
+    let copy = command.get_about().into_iter().fold(copy, |copy, about| copy.about(about.clone()));
+    command.get_version().map(named).into_iter().fold(copy, clap::Command::version)
 }

@@ -119,7 +119,7 @@ async fn check(copy: &Path, file: &Path) -> Result<(), Failure> {
     let sound = ask(&sqlite, &realm, Soundness).await.map_err(|error| wrong(error.0))?;
     if sound != ["ok"] {
         // SQLite breaks its lines, and what a command says is one.
-        let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).collect();
+        let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").collect();
         return Err(wrong(format!("it is damaged ({})", found.join("; "))));
     }
     match ask(&sqlite, &realm, Epoch).await {
@@ -226,10 +226,12 @@ struct Copy(PathBuf);
 impl Copy {
     fn make(&self, from: &Path) -> Result<(), Failure> {
         self.clear();
-        let mut source = File::open(from).map_err(|error| about(from, error))?;
-        if !source.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
+        // Looked at before it is opened: a named pipe would wait for whoever writes.
+        let there = fs::metadata(from).map_err(|error| about(from, error))?;
+        if !there.is_file() || there.len() == 0 {
             return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
         }
+        let mut source = File::open(from).map_err(|error| about(from, error))?;
         let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0);
         let mut target = target.map_err(|error| about(&self.0, error))?;
         io::copy(&mut source, &mut target).and_then(|_| target.sync_all()).map_err(|error| about(&self.0, error))

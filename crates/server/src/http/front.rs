@@ -36,6 +36,8 @@ const HEADERS: usize = 16;
 
 const NO_HOST: &str = "the request has to name one host";
 
+const PADDED: &str = "a header's value begins or ends with white space";
+
 const CODED: &str = "a body can come in chunks, and in no other transfer coding";
 
 /// The front of every door.
@@ -52,7 +54,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
     let named = host(&request).map(|host| site.serves(host));
-    let is_coded = is_coded(request.headers());
+    let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
     let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
     let of_account = is_of_account(&site, request.uri().path());
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
@@ -60,6 +62,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let answered = async {
         match known {
             _ if is_coded => page(Pace::Pages, coded).call(request, site.clone()).await,
+            _ if is_padded => page(Pace::Pages, padded).call(request, site.clone()).await,
             Some(true) => next.run(request).await,
             // Who comes to no door of ours is counted and takes a place as everybody does.
             Some(false) => page(Pace::Pages, misdirected).call(request, site.clone()).await,
@@ -143,6 +146,18 @@ fn is_coded(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::TRANSFER_ENCODING).iter();
     let first = lines.next();
     lines.next().is_some() || first.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
+
+/// Whether a value has white space around it. HTTP/1 takes that off; in HTTP/2 such a request is malformed (RFC 9113 §8.2.1), and
+/// whoever stands between may read it in another way.
+fn is_padded(request: &Request<Body>) -> bool {
+    let is_white = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+    let around = |value: &HeaderValue| is_white(value.as_bytes().first()) || is_white(value.as_bytes().last());
+    request.version() == Version::HTTP_2 && request.headers().values().any(around)
+}
+
+async fn padded(_: Door, _: Body) -> Result<Response, Refusal> {
+    Ok(reply::plain(StatusCode::BAD_REQUEST, "text/plain", PADDED))
 }
 
 async fn coded(_: Door, _: Body) -> Result<Response, Refusal> {

@@ -20,6 +20,8 @@ use std::time::Duration;
 use store::tables::fences::{self, Fence};
 use tower::ServiceExt;
 
+mod malformed;
+
 pub const ISSUER: &str = "https://id.example.test";
 const PASSWORD: &str = "violet kettle drum 42";
 /// Of the right form, and nobody's.

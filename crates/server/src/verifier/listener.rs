@@ -57,6 +57,8 @@ enum Ended {
     Failed(io::Error),
     /// It is asked nothing more.
     Parted(Parted),
+    /// It had said that it takes no more: it was stopped.
+    Left,
     /// It was enrolled, and left.
     Enrolled,
     /// Ours.
@@ -229,6 +231,7 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         Ended::Refused(why) => tracing::warn!(%from, why, "a hash worker was turned away"),
         Ended::Failed(error) => tracing::info!(%from, %error, "a hash worker has gone"),
         Ended::Parted(parted) => tracing::info!(%from, ?parted, "a hash worker was sent away"),
+        Ended::Left => tracing::info!(%from, "a hash worker has left"),
         Ended::Enrolled => {}
         Ended::Fault(fault) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
     }
@@ -311,14 +314,21 @@ async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let due = AtomicUsize::new(UNASKED);
     let listen = async {
+        let mut leaving = false;
         loop {
-            let frame = timeout(SILENCE, receive(&mut reader)).await??;
+            let frame = match timeout(SILENCE, receive(&mut reader)).await? {
+                Err(error) if leaving && error.kind() == io::ErrorKind::UnexpectedEof => return Err(Ended::Left),
+                received => received?,
+            };
             if due.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(weight(&frame))).is_err() {
                 return Err::<(), _>(out_of_turn());
             }
             match frame {
                 Frame::Answers(answers) => link.answers(answers),
-                Frame::Holds(holds) => link.holds(holds),
+                Frame::Holds(holds) => {
+                    leaving = holds == 0;
+                    link.holds(holds);
+                }
                 Frame::Pong => {}
                 _ => return Err(out_of_turn()),
             }

@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinSet;
@@ -291,7 +291,8 @@ async fn speak(
             }
         }
         if stopping && open.load(Ordering::Relaxed) == 0 {
-            return Ok(());
+            // Says that this is the end (close_notify): without it, it could be somebody on the way.
+            return writer.shutdown().await;
         }
     }
 }

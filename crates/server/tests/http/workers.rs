@@ -260,6 +260,9 @@ fn workers_come_back_when_the_server_does() {
     until("it is here again", || connected(server) == 1);
     assert_eq!(worker.stop(), Some(0));
     until("it has gone", || connected(server) == 0);
+    // Red without Ended::Left in verifier/listener.rs: a stop would read like a broken connection.
+    until("its leave is told as one", || server.log().contains("a hash worker has left"));
+    assert!(!server.log().contains("a hash worker has gone"), "{}", server.log());
     server.kill();
 }
 

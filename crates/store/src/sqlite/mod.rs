@@ -9,6 +9,7 @@ mod keeper;
 mod migrate;
 mod onlooker;
 mod open;
+mod place;
 mod planner;
 mod readers;
 mod ready;
@@ -37,6 +38,7 @@ use crate::schema::Migration;
 use crate::turn;
 use check::Checker;
 use group::Batch;
+use place::Place;
 use readers::{Pace, Pool, Stopped};
 use state::{State, hold};
 use writer::{Job, Writer};
@@ -147,6 +149,7 @@ impl Sqlite {
         let (jobs, queue) = mpsc::sync_channel(options.queue_limit);
         let writer = Writer {
             jobs: queue,
+            place: Place::of(&path),
             keeper: keeper::Keeper::new(Arc::clone(&points), Arc::clone(&state)),
             state: Arc::clone(&state),
             migrations,

@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::group::{self, Batch, Outcome};
 use super::keeper::{Keeper, Rest};
 use super::migrate;
+use super::place::Place;
 use super::ready::Ready;
 use super::state::State;
 use crate::engine::{CommitError, Unavailable};
@@ -49,6 +50,7 @@ const NAP: Duration = Duration::from_micros(20);
 
 pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
+    pub(super) place: Place,
     pub(super) keeper: Keeper,
     pub(super) state: Arc<State>,
     pub(super) migrations: &'static [Migration],
@@ -66,6 +68,9 @@ struct Group {
     batches: Vec<Batch>,
     answers: Vec<To>,
 }
+
+/// Why nothing can be acknowledged.
+const ELSEWHERE: &str = "the file of the database, or its log, was removed or replaced under the server";
 
 /// The disk cannot be trusted any more, for this reason: the process has to end.
 struct Fatal(String);
@@ -179,7 +184,11 @@ impl Writer {
         self.state.batches.fetch_add(size, Relaxed);
         self.state.group_sizes.observe(size);
         self.state.largest_group.fetch_max(size, Relaxed);
-        let done = group::run(ready, &mut group.batches);
+        let mut done = group::run(ready, &mut group.batches);
+        // Before anybody is told that it is done.
+        if done.as_ref().is_ok_and(|committed| committed.took.is_some()) && !self.place.stands() {
+            done = Err(Fault::Fatal(ELSEWHERE.to_owned()));
+        }
         self.state.waiting.fetch_sub(self.last_group, Relaxed);
         match done {
             Ok(committed) => {

@@ -1,11 +1,9 @@
 //! What holds of every statement that the tables have, as their source says them.
 
+use super::restore::OF_FILES;
 use crate::dialect;
 use std::fs;
 use std::path::Path;
-
-/// Only SQLite is asked, whose file it is about.
-const OF_FILES: &str = "PRAGMA quick_check(1)";
 
 /// The texts of a source file, without its tests and comments. `\` at the end of a line joins it with the next.
 fn texts(source: &str) -> Vec<String> {

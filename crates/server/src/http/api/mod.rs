@@ -22,7 +22,7 @@ use axum::extract::{Path, State};
 use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, patch, post};
+use axum::routing::{MethodRouter, any, get, patch, post};
 use axum::{Extension, Router, middleware};
 use bytes::Bytes;
 use caller::Door;
@@ -49,7 +49,10 @@ pub fn routes(site: &Site) -> Router<Site> {
         .route("/openapi.json", by(site, ("GET", Pace::Tokens), get(async move || as_json(document.clone()))))
         .route("/problems/{slug}", by(site, ("GET", Pace::Tokens), get(described)))
         .layer(middleware::from_fn_with_state(site.clone(), crate::http::cors::everybody));
-    Router::new().nest(BASE, doors.merge(described))
+    // What is nested below a path is not asked for that path with a slash.
+    let slash = nothing.layer(middleware::from_fn_with_state((site.clone(), Pace::Tokens), in_turn));
+    let slash = any(slash).layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
+    Router::new().nest(BASE, doors.merge(described)).route(&format!("{BASE}/"), slash)
 }
 
 fn only(site: &Site, operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {

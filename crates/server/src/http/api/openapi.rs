@@ -118,7 +118,17 @@ fn object(fields: &[Field]) -> Value {
         properties.insert(field.name.to_owned(), schema);
     }
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    json!({ "type": "object", "properties": properties, "required": required, "maxProperties": MOST_MEMBERS })
+    let mut object = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "maxProperties": MOST_MEMBERS,
+    });
+    let (assertion, kind) = ("client_assertion", "client_assertion_type");
+    if object["properties"].get(assertion).is_some() {
+        object["dependentRequired"] = json!({ assertion: [kind], kind: [assertion] });
+    }
+    object
 }
 
 fn schemas() -> Value {

@@ -67,7 +67,11 @@ const fn maybe(name: &'static str, most: usize, about: &'static str) -> Field {
 
 const CLIENT_ID: Field = maybe("client_id", NAME, "The client. May be left out with `client_secret_basic`.");
 const CLIENT_SECRET: Field = maybe("client_secret", TOKEN, "For `client_secret_post`.");
-const ASSERTION_TYPE: Field = maybe("client_assertion_type", NAME, "For `private_key_jwt`.");
+const ASSERTION_TYPE: Field = maybe(
+    "client_assertion_type",
+    NAME,
+    "For `private_key_jwt`: `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`.",
+);
 const ASSERTION: Field = maybe("client_assertion", TOKEN, "For `private_key_jwt`.");
 const COOKIES: Field = Field {
     name: "cookies",

@@ -65,8 +65,13 @@ fn rt_05_a_scope_only_narrows_and_the_grant_stays() {
     assert_eq!(narrow.json["scope"], "openid");
     let told = app.server.send(&Call::get("/oauth2/userinfo").bearer(&narrow.access)).must_be(200).json();
     assert_eq!(told.get("email"), None);
-    let wide = Tokens::of(&app.refresh(&narrow.refresh));
+    // Red where id_token in rules/oauth/token.rs looks at what was granted: nobody asked for one (OpenID Connect Core §3.1.2.1).
+    let bare = Tokens::of(&with(&narrow.refresh, "email"));
+    assert!(!narrow.id.is_empty() && bare.id.is_empty(), "{}", bare.json);
+    assert_eq!(bare.json["scope"], "email");
+    let wide = Tokens::of(&app.refresh(&bare.refresh));
     assert_eq!(wide.json["scope"], first.json["scope"]);
+    assert!(!wide.id.is_empty());
 }
 
 #[test]
