@@ -145,12 +145,14 @@ impl Ledger {
             line.ended.get_or_insert(why);
         }
     }
-    /// Ends a session: what it carries ends too, but for offline lines that have begun.
+    /// Ends a session: what it carries ends too, but for offline lines that have begun, or that a device may begin: it asks
+    /// later than whoever allowed it has signed out.
     pub fn end_visit(&mut self, id: &SessionId, why: &'static str) {
         if let Some(visit) = self.visits.get_mut(id) {
             visit.ended.get_or_insert(why);
         }
-        self.end_lines(why, |line| line.session == *id && !(line.is_offline() && line.began.is_some()));
+        let outlives = |line: &Line| line.is_offline() && (line.device || line.began.is_some());
+        self.end_lines(why, |line| line.session == *id && !outlives(line));
     }
     /// Ends all that somebody holds, but for one session and what lives and dies with it.
     pub fn end_all_of(&mut self, user: &UserId, except: Option<&SessionId>, why: &'static str) {

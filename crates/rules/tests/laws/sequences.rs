@@ -2,10 +2,11 @@
 
 use crate::cases;
 use crate::ledger::Law;
-use crate::play::{Play, plays};
+use crate::play::{Act, Play, Turn, plays};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestCaseError, TestRunner};
+use rules::Span;
 use std::collections::BTreeMap;
 
 fn upholds(play: &Play, law: Law) -> Result<(), TestCaseError> {
@@ -53,6 +54,23 @@ laws! {
     a_device_code_yields_tokens_at_most_once => DeviceYieldsOnce;
     /// Every guard holds on facts that nobody disturbs: no decision is stillborn.
     a_decision_settles_when_nobody_disturbs => AttemptsSettle;
+}
+
+/// With `offline_access` alone: whoever allowed it may have signed out before the device asks again.
+#[test]
+fn what_a_device_may_keep_it_may_begin_after_the_session() {
+    for (scope, begins) in [(2, true), (1, false)] {
+        let turns = [
+            Act::DeviceAsk { client: 0, scope },
+            Act::SignIn { browser: 0, user: 0, right: true },
+            Act::DeviceAnswer { device: 0, browser: 0, allow: true },
+            Act::SignOut { browser: 0 },
+            Act::DevicePoll { device: 0, other: false },
+        ];
+        let world = Play { grace: Span(0), turns: turns.map(Turn::One).into() }.run();
+        assert_eq!(world.ledger.breaches, []);
+        assert_eq!(world.ledger.met.contains_key("device redeemed"), begins, "{scope}");
+    }
 }
 
 /// The sequences reach what the laws speak of.
