@@ -4,12 +4,13 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from databases_lib.folder import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
@@ -68,12 +69,6 @@ def writers(folder: Path) -> dict[str, float]:
     if len(found) != 2 or len(rates) != 3:
         raise Failed("the writers example says something else than it used to")
     return {name: float(value) for name, value in [*found.items(), *((f"{who} rate", rate) for who, rate in rates)]}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

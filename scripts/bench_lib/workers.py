@@ -10,8 +10,10 @@ from pathlib import Path
 
 from . import machine
 from .measures import Bench
+from databases_lib.folder import free_port
+
 from .place import PASSWORD, Place
-from .programs import PORTIERE, Failed, Server, free_port, load, run
+from .programs import PORTIERE, Failed, Server, load, run
 
 # How many at the most, and the share of a core that each may use.
 MOST = 4

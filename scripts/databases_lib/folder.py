@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -19,11 +20,17 @@ def keep_private(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def free_port() -> int:
-    """A port of loopback that nobody has at present."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port of that address which nobody has at present, and which the system hands to nobody before it is taken: those for
+    connections and for whoever asks for any port begin at 32768 (Linux) or higher."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((address, port))
+            except OSError:
+                continue
+            return port
 
 
 class Owner:

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 from databases_lib import mariadb
+from databases_lib.folder import free_port
 
 from .nodes import ROOT
-from .place import Place, Process, Strike, Trouble, as_user, free_port, give, password, run, send, tool, tree, wait_until
+from .place import Place, Process, Strike, Trouble, as_user, give, password, run, send, tool, tree, wait_until
 
 USER = "mysql"
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .place import Place, Process, Trouble, as_user, free_port, give, wait_until
+from databases_lib.folder import free_port
+
+from .place import Place, Process, Trouble, as_user, give, wait_until
 from .wire import Origin
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,7 +42,7 @@ class Node:
         self.place, self.environment = place, environment
         self.name = f"node{number + 1}"
         self.data = place.room(self.name, USER)
-        self.port = free_port("127.0.0.1")
+        self.port = free_port()
         self.process: Process | None = None
 
     def start(self) -> None:

@@ -12,9 +12,10 @@ import urllib.request
 from pathlib import Path
 
 from databases_lib import postgres
+from databases_lib.folder import free_port
 
 from . import nodes
-from .place import Place, Process, Strike, Trouble, free_port, give, kill, password, run, send, tool, tree, wait_until
+from .place import Place, Process, Strike, Trouble, give, kill, password, run, send, tool, tree, wait_until
 
 USER = "postgres"
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -135,7 +136,7 @@ class Patroni:
         send([int(line) for line in found.split()], signal.SIGSTOP)
 
     def _start_etcd(self) -> None:
-        client, peer = (f"http://127.0.0.1:{free_port('127.0.0.1')}" for _ in range(2))
+        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         self.etcd = client.removeprefix("http://")
         self.place.start("etcd", [
             tool("etcd", "etcd-server"), "--data-dir", self.place.room("etcd", "etcd"),

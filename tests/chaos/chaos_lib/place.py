@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -184,13 +183,6 @@ def wait_until(what: str, seconds: float, found):
         if time.monotonic() > deadline:
             raise Trouble(f"{what}: not within {seconds:.0f} s")
         time.sleep(POLL_S)
-
-
-def free_port(address: str) -> int:
-    """A port of that address which nobody has at present."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return probe.getsockname()[1]
 
 
 def password() -> str:

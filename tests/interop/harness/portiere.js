@@ -5,19 +5,24 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const binary = path.resolve(root, process.env.PORTIERE_BINARY ?? "target/debug/portiere");
 const patience = 30_000;
 
-/** A TCP port on 127.0.0.1 that nobody listens on at the moment. */
+/** A TCP port on 127.0.0.1 that nobody listens on at the moment, and that the system hands to nobody before it is taken: those for
+ * connections and for whoever asks for any port begin at 32768 (Linux) or higher. */
 export async function freePort() {
-  const server = createServer();
-  await new Promise((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
-  const { port } = server.address();
-  await new Promise((done) => server.close(done));
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const free = await new Promise((done) => {
+      server.once("error", () => done(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
+    });
+    if (free) return port;
+  }
 }
 
 /** 256 bits as text; the standard alphabet on purpose, whose `+`, `/` and `=` have to survive every encoding on the way. */

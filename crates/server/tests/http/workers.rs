@@ -251,7 +251,7 @@ fn workers_come_back_when_the_server_does() {
     if !on_file() {
         return;
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let (server, folder) = server("1", port);
     let mut worker = Worker::enrolled(server, folder.path(), "one");
     until("it is here", || connected(server) == 1);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use store::conformance::{self, MIGRATIONS};
@@ -117,7 +118,10 @@ impl Pooler {
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // Those that the system gives to connections begin at 32768: one of them could be taken before the pooler begins.
+        static DRAWN: AtomicU32 = AtomicU32::new(0);
+        let drawn = std::process::id() + DRAWN.fetch_add(1, Relaxed);
+        let port = 10_000 + u16::try_from(drawn % 22_000).unwrap();
         let (name, users) = (&database.name, folder.path().join("users"));
         let settings = format!(
             "[databases]\n{name} = host=127.0.0.1 port={} user={name} password={name}\n[pgbouncer]\n\

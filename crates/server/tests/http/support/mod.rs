@@ -20,7 +20,7 @@ pub use issued::{DEVICE, Issued};
 pub use jwt::{EcKey, encode, jwt, now};
 pub use near::{near, near_in_header};
 pub use screens::{Line, Screens};
-pub use server::{BINARY, Output, Server, default_server, run, short_server, sign_up_server, strict_server};
+pub use server::{BINARY, Output, Server, default_server, free_port, run, short_server, sign_up_server, strict_server};
 pub use wire::{Answer, Call};
 
 use std::sync::Barrier;

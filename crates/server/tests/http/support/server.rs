@@ -266,8 +266,17 @@ fn named(settings: &Settings, issuer: &str) -> Settings {
     settings.iter().cloned().chain([("PORTIERE_PUBLIC_URL".to_owned(), issuer.to_owned())]).collect()
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+/// A port that nobody has, and that the system hands to nobody before it is taken: those for connections and for whoever asks
+/// for any port begin at 32768 (Linux) or higher.
+pub fn free_port() -> u16 {
+    let mut bytes = [0; 2];
+    loop {
+        aws_lc_rs::rand::fill(&mut bytes).unwrap();
+        let port = 10_000 + u16::from_le_bytes(bytes) % 22_000;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn wait_until_ready(node: &Node, port: u16) {
