@@ -5,6 +5,7 @@ use crate::net::certificate::{end, misnamed, outlived};
 use crate::net::tls::TlsError;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tokio_rustls::TlsConnector;
 
@@ -27,7 +28,12 @@ impl Files {
         let made = rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap();
         std::fs::write(&self.certificate, made.cert.pem()).unwrap();
         std::fs::write(&self.key, made.signing_key.serialize_pem()).unwrap();
+        self.lend(0o600);
         made.cert.der().clone()
+    }
+
+    fn lend(&self, mode: u32) {
+        std::fs::set_permissions(&self.key, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
     fn load(&self) -> Result<Arc<TlsReload>, TlsError> {
@@ -201,4 +207,21 @@ fn what_is_in_force_is_what_is_told_of() {
         "{doubts:?}"
     );
     assert_eq!(tls.outlived(), doubts.first().cloned());
+}
+
+// Red without `bared` in tls.rs. Debian's group `ssl-cert` is how a key is lent to a server.
+#[test]
+fn a_key_that_everybody_may_read_is_told_of() {
+    let files = Files::new();
+    files.renew();
+    let tls = files.load().unwrap();
+    for (mode, told) in [(0o400, 0), (0o600, 0), (0o640, 0), (0o644, 1), (0o604, 1), (0o602, 1)] {
+        files.lend(mode);
+        let doubts = tls.doubts();
+        assert_eq!(
+            doubts.iter().filter(|doubt| doubt.contains("key.pem is open to everybody")).count(),
+            told,
+            "{mode:o}"
+        );
+    }
 }
