@@ -213,14 +213,15 @@ fn observe(
             let step = end.min(next).saturating_duration_since(now).min(PULSE / 5);
             match pulses.recv_timeout(step) {
                 Ok(pulse) => gathered.merge(&pulse),
+                // Nobody tells anything where nobody watches.
                 Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(step),
-                Err(mpsc::RecvTimeoutError::Timeout) if now + step < next => {}
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if let Some(watcher) = &mut watcher {
-                        watcher(window.begin.elapsed(), &std::mem::take(&mut gathered));
-                    }
-                    next += PULSE;
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() >= next {
+                if let Some(watcher) = &mut watcher {
+                    watcher(window.begin.elapsed(), &std::mem::take(&mut gathered));
                 }
+                next += PULSE;
             }
         }
     };

@@ -92,6 +92,13 @@ fn every_workload_goes_through() {
     }
 }
 
+// Red where the thread that waits for the end of the window does not wait: it took a core of what was measured.
+#[test]
+fn who_asks_little_takes_little_of_the_machine() {
+    let cores = Scene::new().report("jwks --vus 1 --rate 20 --duration 3s")["runs"][0]["generator_cores"].as_f64();
+    assert!(cores.is_some_and(|cores| cores < 0.2), "{cores:?}");
+}
+
 #[test]
 fn a_sign_up_is_an_account() {
     let scene = Scene::new();
