@@ -8,7 +8,7 @@ pub mod forerunner;
 pub mod neighbours;
 mod races;
 mod replays;
-mod sealing;
+pub mod sealing;
 mod sweeping;
 mod values;
 

@@ -9,6 +9,7 @@ use crate::tables::audit::{
     Backlog, BacklogUpTo, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin,
     drop_unsealed, retire, seal,
 };
+use crate::tables::sweep::{self, Bounds};
 use crate::tables::{ask, changes};
 use rules::audit::{Block, Key, Keys, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
@@ -56,6 +57,18 @@ fn next(newest: Option<&Block>, lines: &mut [Line]) -> Block {
     let end = newest.map_or_else(Link::beginning, Link::from);
     let Some(key) = &keys.current else { unreachable!("there is one") };
     Sealing { realm: &realm, key, now: Time(1) }.block(&end, lines)
+}
+
+/// What upkeep does with the log of the realm `sealed` in which thousands of lines wait, numbered from 1: some are thrown out, and
+/// others sealed. What that costs the server is for its own tests to measure.
+///
+/// # Errors
+/// What did not stand.
+pub async fn upkeep(engine: &Shared) -> Done {
+    let bounds = Bounds { now: Time(1), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
+    super::stands(engine, sweep::step(&realm(), &bounds, 100)).await?;
+    super::stands(engine, drop_unsealed(&realm(), (1..=100).map(|id| format!("{id:026}")))).await?;
+    same(step(engine, 256).await?, Some(256), "lines that are sealed")
 }
 
 /// Two nodes seal what four write, on the real schema.

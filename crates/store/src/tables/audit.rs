@@ -1,16 +1,12 @@
 //! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream is.
 
-use super::events::{line, select};
+use super::events::{about, line, select};
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
-use crate::dialect::list;
 use crate::engine::{Must, Read, Row, Sql, Value, Write};
 use rules::audit::{Block, Checkpoint, Line, Link};
 use rules::id::RealmId;
 use rules::time::Time;
-
-/// The lines that the longest list of one statement seals.
-const LIST: usize = crate::dialect::LONGEST_LIST;
 
 macro_rules! blocks {
     ($rest:literal) => {
@@ -249,7 +245,7 @@ impl Question for LeftOf<'_> {
 /// Seals lines in a block: they are its own from then on. Does not stand where any of them was sealed meanwhile, or the
 /// number of the block was taken.
 pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
-    let sql = "INSERT INTO audit_blocks (realm, number, first_line, last_line, oldest, newest, sealed_at, key_id, \
+    let insert = "INSERT INTO audit_blocks (realm, number, first_line, last_line, oldest, newest, sealed_at, key_id, \
                digest, leaves, mac_before, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let row = values![
         realm,
@@ -265,15 +261,15 @@ pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
         block.before.clone(),
         block.mac.clone(),
     ];
-    let mut writes = vec![write(sql, row, Must::Touch(1))];
-    for lines in lines.chunks(LIST) {
-        let ids: Vec<Value> = lines.iter().map(|line| Value::Text(line.id.clone())).collect();
-        let Some((piece, ids)) = list(ids) else { continue };
-        let sql = Sql::joined(&["UPDATE events SET block = ? WHERE realm = ? AND block = 0 AND id IN ", piece]);
-        let args = values![block.number, realm].into_iter().chain(ids).collect();
-        writes.push(Write { sql, args, must: Must::Touch(lines.len() as u64) });
-    }
-    writes
+    let ids: Vec<String> = lines.iter().map(|line| line.id.clone()).collect();
+    let sql = "UPDATE events SET block = ? WHERE realm = ? AND block = 0";
+    let sealed = about(sql, &values![block.number, realm], &ids);
+    std::iter::once(write(insert, row, Must::Touch(1))).chain(sealed.into_iter().map(touching)).collect()
+}
+
+/// A write to as many lines as it is about.
+fn touching((sql, args, lines): (Sql, Vec<Value>, usize)) -> Write {
+    Write { sql, args, must: Must::Touch(lines as u64) }
 }
 
 /// Takes a block out, the oldest there is, and says so in the checkpoint, unless another node has done so meanwhile.
@@ -302,13 +298,8 @@ pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &
 
 /// Takes out lines that were never sealed. Does not stand where any of them was sealed meanwhile, or is gone.
 pub fn drop_unsealed(realm: &RealmId, ids: impl Iterator<Item = String>) -> Vec<Write> {
-    let ids: Vec<Value> = ids.map(Value::Text).collect();
-    let lists = ids.chunks(LIST).filter_map(|ids| list(ids.to_vec()).map(|(piece, args)| (piece, args, ids.len())));
-    let write = |(piece, ids, many): (&'static str, Vec<Value>, usize)| {
-        let sql = Sql::joined(&["DELETE FROM events WHERE realm = ? AND block = 0 AND id IN ", piece]);
-        Write { sql, args: values![realm].into_iter().chain(ids).collect(), must: Must::Touch(many as u64) }
-    };
-    lists.map(write).collect()
+    let ids: Vec<String> = ids.collect();
+    about("DELETE FROM events WHERE realm = ? AND block = 0", &values![realm], &ids).into_iter().map(touching).collect()
 }
 
 /// How far a stream is.

@@ -2,7 +2,8 @@
 
 use super::row::{Columns, every};
 use super::{Question, read, values, write};
-use crate::engine::{Must, Read, Row, Write};
+use crate::dialect::{LONGEST_LIST, list};
+use crate::engine::{Must, Read, Row, Sql, Value, Write};
 use rules::events::Event;
 use rules::id::RealmId;
 
@@ -48,6 +49,21 @@ impl Question for Window<'_> {
     }
 }
 
+/// Statements about these lines: `sql` with what tells them in its condition, the values of both, and how many lines each
+/// statement is about.
+///
+/// Ids sort by time, and these are of about one time. A server that knows little of a young table would look for a list among all
+/// that there is: it is told from where to where to look.
+pub(super) fn about(sql: &'static str, args: &[Value], ids: &[String]) -> Vec<(Sql, Vec<Value>, usize)> {
+    let statement = |ids: &[String]| {
+        let (first, last) = (ids.iter().min()?, ids.iter().max()?);
+        let (piece, listed) = list(ids.iter().map(|id| Value::Text(id.clone())).collect())?;
+        let args = args.iter().cloned().chain(values![first.as_str(), last.as_str()]).chain(listed);
+        Some((Sql::joined(&[sql, " AND id >= ? AND id <= ? AND id IN ", piece]), args.collect(), ids.len()))
+    };
+    ids.chunks(LONGEST_LIST).filter_map(statement).collect()
+}
+
 /// A row that [`select`] gives.
 pub(super) fn line(row: &mut Columns) -> Option<Line> {
     Some(Line {
@@ -81,4 +97,19 @@ pub(super) fn record(realm: &RealmId, id: String, event: &Event) -> Write {
         detail
     ];
     write(sql, row, Must::Touch(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_looked_for_where_they_are() {
+        // red without the bounds in `about`.
+        let ids = ["5", "3", "9"].map(str::to_owned);
+        let text = |text: &str| Value::Text(text.to_owned());
+        let statements = about("SELECT id FROM events WHERE realm = ?", &values![&RealmId::from("main")], &ids);
+        let [(_, args, 3)] = statements.as_slice() else { panic!("{statements:?}") };
+        assert_eq!(args[..3], [text("main"), text("3"), text("9")]);
+    }
 }

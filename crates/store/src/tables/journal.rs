@@ -3,11 +3,11 @@
 //! Every statement does nothing where the change is there, and nothing to what came later; those of several nodes may
 //! be said in any order.
 
+use super::events::about;
 use super::fences::Fence;
 use super::row::{every, to_json};
 use super::{clients, families, groups, keys, realms, sessions, tokens, users, values, write};
-use crate::dialect::{LONGEST_LIST, list};
-use crate::engine::{Engine, Must, Read, Sql, Unavailable, Value, Write};
+use crate::engine::{Engine, Must, Read, Unavailable, Value, Write};
 use rules::ending::{Ending, Record};
 use rules::fresh::first_id;
 use rules::id::RealmId;
@@ -16,23 +16,12 @@ use std::collections::HashSet;
 
 /// Which of these lines of the audit log are there, however many are asked for.
 pub async fn known(engine: &dyn Engine, realm: &RealmId, ids: Vec<String>) -> Result<HashSet<String>, Unavailable> {
-    let reads: Vec<Read> = ids.chunks(LONGEST_LIST).map(|ids| asked(realm, ids)).collect();
+    let lines = about("SELECT id FROM events WHERE realm = ?", &values![realm], &ids);
+    let reads: Vec<Read> = lines.into_iter().map(|(sql, args, _)| Read { sql, args }).collect();
     let answers = engine.fetch(&reads).await?;
     every(answers.concat(), |row| row.text())
         .map(HashSet::from_iter)
         .ok_or_else(|| Unavailable("a row is not what this program writes".into()))
-}
-
-/// Ids sort by time, and these are of one time. A server that knows little of a young table would look for a list among
-/// all that there is: it is told how far to look.
-fn asked(realm: &RealmId, ids: &[String]) -> Read {
-    let (first, last) = (ids.iter().min().cloned().unwrap_or_default(), ids.iter().max().cloned().unwrap_or_default());
-    let ids = ids.iter().map(|id| Value::Text(id.clone())).collect();
-    let (piece, ids) = list(ids).unwrap_or(("(NULL)", Vec::new()));
-    let mut args: Vec<Value> = values![realm, first, last];
-    args.extend(ids);
-    let sql = Sql::joined(&["SELECT id FROM events WHERE realm = ? AND id >= ? AND id <= ? AND id IN ", piece]);
-    Read { sql, args }
 }
 
 /// Up to where a record reaches.
@@ -156,18 +145,5 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
         Ending::ClientItself { client, epoch } => clients::remove_again(r, client, *epoch, upto.time),
         Ending::Key { kid, at } => vec![keys::revoke(r, kid, *at)],
         Ending::SetUp { link } => any("DELETE FROM setup_offers WHERE realm = ? AND link = ?", values![r, *link]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_looked_for_where_they_are() {
-        // red without the bounds in asked.
-        let ids = ["5", "3", "9"].map(str::to_owned);
-        let text = |text: &str| Value::Text(text.to_owned());
-        assert_eq!(asked(&"main".into(), &ids).args[..3], [text("main"), text("3"), text("9")]);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use store::conformance::forerunner::forerunner;
 use store::conformance::neighbours::neighbours;
+use store::conformance::sealing;
 use store::conformance::{MIGRATIONS, Shared, three_reads, three_rows};
 use store::engine::Engine;
 use store::postgres::Postgres;
@@ -12,7 +13,7 @@ use store::remote::Statements;
 use store::schema::Migration;
 use store::tables::{ask, realms};
 
-use crate::server::{database, text};
+use crate::server::{database, text, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_nodes_bring_the_schema_up_at_once() {
@@ -122,4 +123,28 @@ async fn who_waits_for_the_lock_of_the_schema_is_patient() {
     };
     let (migrated, ()) = futures_util::future::join(engine.migrate(), released).await;
     migrated.unwrap();
+}
+
+/// Deleting up to a bound, and sealing, look at about as many rows as they change, however many there are beyond, also where
+/// nobody ever analysed the table. Red without the bounds in `tables::events::about`: sealing looked at all that waited.
+#[tokio::test]
+async fn upkeep_costs_what_it_changes() {
+    const FILL: &str = "INSERT INTO events (realm, id, at, kind, detail) \
+         SELECT 'sealed', lpad(i::text, 26, '0'), 0, 'x', '{}' FROM generate_series(1, 20000) AS i";
+    const LOOKED_AT: &str = "SELECT sum(idx_tup_read) + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables \
+         WHERE relname = 'events') FROM pg_stat_user_indexes WHERE relname = 'events'";
+    let Some(database) = database().await else { return };
+    let engine: Shared = Arc::new(Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap());
+    engine.migrate().await.unwrap();
+    let admin = database.admin().await;
+    admin.batch_execute(FILL).await.unwrap();
+    let looked_at = async || text(&admin, LOOKED_AT).await.parse::<u64>().unwrap();
+    let before = looked_at().await;
+    sealing::upkeep(&engine).await.unwrap();
+    // A session tells what it read at its end.
+    drop(engine);
+    wait_until("what was read is told", async || looked_at().await >= before + 356).await;
+    let rows = looked_at().await - before;
+    assert_eq!(text(&admin, "SELECT count(*) FROM events WHERE block = 0").await, "19644");
+    assert!(rows < 4000, "{rows} rows were looked at");
 }
