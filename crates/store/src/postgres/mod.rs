@@ -6,6 +6,7 @@
 
 mod cargo;
 mod connect;
+mod figures;
 mod flight;
 mod gauge;
 mod lane;
@@ -41,6 +42,8 @@ pub struct Postgres {
     pool: Arc<Pool>,
     migrations: &'static [Migration],
     keepers: JoinSet<()>,
+    /// Ends with the engine.
+    _figures: JoinSet<()>,
 }
 
 impl Postgres {
@@ -59,7 +62,9 @@ impl Postgres {
         for (at, (link, purpose)) in links.into_iter().zip(pool.purposes()).enumerate() {
             keepers.spawn(Arc::clone(&pool).keep(at, purpose, link));
         }
-        Ok(Postgres { pool, migrations, keepers })
+        let mut figures = JoinSet::new();
+        figures.spawn(figures::keep(Arc::clone(&pool)));
+        Ok(Postgres { pool, migrations, keepers, _figures: figures })
     }
 
     /// Which database cluster answered last; `None` where we may not know.
