@@ -3,6 +3,7 @@
 use super::client::short;
 use super::input::{self, Input, Wanted};
 use super::outcome::Failure;
+use crate::named_file;
 use app::admin::clients::ClientSecret;
 use app::keyring::ALGS;
 use clap::{Args, ValueEnum, ValueHint};
@@ -252,8 +253,8 @@ impl Add {
 /// The public keys in a file (RFC 7517 §5).
 pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
     let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
-    let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    JwkSet::parse(&text).map_err(|error| wrong(error.why().to_owned()))
+    let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
+    JwkSet::parse(text.as_bytes()).map_err(|error| wrong(error.why().to_owned()))
 }
 
 fn by_secret(methods: &[AuthMethod]) -> bool {
