@@ -336,7 +336,7 @@ impl App {
 
 /// RFC 8707 §2.2: the resources that a request names.
 fn named(params: &Params) -> Vec<String> {
-    params.all("resource").map(str::to_owned).collect()
+    params.all("resource").into_iter().map(str::to_owned).collect()
 }
 
 fn signed<C: serde::Serialize + ?Sized>(key: &SigningKey, typ: Typ, claims: &C) -> Result<String, Fault> {

@@ -14,6 +14,7 @@ mod http;
 mod journal;
 mod logs;
 mod metrics;
+mod named_file;
 mod net;
 mod pages;
 mod private;

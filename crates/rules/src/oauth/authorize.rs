@@ -261,7 +261,7 @@ fn granted_scope(params: &Params, client: &Client) -> Result<Scope, Error> {
 
 /// RFC 8707 §2: audiences that the client registered.
 pub fn resources(params: &Params, client: &Client) -> Result<Vec<String>, Error> {
-    let asked: Vec<String> = params.all("resource").map(str::to_owned).collect();
+    let asked: Vec<String> = params.all("resource").into_iter().map(str::to_owned).collect();
     if asked.iter().any(|uri| !client.resources.contains(uri)) {
         return Err(Error::new(Code::InvalidTarget, "the client has no such resource"));
     }

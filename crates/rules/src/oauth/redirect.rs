@@ -120,13 +120,19 @@ fn same_but_for_port(known: &str, asked: &str) -> bool {
 fn after_port(rest: &str) -> Option<&str> {
     let rest = match rest.strip_prefix(':') {
         Some(rest) => {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            rest[..digits].parse::<u16>().ok().filter(|port| *port > 0)?;
-            &rest[digits..]
+            let (port, rest) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+            is_port(port).then_some(rest)?
         }
         None => rest,
     };
     (rest.is_empty() || rest.starts_with(['/', '?'])).then_some(rest)
+}
+
+/// A port in its one spelling.
+pub(super) fn is_port(text: &str) -> bool {
+    text.starts_with(|first: char| matches!(first, '1'..='9'))
+        && text.bytes().all(|b| b.is_ascii_digit())
+        && text.parse::<u16>().is_ok()
 }
 
 #[cfg(test)]
@@ -173,6 +179,8 @@ mod tests {
             "http://127.0.0.1:80@evil.test/cb",
             "http://127.0.0.1:/cb",
             "http://127.0.0.1:0/cb",
+            "http://127.0.0.1:051004/cb",
+            "http://127.0.0.1:+1/cb",
             "http://127.0.0.1:65536/cb",
             "http://localhost.evil.test/cb",
             "http://localhost:1/cb",

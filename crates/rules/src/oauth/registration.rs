@@ -2,7 +2,7 @@
 
 use super::client::{AuthMethod, Client, Grant};
 use super::first_party;
-use super::redirect::origin;
+use super::redirect::{is_port, origin};
 use crate::people::names::is_plain;
 use crate::realm::Realm;
 
@@ -89,20 +89,41 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
     {
         return Some("its scheme must be written in lower case");
     }
+    // RFC 3986 §3.2.2: brackets are for the host.
+    if uri[origin(uri).len()..].contains(['[', ']']) {
+        return Some("holds a character that a URI cannot have");
+    }
+    if !uri.split('%').skip(1).all(is_escape) {
+        return Some("a % must begin the escape of a character that is no control character");
+    }
     let query = uri.split_once('?').map_or("", |(_, query)| query);
-    let reserved = |pair: &str| {
-        let name = unescaped(pair.split('=').next().unwrap_or(""));
-        RESERVED_QUERY.iter().any(|reserved| name == reserved.as_bytes())
-    };
-    if query.split('&').any(reserved) {
+    if query.split(['&', ';']).any(is_reserved) {
         return Some("its query holds a parameter of the response");
     }
     match scheme {
         "https" | "http" => web_problem(scheme, rest),
         _ if !native => Some("must be https (private schemes are for native clients)"),
-        _ if !scheme.contains('.') => Some("a private scheme must be a reversed domain name with a dot"),
+        _ if !scheme.contains('.') || scheme.split('.').any(str::is_empty) => {
+            Some("a private scheme must be a reversed domain name with a dot")
+        }
         _ => None,
     }
+}
+
+/// Whether what follows a `%` makes it an escape (RFC 3986 §2.1), and not one of a control character, which may end a name, a
+/// path or a header for who reads it.
+fn is_escape(rest: &str) -> bool {
+    let byte = rest.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).is_some_and(|byte| !byte.is_ascii_control())
+}
+
+/// Whether a part of a query is a parameter of the response for some reader: there are such as take upper and lower case for
+/// the same, as leave out white space before a name, and as read `name[]` as that name.
+fn is_reserved(pair: &str) -> bool {
+    let name = unescaped(pair.split('=').next().unwrap_or(""));
+    let name = String::from_utf8_lossy(&name).to_ascii_lowercase();
+    let name = name.trim_matches([' ', '+']).split('[').next().unwrap_or("");
+    RESERVED_QUERY.contains(&name)
 }
 
 /// With `%XX` as the bytes that they stand for (RFC 3986 §2.1): browsers and libraries read a name in either form.
@@ -136,13 +157,15 @@ fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
         Some(at) if !authority[at..].contains(']') => (&authority[..at], Some(&authority[at + 1..])),
         _ => (authority, None),
     };
-    if port.is_some_and(|port| !port.bytes().all(|b| b.is_ascii_digit()) || port.parse::<u16>().is_err()) {
-        return Some("its port is not a number from 0 to 65535");
+    if port.is_some_and(|port| !is_port(port)) {
+        return Some("its port is not a number from 1 to 65535");
     }
     let literal = host.starts_with('[') && host.ends_with(']');
-    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
-    if !literal && (host.is_empty() || !host.bytes().all(legal) || host.starts_with(['.', '-'])) {
+    if !literal && !host.split('.').all(is_label) {
         return Some("its host must be a name in lower case");
+    }
+    if !literal && ends_in_a_number(host) && host.parse::<std::net::Ipv4Addr>().is_err() {
+        return Some("its host is not an address");
     }
     if literal && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_err() {
         return Some("its host is not an address");
@@ -153,6 +176,18 @@ fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
     }
     (scheme == "http" && !matches!(host, "localhost" | "127.0.0.1" | "[::1]"))
         .then_some("http is for localhost, 127.0.0.1 and [::1] only")
+}
+
+fn is_label(label: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !label.is_empty() && label.bytes().all(legal) && !label.starts_with('-') && !label.ends_with('-')
+}
+
+/// URL Standard §3.5: browsers take such a host for an address, in whichever way it is written: `127.1`, `0x7f000001`.
+fn ends_in_a_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or("");
+    let hexadecimal = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    hexadecimal || last.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// RFC 8707 §2: a resource is an absolute URI without a fragment. Ours is nobody else's: its resource server could look
@@ -215,12 +250,54 @@ mod tests {
     }
 
     #[test]
+    fn ru_what_only_some_readers_take_for_something_else_is_not_registered() {
+        for uri in [
+            // For readers that separate by `;`, that know one case alone, that trim names, or that read lists.
+            "https://app.test/cb?a=1;code=2",
+            "https://app.test/cb?Code=1",
+            "https://app.test/cb?+code=1",
+            "https://app.test/cb?%20code=1",
+            "https://app.test/cb?code%5B%5D=1",
+            "https://app.test/cb?code[]=1",
+            "https://app.test/cb[1]",
+            // For readers that stop at a control character, or that leave a `%` alone that begins nothing.
+            "https://app.test/cb?code%00=1",
+            "https://app.test/cb%0d%0aX:y",
+            "https://app.test/cb%7f",
+            "https://app.test/cb%",
+            "https://app.test/cb%4",
+            "https://app.test/cb%zz",
+            "https://app.test/cb%+1",
+            // For browsers, which read numbers as addresses, and for resolvers.
+            "https://127.1/cb",
+            "https://2130706433/cb",
+            "https://0x7f000001/cb",
+            "https://127.0.0.0x1/cb",
+            "https://127.0.0.01/cb",
+            "https://app.test./cb",
+            "https://app..test/cb",
+            "https://app-.test/cb",
+            "https://app.test:080/cb",
+            "https://app.test:0/cb",
+            "https://app.test:/cb",
+            "com.example.app.:/cb",
+            "com..example:/cb",
+        ] {
+            assert!(redirect_problem(uri, false).is_some() && redirect_problem(uri, true).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
     fn what_honest_applications_register_is_accepted() {
         for uri in [
             "https://app.test/cb",
             "https://app.test",
             "https://app.test:8443/cb?tenant=1",
             "https://app.test/a%2eb/cb?a=%63ode",
+            "https://app.test/cb?codec=1;b&recode=%C3%A9",
+            "https://127.0.0.1/cb",
+            "https://0xcafe.test/cb",
+            "https://[2001:db8::1]:8443/cb",
             "http://localhost:3000/cb",
             "http://[::1]/cb",
         ] {

@@ -2,6 +2,7 @@
 //! of a name is a second account, or a fresh count of wrong guesses.
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 use unicode_script::{Script, UnicodeScript};
 
 /// The longest login, typed or folded, in bytes: what an index of any database holds.
@@ -82,6 +83,10 @@ impl Username {
         }
         // On the folded form: a full-width '＠' is an '@' too.
         let key = LoginKey::of(&written).filter(|key| !key.0.contains('@')).ok_or(BadName::Character)?;
+        // RFC 5891 §4.2.3.2: it would be drawn over whatever stands before the name.
+        if [&written, &key.0].iter().any(|text| text.starts_with(is_combining_mark)) {
+            return Err(BadName::Character);
+        }
         if key.0.starts_with('-') || folds_an_id(&key.0) {
             return Err(BadName::Form);
         }
@@ -365,6 +370,11 @@ mod tests {
         assert_eq!(Username::parse(&"a".repeat(1 << 20)), Err(BadName::TooLong));
         assert_eq!(Username::parse("a@b"), Err(BadName::Character));
         assert_eq!(Username::parse("a＠b"), Err(BadName::Character));
+        // Marks that combine with what stands before them, also once folded (U+FF9E).
+        for mark in ['\u{301}', '\u{20E3}', '\u{345}', '\u{903}', '\u{FF9E}'] {
+            assert_eq!(Username::parse(&format!("{mark}a")), Err(BadName::Character), "{mark:?}");
+            assert!(Username::parse(&format!("a{mark}")).is_ok(), "{mark:?}");
+        }
         assert_eq!(Username::parse(" \u{3000}"), Err(BadName::Empty));
     }
 

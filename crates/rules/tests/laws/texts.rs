@@ -11,6 +11,7 @@ use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::secret::{base64url, from_base64url};
 use rules::{Fresh, Secret, Time};
+use std::collections::BTreeSet;
 
 const SEALING: Sealing = Sealing { tag: [1; 32], grace: [2; 32] };
 
@@ -35,7 +36,10 @@ proptest! {
             for (name, value) in &pairs {
                 let told = params.get(name);
                 prop_assert!(told.is_some() || value.is_empty());
-                prop_assert_eq!(params.all(name).count(), pairs.iter().filter(|(n, v)| n == name && !v.is_empty()).count());
+                let sent = pairs.iter().filter(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str());
+                let all = params.all(name);
+                prop_assert_eq!(all.iter().copied().collect::<BTreeSet<_>>(), sent.collect::<BTreeSet<_>>());
+                prop_assert!((1..all.len()).all(|at| !all[..at].contains(&all[at])), "each once");
             }
         }
     }

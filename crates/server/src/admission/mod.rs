@@ -115,9 +115,10 @@ impl Admission {
         failed.then_some(debt.standing)
     }
 
-    /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts.
+    /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts. What comes
+    /// through a proxy there that nobody listed may be anybody's.
     pub fn trusts(&self, client: &Client) -> bool {
-        client.key().is_none() || self.is_exempt(client)
+        !client.untrusted_forwarding && (client.key().is_none() || self.is_exempt(client))
     }
 
     /// Whether a request comes from a network that the operator lists: nothing is counted for its address.

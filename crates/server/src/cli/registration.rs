@@ -3,6 +3,7 @@
 use super::client::short;
 use super::input::{self, Input, Wanted};
 use super::outcome::Failure;
+use crate::named_file;
 use app::admin::clients::ClientSecret;
 use app::keyring::ALGS;
 use clap::{Args, ValueEnum, ValueHint};
@@ -195,15 +196,15 @@ impl Add {
                 || (auth_methods == [AuthMethod::None] && self.redirect_uri.iter().any(|uri| is_native(uri))),
             auth_methods,
             id: ClientId(self.id),
-            redirect_uris: self.redirect_uri,
-            post_logout_redirect_uris: self.post_logout_redirect_uri,
+            redirect_uris: distinct(&self.redirect_uri),
+            post_logout_redirect_uris: distinct(&self.post_logout_redirect_uri),
             jwks: self.keys,
             pkce_optional: self.pkce == Pkce::Optional,
             id_token_alg: self.id_token_alg,
             access_format: self.access_token.into(),
             access_alg: self.access_token_alg,
             access_typ_jwt: self.access_token_typ == AccessTyp::Jwt,
-            resources: self.resource,
+            resources: distinct(&self.resource),
             resource_server: self.resource_server,
             trusted: self.trusted,
             first_party: self.first_party,
@@ -252,8 +253,8 @@ impl Add {
 /// The public keys in a file (RFC 7517 §5).
 pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
     let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
-    let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    JwkSet::parse(&text).map_err(|error| wrong(error.why().to_owned()))
+    let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
+    JwkSet::parse(text.as_bytes()).map_err(|error| wrong(error.why().to_owned()))
 }
 
 fn by_secret(methods: &[AuthMethod]) -> bool {

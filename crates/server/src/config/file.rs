@@ -3,13 +3,14 @@
 use super::options::SECTIONS;
 use super::reader::{Given, Problem, Reader, Source, declared, find, suggestion};
 use super::value::Raw;
+use crate::named_file;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Gives `reader` what the file at `path` says. Syntax errors and unknown keys become problems; the rest is still read.
 pub fn read(path: &Path, reader: &mut Reader) {
-    match std::fs::read_to_string(path) {
+    match named_file::text(path) {
         Ok(text) => parse(&path.display().to_string(), &text, reader),
         Err(error) => {
             let message = format!("cannot be read: {error}");

@@ -18,7 +18,7 @@ mod value;
 
 pub use endpoint::Endpoint;
 pub use options::*;
-pub use public_url::PublicUrl;
+pub use public_url::{PROBES, PublicUrl};
 pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// What this machine is called by itself.
 const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// Where it is asked, under any host, whether the server lives and can serve: the one place that it cannot be reached at.
+pub const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
 /// Where people and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and is never
 /// changed; host and origin are derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +115,7 @@ fn check_path(path: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     match segments.split('/').find(|part| part.is_empty() || matches!(*part, "." | "..") || !part.chars().all(plain)) {
         Some(part) => Err(format!("has a path segment {part:?} that is not letters, digits, '-', '.', '_' and '~'")),
+        None if PROBES.contains(&path) => Err(format!("has the path {path}, where probes ask")),
         None => Ok(()),
     }
 }
@@ -196,6 +200,9 @@ mod tests {
         assert_eq!((url.path(), url.port(), url.is_https()), ("/realms/a", 443, true));
         let local = PublicUrl::parse("http://[::1]:8080").unwrap();
         assert_eq!((local.path(), local.port(), local.is_localhost()), ("", 8080, true));
+        for path in ["/healthz/a", "/a/readyz", "/login", "/.well-known/oauth-authorization-server"] {
+            assert_eq!(PublicUrl::parse(&format!("https://a.test{path}")).unwrap().path(), path);
+        }
     }
 
     #[test]
@@ -274,6 +281,8 @@ mod tests {
             "https://0x7f.1",
             "https://256.1.1.1",
             "https://login.1",
+            "https://a.test/healthz",
+            "https://a.test/readyz",
         ] {
             assert!(PublicUrl::parse(bad).is_err(), "{bad}");
         }

@@ -6,6 +6,7 @@ use super::error::Refusal;
 use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::admission::Pace;
+use crate::config::PROBES;
 use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
@@ -22,9 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::tally::nanos;
-
-/// Paths that answer under any host: probes and scrapers do not know our name.
-const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 
 /// HTML Standard §7.1.3: no page of another origin that opened this one, or was opened by it, has a handle to it.
 const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
@@ -55,7 +53,8 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let named = host(&request).map(|host| site.serves(host));
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
-    let known = if ANY_HOST.contains(&request.uri().path()) { Some(true) } else { named };
+    // Probes do not know our name.
+    let known = if PROBES.contains(&request.uri().path()) { Some(true) } else { named };
     let of_account = is_of_account(&site, request.uri().path());
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());

@@ -2,6 +2,7 @@
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{harmless, harmless_json};
+use crate::named_file;
 use crate::utc::iso;
 use app::App;
 use app::audit::Verified;
@@ -50,7 +51,7 @@ impl Verify {
     pub fn complete(&mut self) -> Result<(), Failure> {
         let Some(file) = &self.head else { return Ok(()) };
         let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+        let text = named_file::text(file).map_err(|error| failed(error.to_string()))?;
         let head = serde_json::from_str(&text);
         self.exported = Some(head.map_err(|error| failed(format!("is no head that was exported: {error}")))?);
         Ok(())

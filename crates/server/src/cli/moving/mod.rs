@@ -9,6 +9,7 @@ use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::facts;
 use crate::config::{self, Config, Raw, StoreUrl, Value as _};
+use crate::named_file;
 use clap::{Args, ValueHint};
 use rules::Secret;
 use serde_json::json;
@@ -158,7 +159,7 @@ impl Moving {
 /// A URL from whichever place it was given in.
 fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result<Option<Secret>, Failure> {
     if let Some(file) = file {
-        let text = std::fs::read_to_string(file);
+        let text = named_file::text(file);
         let text = text.map(Secret::new).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
         return Ok(Some(Secret::new(text.reveal().lines().next().unwrap_or("").trim())));
     }

@@ -107,6 +107,14 @@ fn px_01_a_peer_that_is_not_listed_is_counted_itself_and_shows() {
         assert_eq!(guesses(server, |at, call| forged(at, call).from(2)), 0, "{name} does not make somebody else of it");
         assert_eq!(guesses(server, |at, call| forged(at, call).from(3)), HEARD);
         assert_eq!(warnings(), 1, "a forgotten proxy is told about");
+        // Red without `untrusted_forwarding` in admission, trusts.
+        let told = |call: Call| server.send(&call.from(2)).must_be(200).json();
+        assert_eq!(
+            told(forged(1, Call::get("/readyz"))),
+            serde_json::json!({ "status": "ready" }),
+            "not to its strangers"
+        );
+        assert!(told(Call::get("/readyz")).get("warnings").is_some());
         assert_eq!(guesses_with(server, name, &value.replace('#', "2")), HEARD, "nor did its lies count for others");
         server.kill();
     }

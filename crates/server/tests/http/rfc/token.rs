@@ -206,6 +206,24 @@ fn rfc8707_2_the_resource_is_the_audience() {
 }
 
 #[test]
+fn rfc8707_2_a_resource_named_twice_is_one_audience() {
+    // Red without `contains` in rules/oauth/params.rs, `all`, or `distinct` of the resources in cli/registration.rs.
+    let server = default_server();
+    let person = Person::add(server);
+    let api = "https://one.test/api";
+    let app = App::add(server, Grants::Usual, &["--trusted", "--resource", api, api]);
+    let mut browser = Browser::of(server, &person);
+    let code = browser.get(&format!("{0}&resource={api}&resource={api}", app.ask().target())).landed()["code"].clone();
+    let asked = Tokens::of(&app.redeem(&code));
+    let again =
+        [("grant_type", "refresh_token"), ("refresh_token", &*asked.refresh), ("resource", api), ("resource", api)];
+    let renewed = Tokens::of(&app.post("/oauth2/token", &again));
+    for access in [app.tokens(&mut browser, &person).access, asked.access, renewed.access] {
+        assert_eq!(jwt(&access).claims["aud"], api);
+    }
+}
+
+#[test]
 fn rfc8707_2_2_a_code_is_exchanged_for_a_narrower_audience_and_for_no_other() {
     // red without `audiences` in rules/oauth/code.rs, redeem.
     let server = default_server();
