@@ -25,6 +25,8 @@ pub enum Leaving {
         user: Box<User>,
         /// The session.
         session: Box<Session>,
+        /// What of the request was not used.
+        unused: Option<&'static str>,
     },
     /// Nobody is signed in any more. Where to, when it is a registered address.
     Left {
@@ -34,6 +36,8 @@ pub enum Leaving {
         to: Option<String>,
         /// Where the person may go: the same, where nobody has vouched for whoever asks.
         back: Option<String>,
+        /// What of the request was not used.
+        unused: Option<&'static str>,
     },
 }
 
@@ -55,7 +59,8 @@ impl App {
             post_logout: params.get("post_logout_redirect_uri"),
             session: session.as_ref().map(|(session, user)| (&session.id, &user.id)),
         };
-        let (step, back) = (decide(&ask), ask.destination().map(|to| address(&to, params)));
+        let (step, unused) = (decide(&ask), ask.unused());
+        let back = ask.destination().map(|to| address(&to, params));
         let name = client.map(|client| client.name.clone());
         match (step, session) {
             (Step::Confirm(_), Some((session, user))) => {
@@ -63,21 +68,21 @@ impl App {
                 flow.asks = Some(Question::SignOut(session.id.clone()));
                 let flow = self.seal(&flow, browser)?;
                 let (user, session) = (Box::new(user), Box::new(session));
-                Ok(Leaving::Confirm { flow, client: name, user, session })
+                Ok(Leaving::Confirm { flow, client: name, user, session, unused })
             }
             (Step::SignOut(to), Some((session, _))) => {
                 self.leave(&session, browser).await?;
-                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back })
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back, unused })
             }
             (Step::Confirm(to) | Step::SignOut(to) | Step::Done(to), _) => {
-                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back })
+                Ok(Leaving::Left { client: name, to: to.map(|to| address(&to, params)), back, unused })
             }
         }
     }
 
     /// The person said yes.
     pub async fn logout_confirmed(&self, flow: &Flow, browser: &Browser) -> Result<Leaving, Fault> {
-        const NOWHERE: Leaving = Leaving::Left { client: None, to: None, back: None };
+        const NOWHERE: Leaving = Leaving::Left { client: None, to: None, back: None, unused: None };
         let To::Out(pairs) = &flow.to else { return Ok(NOWHERE) };
         let Ok(params) = Params::parse(pairs.clone()) else { return Ok(NOWHERE) };
         let epoch = self.epoch().await?;
@@ -97,7 +102,8 @@ impl App {
             session: None,
         };
         let to = ask.destination().map(|to| address(&to, &params));
-        Ok(Leaving::Left { client: client.map(|client| client.name.clone()), back: to.clone(), to })
+        let client = client.map(|client| client.name.clone());
+        Ok(Leaving::Left { client, back: to.clone(), to, unused: None })
     }
 
     /// The application that a sign-out request names: by `client_id`, which must not contradict the hint, or by the

@@ -63,6 +63,20 @@ impl<'a> Ask<'a> {
         let trusted = !self.hint_sent || self.vouched().is_some();
         Verified::after_logout(self.client.filter(|_| trusted)?, self.post_logout?)
     }
+    /// What of the request was not used and why, for whoever wrote the application. The person is signed out or asked all
+    /// the same (§4: only what depends on it is given up).
+    pub fn unused(&self) -> Option<&'static str> {
+        let faults = [
+            (self.hint_sent && self.hint.is_none(), "id_token_hint is not an ID token of this server"),
+            (self.hint_sent && self.vouched().is_none(), "id_token_hint is not an ID token of this client"),
+            (
+                self.post_logout.is_some() && self.client.is_none(),
+                "post_logout_redirect_uri needs id_token_hint or client_id",
+            ),
+            (self.post_logout.is_some() && self.destination().is_none(), "post_logout_redirect_uri is not registered"),
+        ];
+        faults.iter().find(|(wrong, _)| *wrong).map(|(_, sentence)| *sentence)
+    }
 }
 
 /// Decides. Without a valid hint that names this very session, the person is asked.
@@ -104,5 +118,29 @@ mod tests {
         assert_eq!(ask(Some(&other), "https://app.test/bye"), Step::Confirm(None));
         let elsewhere = Hint { session: Some("s2".into()), ..hint.clone() };
         assert!(matches!(ask(Some(&elsewhere), "https://app.test/bye"), Step::Confirm(_)));
+    }
+
+    #[test]
+    fn what_is_not_used_is_said() {
+        let mut client = confidential("c1", "https://app.test/cb");
+        client.post_logout_redirect_uris = vec!["https://app.test/bye".into()];
+        let of = |client: &str| Hint { client: client.into(), user: "u1".into(), session: None };
+        let (own, foreign) = (of("c1"), of("c2"));
+        let unused = |hint_sent: bool, hint: Option<&Hint>, known: bool, post_logout| {
+            Ask { hint, hint_sent, client: Some(&client).filter(|_| known), post_logout, session: None }
+                .unused()
+                .unwrap_or("")
+        };
+        let (bye, other) = (Some("https://app.test/bye"), Some("https://app.test/other"));
+        assert_eq!(unused(false, None, false, None), "");
+        assert_eq!(unused(true, Some(&own), true, None), "");
+        assert_eq!(unused(true, Some(&own), true, bye), "");
+        assert_eq!(unused(false, None, true, bye), "");
+        assert!(unused(true, Some(&own), true, other).contains("not registered"));
+        assert!(unused(false, None, true, other).contains("not registered"));
+        assert!(unused(false, None, false, bye).contains("needs id_token_hint"));
+        assert!(unused(true, None, false, bye).contains("of this server"));
+        assert!(unused(true, Some(&foreign), true, bye).contains("of this client"));
+        assert!(unused(true, Some(&foreign), false, None).contains("of this client"));
     }
 }

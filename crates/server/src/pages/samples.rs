@@ -134,7 +134,13 @@ fn device(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
 }
 
 fn leaving(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
-    let ask = SignOutPage { flow: w("Zmxvdw"), csrf: w("Y3NyZg"), client: Some(w("Field Notes")), account: w("ada") };
+    let ask = SignOutPage {
+        flow: w("Zmxvdw"),
+        csrf: w("Y3NyZg"),
+        client: Some(w("Field Notes")),
+        account: w("ada"),
+        detail: None,
+    };
     let back = Back { name: w("Field Notes"), url: w("https://notes.example.org/bye?state=s"), posted: &[] };
     let post = FormPostPage {
         action: w("https://notes.example.org/callback"),
@@ -143,8 +149,9 @@ fn leaving(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     };
     vec![
         sample("sign_out", ask.render(c)),
-        sample("signed_out", SignedOutPage { back: None }.render(c)),
-        sample("signed_out_back", SignedOutPage { back: Some(back) }.render(c)),
+        sample("signed_out", SignedOutPage { back: None, detail: None }.render(c)),
+        sample("signed_out_back", SignedOutPage { back: Some(back), detail: None }.render(c)),
+        sample("signed_out_unused", SignedOutPage { back: None, detail: Some("no such address") }.render(c)),
         sample("form_post", post.render(c)),
     ]
 }

@@ -13,6 +13,8 @@ pub struct SignOutPage<'a> {
     pub client: Option<&'a str>,
     /// The username of the account that is signed in.
     pub account: &'a str,
+    /// What of the request was not used, for whoever wrote the application.
+    pub detail: Option<&'static str>,
 }
 
 /// After signing out.
@@ -20,6 +22,8 @@ pub struct SignOutPage<'a> {
 pub struct SignedOutPage<'a> {
     /// The way back to the application, if its `post_logout_redirect_uri` is registered.
     pub back: Option<Back<'a>>,
+    /// What of the request was not used, for whoever wrote the application.
+    pub detail: Option<&'static str>,
 }
 
 super::page!(SignOutPage<'_>, "sign_out.html");

@@ -48,13 +48,15 @@ fn xs_02_a_script_url_is_never_a_target() {
         ["javascript:alert(1)", "JaVaScript:alert(1)", " java\tscript:alert(1)", "data:text/html,x", "vbscript:x"]
     {
         let post = FormPostPage { action: url, client: "C", fields: &[] }.render(&chrome);
-        let signed_out = SignedOutPage { back: Some(Back { name: "C", url, posted: &[] }) }.render(&chrome);
+        let signed_out =
+            SignedOutPage { back: Some(Back { name: "C", url, posted: &[] }), detail: None }.render(&chrome);
         for (name, value) in attributes(&(post + &signed_out)) {
             assert!(!(name == "href" || name == "action") || !value.contains(':'), "{name}={value}");
         }
     }
     let native =
-        SignedOutPage { back: Some(Back { name: "C", url: "org.example.notes:/bye", posted: &[] }) }.render(&chrome);
+        SignedOutPage { back: Some(Back { name: "C", url: "org.example.notes:/bye", posted: &[] }), detail: None }
+            .render(&chrome);
     assert!(native.contains("href=\"org.example.notes:/bye\""));
 }
 

@@ -66,10 +66,10 @@ impl Door {
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
         let chrome = self.visit.chrome(&self.site, &self.headers, locales);
         match leaving {
-            Leaving::Confirm { flow, client, user, session } => {
+            Leaving::Confirm { flow, client, user, session, unused } => {
                 let csrf = self.site.app.csrf(session);
-                let view =
-                    SignOutPage { flow: &flow.text, csrf: &csrf, client: client.as_deref(), account: &user.username };
+                let (client_name, account) = (client.as_deref(), user.username.as_str());
+                let view = SignOutPage { flow: &flow.text, csrf: &csrf, client: client_name, account, detail: *unused };
                 let html = view.render(&chrome);
                 let forms = if client.is_some() { Forms::Leave } else { Forms::Stay };
                 let mut response = reply::page(StatusCode::OK, &self.visit, html, forms);
@@ -81,10 +81,10 @@ impl Door {
                 self.forget_session(&mut response);
                 response
             }
-            Leaving::Left { client, to: None, back } => {
+            Leaving::Left { client, to: None, back, unused } => {
                 // Whoever is not vouched for sends nobody on, but whoever came from there may go back.
                 let back = client.as_deref().zip(back.as_deref()).map(|(name, url)| Back { name, url, posted: &[] });
-                let view = SignedOutPage { back };
+                let view = SignedOutPage { back, detail: *unused };
                 let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay);
                 self.forget_session(&mut response);
                 response

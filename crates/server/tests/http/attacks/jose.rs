@@ -324,6 +324,7 @@ fn au_05_no_claim_of_a_person_is_one_of_the_protocol() {
         "groups",
         "role",
         "email_verified",
+        "phone_number_verified",
     ] {
         let output = server.command(&["user", "set", &person.name, &format!("{claim}=x")], "");
         assert_ne!(output.code, 0, "{claim}");

@@ -21,6 +21,53 @@ fn oidc_core_5_3_2_sub_is_that_of_the_id_token() {
     assert_eq!(told.get("groups"), None);
 }
 
+/// Whoever is known with everything is told with everything, each claim of its own kind.
+#[test]
+fn oidc_core_5_4_each_scope_brings_all_of_its_claims() {
+    // red without phone_number_verified in rules/oauth/userinfo.rs.
+    let server = default_server();
+    let app = App::add(server, Grants::Usual, &["--trusted", "--scope", "address phone"]);
+    let person = Person::add(server);
+    let mut known: Vec<String> = ["name", "given_name", "family_name", "middle_name", "nickname", "gender"]
+        .iter()
+        .map(|claim| format!("{claim}=Ada"))
+        .collect();
+    known.extend(["profile", "picture", "website"].map(|claim| format!("{claim}=https://ada.test/{claim}")));
+    let rest = ["birthdate=1815-12-10", "zoneinfo=Europe/London", "locale=en-GB", "phone_number=+44 20 7946 0000"];
+    known.extend(rest.map(str::to_owned));
+    known.push("address=12 St James's Square, London".to_owned());
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    server.must(&[&["user", "set", &person.name], known.as_slice()].concat(), "");
+    let listed = server.get("/.well-known/openid-configuration").json();
+    for (scope, claims) in [
+        (
+            "profile",
+            "name family_name given_name middle_name nickname preferred_username profile picture website gender \
+             birthdate zoneinfo locale updated_at",
+        ),
+        ("email", "email email_verified"),
+        ("address", "address"),
+        ("phone", "phone_number phone_number_verified"),
+    ] {
+        let ask = app.ask().with("scope", &format!("openid {scope}"));
+        let tokens = app.tokens_for(&mut Browser::new(server), &person, &ask);
+        let mut told = server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200).json();
+        assert!(told.as_object_mut().unwrap().remove("sub").is_some());
+        for claim in claims.split_whitespace() {
+            let value = told.as_object_mut().unwrap().remove(claim).unwrap_or_default();
+            let fits = match claim {
+                "email_verified" | "phone_number_verified" => value.is_boolean(),
+                "updated_at" => value.is_number(),
+                "address" => value["formatted"].is_string(),
+                _ => value.is_string(),
+            };
+            assert!(fits, "{claim} is {value}");
+            assert!(listed["claims_supported"].as_array().unwrap().contains(&claim.into()), "{claim}");
+        }
+        assert_eq!(told, serde_json::json!({}), "{scope}");
+    }
+}
+
 #[test]
 fn rfc6750_2_header_or_form_but_not_both_and_never_the_query() {
     let server = default_server();

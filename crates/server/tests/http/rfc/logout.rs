@@ -108,6 +108,43 @@ fn or_05_confirming_does_not_make_a_foreign_uri_good() {
     }
 }
 
+/// §4: what did not pass is not used, and the developer who wonders why nobody comes back reads it on the page.
+#[test]
+fn rp_initiated_logout_4_what_was_not_used_is_said() {
+    // red without Ask::unused in rules/oauth/logout.rs.
+    let (_, _, _, foreign) = signed_in();
+    for (sent, sentence, asked) in [
+        ("own other", "post_logout_redirect_uri is not registered", false),
+        ("client other", "post_logout_redirect_uri is not registered", true),
+        ("bye", "post_logout_redirect_uri needs id_token_hint or client_id", true),
+        ("nobody bye", "post_logout_redirect_uri needs id_token_hint or client_id", true),
+        ("nonsense bye", "id_token_hint is not an ID token of this server", true),
+        ("foreign client bye", "id_token_hint is not an ID token of this client", true),
+        ("", "", true),
+        ("own", "", false),
+    ] {
+        let (app, _, browser, tokens) = signed_in();
+        let pair = |name| match name {
+            "own" => ("id_token_hint", tokens.id.as_str()),
+            "foreign" => ("id_token_hint", foreign.id.as_str()),
+            "nonsense" => ("id_token_hint", name),
+            "client" => ("client_id", app.id.as_str()),
+            "nobody" => ("client_id", name),
+            "bye" => ("post_logout_redirect_uri", BYE),
+            _ => ("post_logout_redirect_uri", "https://app.test/other"),
+        };
+        let target = target(&sent.split_whitespace().map(pair).collect::<Vec<_>>());
+        for mut visitor in [browser, Browser::new(app.server)] {
+            let was_signed_in = visitor.is_signed_in();
+            let page = visitor.get(&target).must_be(200).text();
+            assert_eq!(page.contains("<dt>Detail</dt>"), !sentence.is_empty(), "{sent}");
+            assert!(page.contains(sentence), "{sent}: {page}");
+            assert_eq!(Form::find(&page, "/oauth2/logout/confirm").is_some(), asked && was_signed_in, "{sent}");
+            assert_eq!(visitor.is_signed_in(), asked && was_signed_in, "{sent}");
+        }
+    }
+}
+
 #[test]
 fn whoever_reloads_the_page_that_says_so_signs_nobody_out_again() {
     // red if http/pages/account.rs, leave, or http/oauth/logout.rs, confirm, answered with a page.

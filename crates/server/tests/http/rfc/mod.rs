@@ -3,6 +3,7 @@
 mod authorize;
 mod bearer;
 mod client_auth;
+mod conformance;
 mod device;
 mod introspect;
 mod login;
