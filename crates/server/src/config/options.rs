@@ -288,7 +288,7 @@ options! {
 
     /// Proof keys for codes (RFC 7636).
     "pkce." pkce: Pkce {
-        /// Lets clients that have a secret leave out PKCE. Public clients never may.
+        /// Lets clients that have a secret or a key leave out PKCE. Public clients never may.
         optional_for_confidential: bool = false, Start;
     }
 
