@@ -263,7 +263,7 @@ pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
     ];
     let ids: Vec<String> = lines.iter().map(|line| line.id.clone()).collect();
     let sql = "UPDATE events SET block = ? WHERE realm = ? AND block = 0";
-    let sealed = about(sql, &values![block.number, realm], &ids);
+    let sealed = about(sql, values![block.number, realm], &ids);
     std::iter::once(write(insert, row, Must::Touch(1))).chain(sealed.into_iter().map(touching)).collect()
 }
 
@@ -299,7 +299,7 @@ pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &
 /// Takes out lines that were never sealed. Does not stand where any of them was sealed meanwhile, or is gone.
 pub fn drop_unsealed(realm: &RealmId, ids: impl Iterator<Item = String>) -> Vec<Write> {
     let ids: Vec<String> = ids.collect();
-    about("DELETE FROM events WHERE realm = ? AND block = 0", &values![realm], &ids).into_iter().map(touching).collect()
+    about("DELETE FROM events WHERE realm = ? AND block = 0", values![realm], &ids).into_iter().map(touching).collect()
 }
 
 /// How far a stream is.

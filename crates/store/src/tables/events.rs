@@ -54,7 +54,7 @@ impl Question for Window<'_> {
 ///
 /// Ids sort by time, and these are of about one time. A server that knows little of a young table would look for a list among all
 /// that there is: it is told from where to where to look.
-pub(super) fn about(sql: &'static str, args: &[Value], ids: &[String]) -> Vec<(Sql, Vec<Value>, usize)> {
+pub(super) fn about(sql: &'static str, args: Vec<Value>, ids: &[String]) -> Vec<(Sql, Vec<Value>, usize)> {
     let statement = |ids: &[String]| {
         let (first, last) = (ids.iter().min()?, ids.iter().max()?);
         let (piece, listed) = list(ids.iter().map(|id| Value::Text(id.clone())).collect())?;
@@ -108,7 +108,7 @@ mod tests {
         // red without the bounds in `about`.
         let ids = ["5", "3", "9"].map(str::to_owned);
         let text = |text: &str| Value::Text(text.to_owned());
-        let statements = about("SELECT id FROM events WHERE realm = ?", &values![&RealmId::from("main")], &ids);
+        let statements = about("SELECT id FROM events WHERE realm = ?", values![&RealmId::from("main")], &ids);
         let [(_, args, 3)] = statements.as_slice() else { panic!("{statements:?}") };
         assert_eq!(args[..3], [text("main"), text("3"), text("9")]);
     }

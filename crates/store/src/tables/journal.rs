@@ -16,7 +16,7 @@ use std::collections::HashSet;
 
 /// Which of these lines of the audit log are there, however many are asked for.
 pub async fn known(engine: &dyn Engine, realm: &RealmId, ids: Vec<String>) -> Result<HashSet<String>, Unavailable> {
-    let lines = about("SELECT id FROM events WHERE realm = ?", &values![realm], &ids);
+    let lines = about("SELECT id FROM events WHERE realm = ?", values![realm], &ids);
     let reads: Vec<Read> = lines.into_iter().map(|(sql, args, _)| Read { sql, args }).collect();
     let answers = engine.fetch(&reads).await?;
     every(answers.concat(), |row| row.text())
