@@ -33,7 +33,10 @@ impl Node {
 
     /// What it wrote to standard error so far.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        let mut written = std::fs::read(self.folder.join("log")).unwrap_or_default();
+        // It may be at work on its next line.
+        written.truncate(written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        String::from_utf8(written).unwrap_or_default()
     }
 
     /// What it wrote to standard output since it was started, but for the first line.
