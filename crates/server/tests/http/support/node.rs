@@ -31,7 +31,7 @@ impl Node {
         issuer
     }
 
-    /// What it wrote to standard error so far.
+    /// The lines that it wrote to standard error so far.
     pub fn log(&self) -> String {
         let mut written = std::fs::read(self.folder.join("log")).unwrap_or_default();
         // It may be at work on its next line.
