@@ -151,7 +151,7 @@ fn middle(a: __m256i, b: __m256i) -> __m256i {
 fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut Block) -> u64 {
     // Where the compiler knows these orders it takes two instructions for one.
     let orders = std::hint::black_box(&ORDERS);
-    // Clearing it first would cost a fiftieth of the whole fill.
+    // Clearing it first would cost a fiftieth of the whole fill, and arrays of vectors that `mix_rows` returns as much.
     let mut mixed = MaybeUninit::uninit();
     mix_rows::<0>(previous, reference, &mut mixed, orders);
     mix_rows::<1>(previous, reference, &mut mixed, orders);
