@@ -10,8 +10,8 @@ use rules::{
 };
 
 fuzz_target!(|text: &str| {
-    if let Some(scope) = Scope::parse(text) {
-        assert_eq!(Scope::parse(&String::from(scope.clone())).as_ref(), Some(&scope));
+    if let Ok(scope) = Scope::parse(text) {
+        assert_eq!(Scope::parse(&String::from(scope.clone())).as_ref(), Ok(&scope));
     }
     if let Some(cookie) = Cookie::read(text) {
         assert_eq!(cookie.write(), text);

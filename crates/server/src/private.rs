@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -138,7 +138,8 @@ fn folder_of(file: &Path) -> &Path {
 const NOTHING: [&str; 1] = ["lost+found"];
 
 /// Makes a folder that is its owner's alone (0700). One that is there already is made so only where nobody else can mean it:
-/// where it is empty, or one of `ours` is in it. A mistyped name must not lock others out of their files.
+/// where it is empty, or one of `ours` is in it. A mistyped name must not lock others out of their files. What is in it can be
+/// opened without waiting for anybody.
 ///
 /// # Errors
 /// In a sentence that names the folder.
@@ -150,7 +151,7 @@ pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
         }
         Err(error) => Err(failed(error)),
         Ok(there) if !there.is_dir() => Err(format!("{} is not a folder", folder.display())),
-        Ok(there) if there.permissions().mode() & 0o077 == 0 => Ok(()),
+        Ok(there) if there.permissions().mode() & 0o077 == 0 => nothing_waits(folder),
         Ok(there) => {
             if !is_empty(folder).map_err(failed)? && !ours.iter().any(|name| folder.join(name).exists()) {
                 let (name, mode) = (folder.display(), there.permissions().mode() & 0o7777);
@@ -160,9 +161,24 @@ pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
                     folder.join("portiere").display()
                 ));
             }
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+            nothing_waits(folder)
         }
     }
+}
+
+/// Whoever opens a pipe waits for somebody at its other end: a start that found one in the place of a file would hang.
+///
+/// # Errors
+/// In a sentence that names what is in the folder.
+pub fn nothing_waits(folder: &Path) -> Result<(), String> {
+    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?.flatten() {
+        let kind = fs::metadata(entry.path()).map(|there| there.file_type());
+        if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device()) {
+            return Err(format!("{} holds {}, which is a pipe or a device: remove it", folder.display(), entry.path().display()));
+        }
+    }
+    Ok(())
 }
 
 fn is_empty(folder: &Path) -> io::Result<bool> {
@@ -285,6 +301,23 @@ mod tests {
         assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, vec![1; 32]));
         assert_eq!(create(&file, &[2; 32]).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&file).unwrap(), [1; 32]);
+    }
+
+    /// Red without `nothing_waits`: whoever opened it would wait for ever.
+    #[test]
+    fn a_folder_that_holds_a_pipe_is_refused_by_its_name() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let root = tempfile::tempdir().unwrap();
+        let at = root.path().join("data");
+        folder(&at, &[]).unwrap();
+        put(&at.join("key"), b"x", 0o600);
+        std::os::unix::net::UnixListener::bind(at.join("socket")).unwrap();
+        folder(&at, &[]).unwrap();
+        mknodat(CWD, &at.join("setup-link"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for mode in [0o700, 0o755] {
+            fs::set_permissions(&at, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(folder(&at, &["key"]).unwrap_err().contains("data/setup-link, which is a pipe"), "{mode:o}");
+        }
     }
 
     #[test]

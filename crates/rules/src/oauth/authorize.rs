@@ -246,7 +246,7 @@ fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
 /// have. §11: `offline_access` means nothing without refresh tokens.
 fn granted_scope(params: &Params, client: &Client) -> Result<Scope, Error> {
     let asked = match params.get("scope") {
-        Some(text) => Scope::parse(text).ok_or(Error::new(Code::InvalidScope, "scope holds an illegal character"))?,
+        Some(text) => Scope::parse(text).map_err(|why| Error::new(Code::InvalidScope, why))?,
         None => return Err(Error::new(Code::InvalidScope, "scope is missing")),
     };
     let mut scope = asked.both(&client.scope);

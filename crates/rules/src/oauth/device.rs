@@ -124,8 +124,9 @@ pub fn ask(
     if !client.may(Grant::DeviceCode) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
-    let Some(asked) = Scope::parse(scope.unwrap_or("openid")) else {
-        return Decision::refuse(Error::new(ErrorCode::InvalidScope, "scope holds an illegal character"));
+    let asked = match Scope::parse(scope.unwrap_or("openid")) {
+        Ok(asked) => asked,
+        Err(why) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
     };
     let mut scope = asked.both(&client.scope);
     if !client.may(Grant::RefreshToken) {

@@ -218,7 +218,8 @@ mod tests {
         assert!(renewed.changes.iter().any(|change| matches!(change, Change::RotateFamily { .. })));
         // The token endpoint refuses it, and nothing has happened to it then.
         let elsewhere = refresh::renew(&ask, Some(&found), &world.context(), at);
-        assert!(elsewhere.reply.is_err() && elsewhere.changes.is_empty());
+        assert_eq!(elsewhere.reply.map(drop), Err(Error::grant("the refresh token is not valid")));
+        assert!(elsewhere.changes.is_empty());
         // Nor does the account API take what the token endpoint gave.
         let mut foreign = found.clone();
         foreign.family.granted.scope = Scope::from("openid".to_owned());

@@ -3,6 +3,7 @@
 use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
 use super::family::{Found, Previous, Refresh, RefreshToken, Rotation};
+use super::first_party::is_for_accounts;
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, Way, issue};
 use crate::Fresh;
@@ -42,7 +43,9 @@ pub fn renew(
     if !ask.client.may(Grant::RefreshToken) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use refresh_token"));
     }
-    carry_on(ask, Grant::RefreshToken.into(), found, context, at)
+    // A line of the account API goes on there; here it is no line at all, and stays as it is.
+    let ours = |found: &&Found| !is_for_accounts(found, context.realm);
+    carry_on(ask, Grant::RefreshToken.into(), found.filter(ours), context, at)
 }
 
 /// The exchange itself, for every way that may be gone on.
@@ -103,7 +106,7 @@ fn narrowed(ask: &Renewal<'_>, found: &Found) -> Result<(Scope, Vec<String>), Er
     let wider = Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted");
     let scope = match ask.scope.map(Scope::parse) {
         None => granted.scope.clone(),
-        Some(Some(scope)) if scope.is_within(&granted.scope) && !scope.is_empty() => scope,
+        Some(Ok(scope)) if scope.is_within(&granted.scope) && !scope.is_empty() => scope,
         Some(_) => return Err(wider),
     };
     Ok((scope, granted.audiences(&ask.resources)?))

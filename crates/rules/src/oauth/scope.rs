@@ -5,26 +5,35 @@ use serde::{Deserialize, Serialize};
 /// Scopes with a meaning of their own here (OpenID Connect Core §5.4, §11; `groups` is ours).
 pub const STANDARD: [&str; 7] = ["openid", "profile", "email", "address", "phone", "offline_access", "groups"];
 
+/// The most tokens of a set.
+pub const MOST: usize = 100;
+
 /// A set of scope tokens, in the order in which they were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Scope(Vec<String>);
 
 impl Scope {
-    /// Parses `a b c`. `None` when a token holds a character that RFC 6749 §3.3 does not allow, or there are more
-    /// than 100 tokens.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Parses `a b c`.
+    ///
+    /// # Errors
+    /// A token holds a character that RFC 6749 §3.3 does not allow, or there are more than [`MOST`].
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let legal = |token: &str| token.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
         let mut tokens = Vec::new();
         for token in text.split(' ').filter(|token| !token.is_empty()) {
-            if tokens.len() == 100 || !legal(token) {
-                return None;
+            if !legal(token) {
+                return Err("scope holds an illegal character");
             }
-            if !tokens.iter().any(|known| known == token) {
-                tokens.push(token.to_owned());
+            if tokens.iter().any(|known| known == token) {
+                continue;
             }
+            if tokens.len() == MOST {
+                return Err("scope has more than 100 tokens");
+            }
+            tokens.push(token.to_owned());
         }
-        Some(Scope(tokens))
+        Ok(Scope(tokens))
     }
     /// Whether `token` is in it.
     pub fn has(&self, token: &str) -> bool {
@@ -86,8 +95,16 @@ mod tests {
     fn tokens_are_a_set_and_illegal_ones_are_refused() {
         assert_eq!(Scope::parse("a b a").expect("legal").to_string(), "a b");
         for illegal in ["a\"", "a\\", "a\tb", "ä"] {
-            assert!(Scope::parse(illegal).is_none(), "{illegal}");
+            assert_eq!(Scope::parse(illegal), Err("scope holds an illegal character"), "{illegal}");
         }
-        assert!(Scope::parse(&"x ".repeat(100_000)).is_some_and(|scope| scope.tokens().len() == 1));
+        assert!(Scope::parse(&"x ".repeat(100_000)).is_ok_and(|scope| scope.tokens().len() == 1));
+    }
+
+    /// Whoever asks for too many is told so, and not of a character that is not there.
+    #[test]
+    fn there_are_at_most_a_hundred_tokens() {
+        let of = |count: usize| (0..count).map(|at| format!("s{at}")).collect::<Vec<_>>().join(" ");
+        assert!(Scope::parse(&format!("{} s0", of(MOST))).is_ok_and(|scope| scope.tokens().len() == MOST));
+        assert_eq!(Scope::parse(&of(MOST + 1)), Err("scope has more than 100 tokens"));
     }
 }

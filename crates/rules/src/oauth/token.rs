@@ -424,8 +424,8 @@ pub fn own(
         None => {
             super::scope::STANDARD.iter().fold(client.scope.clone(), |scope, about_people| scope.without(about_people))
         }
-        Some(None) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, "scope holds an illegal character")),
-        Some(Some(asked)) => asked,
+        Some(Err(why)) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
+        Some(Ok(asked)) => asked,
     };
     // Scopes that speak of a person mean nothing without one.
     if super::scope::STANDARD.iter().any(|about_people| asked.has(about_people)) {

@@ -46,8 +46,8 @@ proptest! {
 
     #[test]
     fn a_scope_is_a_set_that_reads_back(one in text(), other in text()) {
-        let (Some(one), Some(other)) = (Scope::parse(&one), Scope::parse(&other)) else { return Ok(()) };
-        prop_assert_eq!(Scope::parse(&one.to_string()), Some(one.clone()));
+        let (Ok(one), Ok(other)) = (Scope::parse(&one), Scope::parse(&other)) else { return Ok(()) };
+        prop_assert_eq!(Scope::parse(&one.to_string()), Ok(one.clone()));
         let (both, either) = (one.both(&other), one.either(&other));
         prop_assert!(both.is_within(&one) && both.is_within(&other) && one.is_within(&either) && other.is_within(&either));
         for token in either.tokens() {

@@ -223,7 +223,7 @@ impl Edit {
         let list = List { what: "scope", instead: &instead, add: &add, remove: &remove };
         let mut all = client.scope.tokens().to_vec();
         list.apply(&mut all, String::clone)?;
-        client.scope = Scope::parse(&all.join(" ")).ok_or_else(|| Refused("more than 100 scopes".into()))?;
+        client.scope = Scope::parse(&all.join(" ")).map_err(|why| Refused(why.into()))?;
         Ok(())
     }
 }

@@ -145,7 +145,7 @@ pub(super) fn grant(name: &str) -> Result<Grant, String> {
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
-    let scope = Scope::parse(text).ok_or("a scope is printable ASCII without spaces, quotes and backslashes")?;
+    let scope = Scope::parse(text)?;
     if scope.is_empty() { Err("it is empty") } else { Ok(scope) }
 }
 

@@ -54,6 +54,7 @@ impl Folder {
             private::hand_over(&folder)?;
             fs::File::open(data)?.sync_all()?;
         }
+        private::nothing_waits(&folder).map_err(io::Error::other)?;
         let memory = match fs::read(folder.join(MEMORY)) {
             Ok(text) => serde_json::from_slice(&text)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {

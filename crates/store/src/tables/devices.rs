@@ -66,7 +66,7 @@ fn device(row: &mut Columns) -> Option<Device> {
         user_code: row.handle()?,
         client: ClientId(row.text()?),
         life: row.maybe_text()?.map(LifeId),
-        scope: Scope::parse(&row.text()?)?,
+        scope: Scope::parse(&row.text()?).ok()?,
         resources: json(&row.text()?)?,
         address: row.text()?,
         asked: row.time()?,
