@@ -1,6 +1,6 @@
 //! Password hashing that spends CPU on purpose and says no in time.
 //!
-//! A sign-in with a password costs one deliberately slow hash, nine tenths of all the CPU that the sign-in needs. This
+//! A sign-in with a password costs one deliberately slow hash, three quarters of all the CPU that the sign-in needs. This
 //! crate decides how many of them run (a [pool](Settings::threads) of low-priority threads), in how much memory (kept
 //! between jobs, under a [ceiling](Settings::memory)), and how many may wait (a gate that knows the measured cost of a
 //! job, refuses past [a waiting time](Settings::max_wait), and is fair by [`FairKey`]).
