@@ -46,9 +46,9 @@ Examples:
     Show(Named),
     /// Change what an application registered
     ///
-    /// What is not named stays. It holds at once, on every node. Tokens that are out keep what they say until they expire,
-    /// and a refresh gives no more than the client may have by then; to end all of them, disable the client and enable it
-    /// again.
+    /// What is not named stays. It holds at once, on every node. Tokens that are out keep what they say until they expire; a
+    /// code or a refresh token that would give more than the client may have by then is refused. To end all of them, disable the
+    /// client and enable it again.
     #[command(after_long_help = "\
 Examples:
   portiere client set shop --add-redirect-uri https://shop.example.com/callback2

@@ -18,9 +18,10 @@ pub fn markdown() -> String {
     let _ = writeln!(out, "{}\n", about(&program));
     out.push_str(
         "A password or a secret is never an argument: it comes on standard input (`--password-stdin`, `--secret-stdin`), where \
-         one line break at\nits end is cut, or is typed at a terminal that does not show it; only the token of a hash \
-         worker may be one, since it is good\nonce and lapses in minutes. Wrong use ends with exit code 2, a failure with 1; \
-         each says\nwhy in one line on standard error.\n\nEvery command takes:\n\n",
+         one line break at\nits end is cut, or is typed at a terminal that does not show it. Two exceptions: the token of a hash \
+         worker, which is good\nonce and lapses in minutes; and the URL of a database (`move`, `lab`), which may hold a \
+         password: `move` also reads one from a\nfile. Wrong use ends with exit code 2, a failure with 1; each says why in one \
+         line on standard error.\n\nEvery command takes:\n\n",
     );
     out.push_str(&rows(program.get_arguments().filter(|arg| arg.is_global_set())));
     for command in commands(&program) {
@@ -83,6 +84,7 @@ fn row(arg: &Arg) -> String {
     if takes && !defaults.is_empty() {
         let _ = write!(help, " [default: {}]", defaults.join(", "));
     }
-    let shown = arg.to_string();
+    let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    let shown = format!("{short}{arg}");
     format!("| `{}` | {} |\n", shown.replace('|', "\\|"), help.replace('|', "\\|").replace('<', "&lt;"))
 }

@@ -55,7 +55,7 @@ pub enum Request {
     Migrate,
     /// Copy the database into a new file, while the server runs or not
     ///
-    /// The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
+    /// Of SQLite: a database server is copied with its own tools. The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
     /// readable by its owner only, and one that is there already is not overwritten.
     #[command(after_long_help = "\
 Examples:

@@ -47,8 +47,8 @@ Examples:
     Revoke(Named),
     /// Let a worker work again that was quarantined
     ///
-    /// A worker is quarantined when it gave a wrong answer. Find out why first: honest machines do so only when their memory or
-    /// processor is broken.
+    /// A worker is quarantined when it gave a wrong answer, and after a restore. Of a wrong answer find out why first: honest
+    /// machines give one only when their memory or processor is broken.
     #[command(after_long_help = "\
 Examples:
   portiere verifier trust hash-1")]
