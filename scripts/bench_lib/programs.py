@@ -57,7 +57,7 @@ def example(name: str, *arguments, show: bool = False) -> str:
 
 def pool_rate(seconds: float, *hashes) -> float:
     """Passwords a second that the hashing pool alone reaches: for the default policy, or for `hashes` (M, T, P of Argon2id,
-    or the text of a stored hash)."""
+    the text of a stored hash, or `argon2-rust`, which is that library in the place of the pool)."""
     return float(example("rate", seconds, *hashes))
 
 

@@ -1,18 +1,24 @@
 //! Passwords a second of the pool as a server runs it, for setting other figures beside it.
 //!
-//! `cargo run --release -p hasher --example rate -- SECONDS [M T P | HASH]` prints one number: for the default policy, for
-//! Argon2id with these parameters (m in KiB), or for verifying a stored hash.
+//! `cargo run --release -p hasher --example rate -- SECONDS [M T P | HASH | argon2-rust]` prints one number: for the default
+//! policy, for Argon2id with these parameters (m in KiB), for verifying a stored hash, or for the default policy by the strongest
+//! library for one password at a time, with memory that is kept and a thread for each core.
 #![allow(clippy::print_stdout, reason = "a number on the terminal is what this is for")]
 
 use std::{
     error::Error,
+    thread,
     time::{Duration, Instant},
 };
 
+use argon2_rust::params::{Memory, TagLen};
+use argon2_rust::{Algorithm, Argon2, Params, Version};
 use hasher::{FairKey, Hasher, Policy, Settings, Stored};
 
 /// Enough callers that every thread always finds a full batch.
 const CALLERS: usize = 64;
+
+const PASSWORD: &[u8] = b"plum-Lantern-47-orbit";
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -21,9 +27,13 @@ fn main() -> Result<(), Failure> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (seconds, policy, stored) = match words[..] {
         [seconds] => (seconds, Policy::default(), None),
+        [seconds, "argon2-rust"] => {
+            println!("{:.2}", one_at_a_time(Duration::try_from_secs_f64(seconds.parse()?)?)?);
+            return Ok(());
+        }
         [seconds, hash] => (seconds, Policy::default(), Some(hash.parse::<Stored>()?)),
         [seconds, m, t, p] => (seconds, Policy::new(m.parse()?, t.parse()?, p.parse()?)?, None),
-        _ => return Err("usage: rate SECONDS [M T P | HASH]".into()),
+        _ => return Err("usage: rate SECONDS [M T P | HASH | argon2-rust]".into()),
     };
     let span = Duration::try_from_secs_f64(seconds.parse()?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -34,6 +44,31 @@ fn main() -> Result<(), Failure> {
     runtime.block_on(run(&hasher, stored.as_ref(), Duration::from_millis(500)))?;
     println!("{:.2}", runtime.block_on(run(&hasher, stored.as_ref(), span))?);
     Ok(())
+}
+
+/// Passwords a second of a thread for each core, each of which hashes one after the other in memory of its own.
+fn one_at_a_time(span: Duration) -> Result<f64, Failure> {
+    let params = Params::builder().memory(Memory::kib(19_456)).passes(2).lanes(1).threads(1);
+    let params = params.tag_len(TagLen::bytes(32)).build().map_err(|error| format!("{error:?}"))?;
+    let hash = || {
+        let mut hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params).hasher();
+        let (mut begun, mut done) = (Instant::now(), 0_u32);
+        let mut warm = false;
+        while begun.elapsed() < span {
+            hasher.hash_into(PASSWORD, &[7; 16], &mut [0; 32]).map_err(|error| format!("{error:?}"))?;
+            match warm {
+                true => done += 1,
+                false => (begun, warm) = (Instant::now(), true),
+            }
+        }
+        Ok::<f64, String>(f64::from(done) / begun.elapsed().as_secs_f64())
+    };
+    let rates: Result<Vec<f64>, String> = thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(hash)).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread died".to_owned())?).collect()
+    });
+    Ok(rates?.into_iter().sum())
 }
 
 /// Passwords a second of many callers, who ask again as soon as they were answered.
@@ -47,8 +82,8 @@ async fn run(hasher: &Hasher, stored: Option<&Stored>, span: Duration) -> Result
             let mut done = 0;
             while begun.elapsed() < span {
                 match &stored {
-                    Some(stored) => drop(hasher.verify(&key, stored, b"plum-Lantern-47-orbit").await?),
-                    None => drop(hasher.hash(&key, b"plum-Lantern-47-orbit", [7; 16]).await?),
+                    Some(stored) => drop(hasher.verify(&key, stored, PASSWORD).await?),
+                    None => drop(hasher.hash(&key, PASSWORD, [7; 16]).await?),
                 }
                 done += 1;
             }
