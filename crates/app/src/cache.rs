@@ -6,7 +6,7 @@ use crate::{App, Fault};
 use quick_cache::sync::Cache as Bounded;
 use rules::id::ClientId;
 use rules::oauth::client::Client;
-use rules::oauth::redirect::origin;
+use rules::oauth::redirect::{as_sent, origin};
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
 use std::collections::HashMap;
@@ -164,16 +164,6 @@ impl App {
         }
         Ok(origins)
     }
-}
-
-/// An origin as browsers write it: without the port that its scheme has anyway (RFC 6454 §6.2).
-fn as_sent(origin: &str) -> &str {
-    let usual = match origin.split_once(':') {
-        Some(("https", _)) => ":443",
-        Some(("http", _)) => ":80",
-        _ => return origin,
-    };
-    origin.strip_suffix(usual).unwrap_or(origin)
 }
 
 #[cfg(test)]

@@ -174,6 +174,6 @@ impl App {
                 && found.is_live(&self.realm.settings, now)
                 && !found.family.idle_until.has_come(now)
         });
-        Ok(live.map_or_else(introspect::inactive, |found| introspect::refresh(&found, &self.realm.issuer)))
+        Ok(live.map_or_else(introspect::inactive, |found| introspect::refresh(&found, asker, &self.realm)))
     }
 }

@@ -32,7 +32,7 @@ struct Carried {
 #[derive(Debug)]
 pub enum Posted {
     /// It comes again as GET, with these parameters.
-    Again(Vec<(String, String)>),
+    Again(Params),
     /// This is told.
     Told(Box<Outcome>),
 }
@@ -54,9 +54,10 @@ impl App {
             Ok(client) => self.client(&client, epoch).await?,
             Err(error) => return Ok(Posted::told(Outcome::Refused(error, None))),
         };
-        match (authorize::read(params, client.as_deref(), &self.realm), params.portable()) {
+        let again = self.without_token(params, epoch).await?;
+        match (authorize::read(&again, client.as_deref(), &self.realm), again.portable()) {
             (Err(authorize::Fault::Local(error)), _) => Ok(Posted::told(Outcome::Refused(error, None))),
-            (_, Ok(())) => Ok(Posted::Again(self.without_token(params, epoch).await?)),
+            (_, Ok(())) => Ok(Posted::Again(again)),
             (Err(authorize::Fault::Client { error, back, silent }), Err(_)) => {
                 let at_once = silent || self.session(browser).await?.is_some();
                 Ok(Posted::told(self.tell(error, &back, client.as_ref(), at_once)))
@@ -66,31 +67,26 @@ impl App {
         }
     }
 
-    /// The parameters with which a sign-out request that was posted comes again.
+    /// The parameters with which a sign-out request that was posted comes again: a long ID token is what people post for, and
+    /// does not count.
     ///
     /// # Errors
     /// One that is too long.
-    pub async fn posted_logout(&self, params: &Params) -> Result<Result<Vec<(String, String)>, Error>, Fault> {
-        if let Err(error) = params.portable() {
-            return Ok(Err(error));
-        }
+    pub async fn posted_logout(&self, params: &Params) -> Result<Result<Params, Error>, Fault> {
         let epoch = self.epoch().await?;
-        Ok(Ok(self.without_token(params, epoch).await?))
+        let again = self.without_token(params, epoch).await?;
+        Ok(again.portable().map(|()| again))
     }
 
     /// With what was read from the ID token in its place. One that says nothing here may say much elsewhere: nothing of it is
     /// kept.
-    async fn without_token(&self, params: &Params, epoch: i64) -> Result<Vec<(String, String)>, Fault> {
+    async fn without_token(&self, params: &Params, epoch: i64) -> Result<Params, Fault> {
         let hint = match params.get("id_token_hint") {
             Some(token) => self.hint(token, epoch).await?,
             None => None,
         };
         let carried = hint.map_or_else(|| Ok(MARK.to_owned()), |hint| self.carry(hint))?;
-        let replace = |(name, value): &(String, String)| match name.as_str() {
-            "id_token_hint" if !value.is_empty() => (name.clone(), carried.clone()),
-            _ => (name.clone(), value.clone()),
-        };
-        Ok(params.pairs().iter().map(replace).collect())
+        Ok(params.with("id_token_hint", &carried))
     }
 
     fn carry(&self, Hint { client, user, session }: Hint) -> Result<String, Fault> {

@@ -175,7 +175,11 @@ pub fn nothing_waits(folder: &Path) -> Result<(), String> {
     for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?.flatten() {
         let kind = fs::metadata(entry.path()).map(|there| there.file_type());
         if kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device()) {
-            return Err(format!("{} holds {}, which is a pipe or a device: remove it", folder.display(), entry.path().display()));
+            return Err(format!(
+                "{} holds {}, which is a pipe or a device: remove it",
+                folder.display(),
+                entry.path().display()
+            ));
         }
     }
     Ok(())
@@ -313,7 +317,7 @@ mod tests {
         put(&at.join("key"), b"x", 0o600);
         std::os::unix::net::UnixListener::bind(at.join("socket")).unwrap();
         folder(&at, &[]).unwrap();
-        mknodat(CWD, &at.join("setup-link"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        mknodat(CWD, at.join("setup-link"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for mode in [0o700, 0o755] {
             fs::set_permissions(&at, fs::Permissions::from_mode(mode)).unwrap();
             assert!(folder(&at, &["key"]).unwrap_err().contains("data/setup-link, which is a pipe"), "{mode:o}");

@@ -186,6 +186,7 @@ impl Town {
                 acr: ACR_SINGLE.to_owned(),
                 nonce: Some(fresh.name("nonce")),
                 claims: ClaimsRequest::default(),
+                session: None,
             },
             refresh: Some(Refresh { current: fresh.secret("refresh").handle(), previous: None, turn: 0 }),
             created: at,

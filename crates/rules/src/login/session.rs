@@ -69,9 +69,11 @@ pub const ACR_SINGLE: &str = "1";
 impl Session {
     /// Whether it may be used.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
-        self.ended_at.is_none()
-            && !self.expires.has_come(now)
-            && !(self.last_seen + settings.session_idle).has_come(now)
+        self.ended_at.is_none() && !self.ends(settings).has_come(now)
+    }
+    /// When it is over, if nobody uses it until then.
+    pub fn ends(&self, settings: &Settings) -> Time {
+        self.expires.min(self.last_seen + settings.session_idle)
     }
     /// The change that notes its use, when the last note is old enough: at twice that age at the latest a session that is
     /// not used would be over.

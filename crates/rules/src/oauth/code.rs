@@ -38,6 +38,9 @@ pub struct Granted {
     /// Single claims asked for.
     #[serde(default)]
     pub claims: ClaimsRequest,
+    /// In which session of theirs, once tokens were issued: also of a line that has outlived it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
 }
 
 impl Granted {
@@ -241,6 +244,7 @@ mod tests {
                 id_token: single.iter().map(|claim| (*claim).to_owned()).collect(),
                 ..ClaimsRequest::default()
             },
+            session: None,
         };
         for (scope, single, claims_in_id_token, tells) in [
             ("openid groups", &[][..], true, true),

@@ -105,10 +105,11 @@ pub struct Asked {
     pub interval: i64,
 }
 
-/// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter.
+/// The keyed hash of a user code as somebody typed it: case, and whatever is neither letter nor digit, do not matter (RFC 8628
+/// §6.1): phones make dashes of hyphens.
 pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
-    let letters: Vec<u8> =
-        typed.bytes().filter(|b| !matches!(b, b' ' | b'-')).map(|b| b.to_ascii_uppercase()).collect();
+    let letters: String = typed.chars().filter(|c| c.is_alphanumeric()).collect();
+    let letters = letters.to_ascii_uppercase().into_bytes();
     (letters.len() == LENGTH && letters.iter().all(|b| ALPHABET.contains(b)))
         .then(|| Handle(mac(key, &[b"user code", &letters])))
 }
@@ -247,6 +248,7 @@ fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
             acr: session.acr().to_owned(),
             nonce: None,
             claims: ClaimsRequest::default(),
+            session: None,
         },
     }
 }

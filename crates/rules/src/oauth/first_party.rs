@@ -6,7 +6,7 @@ use super::client::Client;
 use super::code::Granted;
 use super::error::{Code as ErrorCode, Error};
 use super::family::Found;
-use super::redirect::origin;
+use super::redirect::{as_sent, origin};
 use super::refresh::{Renewal, carry_on};
 use super::scope::Scope;
 use super::token::{AccessClaims, Ask, Context, Line, Person, Tokens, Way, issue};
@@ -28,7 +28,7 @@ pub fn audience(realm: &Realm) -> String {
 /// Whether a browser at `asked` shows one of this client's pages: the http(s) origin of a registered redirect URI.
 pub fn lives_at(client: &Client, asked: &str) -> bool {
     let web = asked.starts_with("https://") || asked.starts_with("http://");
-    web && client.redirect_uris.iter().any(|uri| origin(uri) == asked)
+    web && client.redirect_uris.iter().any(|uri| as_sent(origin(uri)) == asked)
 }
 
 /// Whether a client may sign people in by itself.
@@ -67,6 +67,7 @@ pub fn begin(ask: &Beginning<'_>, context: &Context<'_>, (now, fresh): (Time, &F
         acr: ask.session.acr().to_owned(),
         nonce: None,
         claims: ClaimsRequest::default(),
+        session: None,
     };
     let family = fresh.family(now);
     let person = Person {

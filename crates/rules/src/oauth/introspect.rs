@@ -1,9 +1,10 @@
 //! Introspection (RFC 7662): what a token is, told only to those whom it concerns.
 
-use super::client::Client;
+use super::client::{Client, Grant};
 use super::family::Found;
+use super::first_party::is_for_accounts;
 use super::token::{AccessClaims, Audience, family_of, life_of};
-use crate::realm::Settings;
+use crate::realm::{Realm, Settings};
 use crate::time::{Span, Time};
 use serde_json::{Map, Value, json};
 
@@ -68,16 +69,24 @@ pub fn access(claims: &AccessClaims, username: Option<&str>) -> Map<String, Valu
     answer
 }
 
-/// The answer for a live refresh token.
-pub fn refresh(found: &Found, issuer: &str) -> Map<String, Value> {
+/// The answer for a refresh token: whether it could be used now, and until when, if nothing else happens (RFC 7662 §2.2). A
+/// token that rotated is younger than its family, and when it was made is not kept: there is no `iat`.
+pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Value> {
     let family = &found.family;
+    let outlives = family.session.is_none() && !client.scope.has("offline_access");
+    if !is_for_accounts(found, realm) && (!client.may(Grant::RefreshToken) || outlives) {
+        return inactive();
+    }
+    let ends = [family.idle_until, family.expires]
+        .into_iter()
+        .chain(found.session.as_ref().map(|at| at.ends(&realm.settings)));
+    let end = ends.min().unwrap_or(family.expires);
     let mut answer = Map::new();
     answer.insert("active".into(), json!(true));
-    answer.insert("iss".into(), json!(issuer));
+    answer.insert("iss".into(), json!(realm.issuer));
     answer.insert("sub".into(), json!(family.user));
     answer.insert("client_id".into(), json!(family.client));
     answer.insert("scope".into(), json!(family.granted.scope));
-    answer.insert("iat".into(), json!(family.created.seconds()));
-    answer.insert("exp".into(), json!(family.idle_until.min(family.expires).seconds()));
+    answer.insert("exp".into(), json!(end.seconds()));
     answer
 }

@@ -85,8 +85,7 @@ pub fn decide(ask: &Ask<'_>) -> Step {
     let Some((session, user)) = ask.session else {
         return Step::Done(to.filter(|_| vouched.is_some()));
     };
-    let names_it =
-        vouched.is_some_and(|hint| hint.user == *user && hint.session.as_ref().is_none_or(|named| named == session));
+    let names_it = vouched.is_some_and(|hint| hint.user == *user && hint.session.as_ref() == Some(session));
     if names_it { Step::SignOut(to) } else { Step::Confirm(to) }
 }
 

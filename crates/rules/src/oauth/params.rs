@@ -61,6 +61,14 @@ impl Params {
         let length: usize = self.0.iter().map(|(name, value)| name.len() + value.len()).sum();
         if length > LONGEST { Err(Error::request("the request is longer than 12 KiB")) } else { Ok(()) }
     }
+    /// The same with `value` in the place of the one that `name` has, if it has one.
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let replace = |(known, old): &(String, String)| match known == name && !old.is_empty() {
+            true => (known.clone(), value.to_owned()),
+            false => (known.clone(), old.clone()),
+        };
+        Params(self.0.iter().map(replace).collect())
+    }
     /// The pairs.
     pub fn pairs(&self) -> &[(String, String)] {
         &self.0

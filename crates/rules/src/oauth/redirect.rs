@@ -90,6 +90,16 @@ pub fn origin(uri: &str) -> &str {
     }
 }
 
+/// An origin as browsers write it: without the port that its scheme has anyway (RFC 6454 §6.2).
+pub fn as_sent(origin: &str) -> &str {
+    let usual = match origin.split_once(':') {
+        Some(("https", _)) => ":443",
+        Some(("http", _)) => ":80",
+        _ => return origin,
+    };
+    origin.strip_suffix(usual).unwrap_or(origin)
+}
+
 /// RFC 3986 §2.3: everything but unreserved characters is escaped.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -3,6 +3,7 @@
 use super::client::{AuthMethod, Client, Grant};
 use super::first_party;
 use super::redirect::{is_port, origin};
+use super::scope::MOST as MOST_SCOPES;
 use crate::people::names::is_plain;
 use crate::realm::Realm;
 
@@ -54,6 +55,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     check(!by_code || !client.redirect_uris.is_empty(), "authorization_code needs at least one redirect URI");
     check(!client.grants.is_empty() || client.resource_server, "at least one grant is needed");
     check(client.redirect_uris.len() <= 50, "at most 50 redirect URIs");
+    check(client.scope.tokens().len() <= MOST_SCOPES, "at most 100 scopes");
     for uri in &client.redirect_uris {
         found.extend(redirect_problem(uri, client.native).map(|why| format!("redirect URI {uri}: {why}")));
     }

@@ -219,6 +219,7 @@ fn code_for(request: &Request, (client, session): (&Client, &Session), name: Nam
             acr: session.acr().to_owned(),
             nonce: request.nonce.clone(),
             claims: request.claims.clone(),
+            session: None,
         },
         expires: now + ttl,
         redeemed_at: None,

@@ -291,7 +291,10 @@ fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> 
     }
     let account = first_party::audience(realm);
     if ask.resources.iter().any(|uri| !client.resources.contains(uri) || *uri == account) {
-        return Err(Error::new(ErrorCode::InvalidTarget, "the client has no such resource"));
+        return Err(match ask.person {
+            Some(_) => Error::grant("the client may no longer have this resource"),
+            None => Error::new(ErrorCode::InvalidTarget, "the client has no such resource"),
+        });
     }
     Ok(())
 }
@@ -336,7 +339,7 @@ fn begin(
         life: ask.client.life().cloned(),
         user: person.user.id.clone(),
         session,
-        granted: Granted { nonce: None, ..person.granted.clone() },
+        granted: Granted { nonce: None, session: person.session.map(|at| at.id.clone()), ..person.granted.clone() },
         refresh: token.as_ref().map(|token| Refresh { current: token.secret.handle(), previous: None, turn: 0 }),
         created: now,
         idle_until: now + idle,
@@ -403,8 +406,9 @@ fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Opt
     if let Some(nonce) = person.granted.nonce.as_ref().filter(|_| !goes_on) {
         claims.insert("nonce".into(), json!(nonce));
     }
-    if let Some(session) = person.session {
-        claims.insert("sid".into(), json!(session.id));
+    // A line that outlives its session goes on to say which one it was, or a hint would name any session of this person.
+    if let Some(session) = person.session.map(|session| &session.id).or(person.granted.session.as_ref()) {
+        claims.insert("sid".into(), json!(session));
     }
     Some(IdToken { alg: ask.client.id_token_alg, claims })
 }

@@ -63,7 +63,16 @@ pub(super) fn session(of: &str, name: &str, at: Time) -> Session {
 
 fn granted() -> Granted {
     let (scope, claims) = (Scope::default(), ClaimsRequest::default());
-    Granted { scope, resources: vec![], auth_time: Time(1), amr: vec![], acr: "1".into(), nonce: None, claims }
+    Granted {
+        scope,
+        resources: vec![],
+        auth_time: Time(1),
+        amr: vec![],
+        acr: "1".into(),
+        nonce: None,
+        claims,
+        session: None,
+    }
 }
 
 pub(super) fn family(of: &str, name: &str, at: Time) -> Family {

@@ -122,6 +122,7 @@ fn code(family: &FamilyId) -> Code {
             acr: "1".into(),
             nonce: None,
             claims,
+            session: None,
         },
         expires: NOW + Span::minutes(1),
         redeemed_at: None,

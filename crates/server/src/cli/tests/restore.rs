@@ -35,6 +35,7 @@ fn granted(now: rules::Time) -> Granted {
         acr: String::new(),
         nonce: None,
         claims: Default::default(),
+        session: None,
     }
 }
 

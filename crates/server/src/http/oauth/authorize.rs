@@ -32,7 +32,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = door.all_in_the_body(body).await?;
     Ok(match door.site.app.posted_authorize(&params, &door.browser()).await? {
-        Posted::Again(pairs) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", &pairs)),
+        Posted::Again(again) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", again.pairs())),
         Posted::Told(outcome) => door.show(*outcome, params.get("ui_locales")),
     })
 }

@@ -24,7 +24,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = door.all_in_the_body(body).await?;
     Ok(match door.site.app.posted_logout(&params).await? {
-        Ok(pairs) => reply::see_other(&with_query(&door.site, "/oauth2/logout", &pairs)),
+        Ok(again) => reply::see_other(&with_query(&door.site, "/oauth2/logout", again.pairs())),
         Err(error) => door.refuse(&error.into(), None, params.get("ui_locales")),
     })
 }
