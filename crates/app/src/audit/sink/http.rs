@@ -1,8 +1,8 @@
 //! Lines of JSON by POST. A receiver has them when it answers 2xx.
 
 use super::Refused;
-use super::link::{Target, connect, tls};
 use crate::audit::deliver::json_lines;
+use crate::reach::{Target, connect, tls};
 use aws_lc_rs::hmac;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -77,7 +77,7 @@ impl Http {
 
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let port = if self.tls.is_some() { 443 } else { 80 };
-        let link = connect(&self.target, port, self.tls.as_ref()).await?;
+        let link = connect(&self.target, port, self.tls.as_ref()).await.map_err(Refused::because)?;
         let broken = |error: hyper::Error| Refused::because(format!("{}: {error}", self.target.authority()));
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(link)).await.map_err(broken)?;

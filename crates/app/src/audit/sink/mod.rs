@@ -4,13 +4,11 @@
 //! is followed or kept: no redirect, and of the answer only its status and how long to wait.
 
 mod http;
-mod link;
 mod syslog;
 #[cfg(test)]
 mod tests;
 
 pub use http::Http;
-pub use link::Target;
 pub use syslog::Syslog;
 
 use rules::audit::Line;

@@ -1,6 +1,5 @@
-//! A connection to a receiver, sealed or not.
+//! Whoever is sent something: where they are, how they are believed, and a connection to them.
 
-use super::Refused;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -19,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 /// The longest that connecting and its handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a receiver is: `SCHEME://HOST[:PORT][/PATH]`.
+/// Where somebody is: `SCHEME://HOST[:PORT][/PATH]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Before `://`.
@@ -77,8 +76,12 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// How to believe a receiver: always by its certificate and its name.
-pub(super) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+/// How somebody is believed: always by their certificate and their name. `authorities` vouch for them, else those of the
+/// system.
+///
+/// # Errors
+/// What keeps the file from being used.
+pub(crate) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     match authorities {
         None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
@@ -100,23 +103,26 @@ pub(super) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Strin
     Ok(Arc::new(config))
 }
 
-/// Bytes to a receiver and back.
-pub(super) enum Link {
+/// Bytes there and back.
+pub(crate) enum Link {
     Plain(TcpStream),
     Sealed(Box<TlsStream<TcpStream>>),
 }
 
-/// Connects, sealed where `tls` says how.
-pub(super) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, Refused> {
-    let late = |_| Refused::because(format!("{}:{port} did not answer in time", target.host));
+/// Connects, sealed where `tls` says how; to `port` where the target names none.
+///
+/// # Errors
+/// Why there is no connection, with who it would have been to.
+pub(crate) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, String> {
+    let late = |_| format!("{} did not answer in time", target.authority());
     let address = (target.host.as_str(), target.port.unwrap_or(port));
     let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await.map_err(late)?;
-    let stream = stream.map_err(|error| Refused::because(format!("{}: {error}", target.authority())))?;
+    let stream = stream.map_err(|error| format!("{}: {error}", target.authority()))?;
     let Some(tls) = tls else { return Ok(Link::Plain(stream)) };
-    let name = ServerName::try_from(target.host.clone()).map_err(|error| Refused::because(error.to_string()))?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
     let sealed = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
     let sealed = tokio::time::timeout(PATIENCE, sealed).await.map_err(late)?;
-    let sealed = sealed.map_err(|error| Refused::because(format!("TLS to {}: {error}", target.authority())))?;
+    let sealed = sealed.map_err(|error| format!("TLS to {}: {error}", target.authority()))?;
     Ok(Link::Sealed(Box::new(sealed)))
 }
 
