@@ -234,7 +234,7 @@ pub struct AsExpected;
 pub struct Counts;
 
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
-pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
+fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let wrong = response.status().is_client_error() && response.extensions().get::<AsExpected>().is_none();
     let counts = wrong || response.extensions().get::<Counts>().is_some();
