@@ -413,7 +413,8 @@ options! {
         /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
         /// holds.
         sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
-        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600.
+        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600. The endpoint must then
+        /// be https, except on this machine.
         headers: Option<PathBuf> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Start;
