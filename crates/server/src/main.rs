@@ -23,7 +23,6 @@ mod setup_link;
 mod strain;
 mod trace;
 mod trial;
-mod utc;
 mod verifier;
 
 /// Keeps what thousands of requests hold at once closer together than the C library's (docs/decisions/0027-allocator.md).

@@ -3,13 +3,13 @@
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
-use crate::utc::{iso, when};
 use app::App;
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
 use clap::{Args, Subcommand};
 use rules::Secret;
 use rules::people::{Role, User};
+use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
