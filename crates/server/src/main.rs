@@ -7,6 +7,8 @@ mod cli;
 mod config;
 mod control;
 mod database;
+#[cfg(test)]
+mod generated;
 mod hashing;
 #[cfg(test)]
 mod house;

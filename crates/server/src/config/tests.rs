@@ -335,10 +335,5 @@ fn names_are_unique_in_every_spelling_and_documented() {
 
 #[test]
 fn the_documentation_is_what_the_table_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
-    if environment().iter().any(|(name, _)| name == "UPDATE_DOCS") {
-        std::fs::write(path, markdown()).unwrap();
-    }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == markdown(), "docs/config.md is stale: run the tests with UPDATE_DOCS=1");
+    crate::generated::is_current("config.md", None, &markdown());
 }
