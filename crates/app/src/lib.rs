@@ -23,6 +23,7 @@ pub mod logout;
 mod passwords;
 pub mod posted;
 pub mod rates;
+pub mod reach;
 pub mod revoke;
 mod settle;
 pub mod setup;

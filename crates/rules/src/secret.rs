@@ -94,6 +94,21 @@ pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
+/// Two digits for each byte, in lower case: bytes as people compare them.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`hexadecimal`] wrote; `None` for anything else.
+pub fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    pairs.map(pair).collect()
+}
+
 /// HMAC-SHA-256 of `parts`, each preceded by its length, so that no two lists give the same input.
 pub fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     use hmac::{Hmac, KeyInit, Mac};
@@ -103,4 +118,17 @@ pub fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
         mac.update(part);
     }
     mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_reads_back() {
+        assert_eq!(from_hexadecimal(&hexadecimal(&[0, 255, 16])), Some(vec![0, 255, 16]));
+        for bad in ["0", "0g", "+1", "é"] {
+            assert_eq!(from_hexadecimal(bad), None);
+        }
+    }
 }

@@ -13,8 +13,8 @@ use tracing_subscriber::layer::SubscriberExt;
 /// must not stop a sign-in.
 const WAITING_LINES: usize = 16_384;
 
-/// Our own crates. Others' lines are written only from warnings up, since below that they may show what passes through.
-const OURS: [&str; 6] = ["portiere", "app", "store", "hasher", "rules", "load"];
+/// Our own crates that write. Others' lines are written only from warnings up, since below that they may show what passes through.
+const OURS: [&str; 3] = ["portiere", "app", "store"];
 
 /// The logging that runs. Dropping it writes what still waits.
 pub struct Logs {

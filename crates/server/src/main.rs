@@ -7,6 +7,8 @@ mod cli;
 mod config;
 mod control;
 mod database;
+#[cfg(test)]
+mod generated;
 mod hashing;
 #[cfg(test)]
 mod house;
@@ -23,7 +25,6 @@ mod setup_link;
 mod strain;
 mod trace;
 mod trial;
-mod utc;
 mod verifier;
 
 /// Keeps what thousands of requests hold at once closer together than the C library's (docs/decisions/0027-allocator.md).

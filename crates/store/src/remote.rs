@@ -3,8 +3,11 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// How to reach a database server.
 #[derive(Clone)]
@@ -58,6 +61,40 @@ pub struct Tls {
     pub authorities: Option<PathBuf>,
     /// Our certificate chain and its key, for servers that want one.
     pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Tls {
+    /// The certificates of authorities that are believed. A system may have none, which no connection needs that stays there.
+    pub(crate) fn believed(&self) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+        match &self.authorities {
+            Some(file) => certificates(file),
+            None => Ok(rustls_native_certs::load_native_certs().certs),
+        }
+    }
+
+    /// Our certificate chain and its key.
+    pub(crate) fn presented(
+        &self,
+    ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
+        let Some((chain, key)) = &self.identity else { return Ok(None) };
+        let chain = certificates(chain)?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+        Ok(Some((chain, key)))
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|error| unreadable(file, &error))?;
+    if found.is_empty() {
+        return Err(unreadable(file, &"no certificate is in it"));
+    }
+    Ok(found)
+}
+
+/// A file that cannot be used, by its name.
+pub(crate) fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
+    OpenError::Settings(format!("{}: {why}", file.display()))
 }
 
 /// How statements are sent.

@@ -53,7 +53,7 @@ impl App {
         self.settle(|now, _| async move {
             let (owner, name, email) = self.ask((Owner, person.by_name(), person.by_email())).await?;
             if role == Role::Owner && owner.is_some() {
-                return Ok(Decision::refuse(Refused::new("there is an owner; add an admin instead (--role admin)")));
+                return Ok(Decision::refuse(Refused::new("there is an owner already")));
             }
             let taken = taken(name.as_ref(), email.as_ref());
             if !taken.is_empty() {

@@ -4,10 +4,11 @@
 use super::wire::outcome;
 use crate::{App, Fault};
 use rules::Time;
-use rules::audit::{Block, Checkpoint, Head, Line, Link, hexadecimal};
+use rules::audit::{Block, Checkpoint, Head, Line, Link};
 use rules::events::Rejection;
 use rules::fresh::first_id;
 use rules::id::RealmId;
+use rules::secret::hexadecimal;
 use serde::{Deserialize, Serialize};
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
 use store::tables::counters::{Rejections, Strangers};

@@ -35,9 +35,12 @@ impl Figure {
     }
 }
 
-/// Of sorted values.
-fn median(sorted: &[f64]) -> f64 {
+/// The value in the middle of sorted ones; not a number where there are none.
+pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
+    if sorted.is_empty() {
+        return f64::NAN;
+    }
     if sorted.len().is_multiple_of(2) { sorted[middle - 1].midpoint(sorted[middle]) } else { sorted[middle] }
 }
 

@@ -7,6 +7,7 @@ use super::predict::{Forecast, LEVELS};
 use super::probe::machine::DISTURBED;
 use super::users;
 use super::verify::Verification;
+use crate::report::grouped;
 use std::fmt::Write as _;
 
 /// Rows under a head, the first column to the left and the others to the right.
@@ -77,19 +78,6 @@ pub fn number(value: f64) -> String {
         v if v >= 9.95 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
-}
-
-/// With a comma between thousands.
-pub fn grouped(value: i64) -> String {
-    let digits = value.abs().to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if value < 0 { format!("-{out}") } else { out }
 }
 
 /// The whole report.

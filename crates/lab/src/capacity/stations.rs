@@ -207,11 +207,6 @@ impl Needs {
     pub fn next(&self) -> Option<(Station, f64)> {
         self.stations.get(1).map(|(station, need)| (*station, 1.0 / need))
     }
-
-    /// What a station is used at this rate: the utilisation law.
-    pub fn utilisation(&self, station: Station, rate: f64) -> f64 {
-        self.stations.iter().find(|(each, _)| *each == station).map_or(0.0, |(_, need)| need * rate)
-    }
 }
 
 impl Stations {

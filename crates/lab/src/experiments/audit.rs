@@ -1,8 +1,7 @@
 //! The audit log: in the batch of what it records, apart, or not at all.
 
-use super::bench::Bench;
+use super::bench::{Bench, FLOWS, flows};
 use super::commits::{Audit, Ledger};
-use super::last_seen::flows;
 use super::{Experiment, Halt};
 use crate::private::Setup;
 use crate::report::{Expect, Group, Row, Sheet, figure};
@@ -45,11 +44,9 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
 /// The same where everything else of a flow is done, too.
 fn over_http(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let mut servers = bench.servers(&[bench.setup(), Setup { audited_twice: true, ..bench.setup() }])?;
-    let figures =
-        [figure("flows a second", "/s"), figure("p99 of a flow", " ms"), figure("server CPU of a flow", " ms")];
     let rows = vec![
         Row::new("each line once (as shipped)", &[]),
         Row::new("each line twice", &[Expect::Less, Expect::Open, Expect::More]),
     ];
-    bench.turns(sheet, Group::new("over HTTP", &figures, rows), &mut servers, flows)
+    bench.turns(sheet, Group::new("over HTTP", &FLOWS, rows), &mut servers, flows)
 }

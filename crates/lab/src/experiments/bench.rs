@@ -2,9 +2,9 @@
 
 use super::Halt;
 use crate::private::{Cores, Folder, Private, Setup, is_full, on};
-use crate::report::{Group, Row, Sheet};
+use crate::report::{Figure, Group, Row, Sheet, figure};
 use load::Refusal;
-use load::plan::Plan;
+use load::plan::{Plan, Workload};
 use load::report::Report;
 use load::run::together;
 use rules::Secret;
@@ -197,10 +197,20 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// What [`flows`] measures.
+pub const FLOWS: [Figure; 3] =
+    [figure("flows a second", "/s"), figure("p99 of a flow", " ms"), figure("server CPU of a flow", " ms")];
+
+/// W1 without password: flows a second, their 99th percentile, and the server's CPU time for one, both in milliseconds.
+pub fn flows(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Halt> {
+    let report = bench.drive(&[bench.plan(server, Workload::Session)?], None)?;
+    let cpu = report.server.map_or(f64::NAN, |server| server.cores * 1e3 / report.iterations_per_second);
+    Ok(vec![report.iterations_per_second, report.latency.p99, cpu])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::figure;
 
     /// Red without `explained`. Nobody can store anything in /proc, which has no room and says so.
     #[test]

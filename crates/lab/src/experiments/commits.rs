@@ -1,5 +1,6 @@
 //! Batches as a sign-in makes them (a session and its line of the audit log), straight to the store.
 
+use crate::capacity::figure::quantile;
 use crate::experiments::Halt;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -71,12 +72,12 @@ impl Ledger {
             while let Some(done) = running.join_next().await {
                 took.extend(done.map_err(|error| error.to_string())??);
             }
-            Ok::<_, String>(took)
+            Ok::<_, String>(took.iter().map(|took: &Duration| took.as_secs_f64() * 1e3).collect::<Vec<f64>>())
         };
         let mut took = self.runtime.block_on(all).map_err(|why| Halt::Failed(format!("a commit: {why}")))?;
-        took.sort_unstable();
+        took.sort_by(f64::total_cmp);
         let rate = took.len() as f64 / begun.elapsed().as_secs_f64();
-        let p99 = took.get(took.len().saturating_sub(1) * 99 / 100).map_or(f64::NAN, |took| took.as_secs_f64() * 1e3);
+        let p99 = if took.is_empty() { f64::NAN } else { quantile(&took, 0.99) };
         Ok(Written { rate, p99 })
     }
 }

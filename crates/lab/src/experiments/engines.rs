@@ -1,10 +1,9 @@
 //! The same load on every engine that there is.
 
-use super::bench::Bench;
-use super::last_seen::flows;
+use super::bench::{Bench, FLOWS, flows};
 use super::{Experiment, Halt};
 use crate::private::{Setup, Store};
-use crate::report::{Expect, Group, Row, Sheet, figure};
+use crate::report::{Expect, Group, Row, Sheet};
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "engines",
@@ -27,7 +26,5 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let named = bench.databases.iter().map(|(name, _)| Row::new(*name, &[Expect::Less, Expect::Open, Expect::Open]));
     let rows = std::iter::once(Row::new("SQLite", &[])).chain(named).collect();
     let mut servers = bench.servers(&setups)?;
-    let figures =
-        [figure("flows a second", "/s"), figure("p99 of a flow", " ms"), figure("server CPU of a flow", " ms")];
-    bench.turns(sheet, Group::new("", &figures, rows), &mut servers, flows)
+    bench.turns(sheet, Group::new("", &FLOWS, rows), &mut servers, flows)
 }

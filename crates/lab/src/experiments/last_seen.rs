@@ -1,10 +1,9 @@
 //! When the last use of a session is written down.
 
-use super::bench::Bench;
+use super::bench::{Bench, FLOWS, flows};
 use super::{Experiment, Halt};
 use crate::private::Private;
 use crate::report::{Expect, Group, Row, Sheet, figure};
-use load::plan::Workload;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "last-seen",
@@ -20,13 +19,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let mut servers = bench.servers(&[bench.setup(), bench.setup().with("session.touch_every", "0s")])?;
-    let figures = [
-        figure("flows a second", "/s"),
-        figure("p99 of a flow", " ms"),
-        figure("server CPU of a flow", " ms"),
-        figure("batches a request", ""),
-        figure("written for a request", " KiB"),
-    ];
+    let writing = [figure("batches a request", ""), figure("written for a request", " KiB")];
+    let figures: Vec<_> = FLOWS.into_iter().chain(writing).collect();
     let rows = vec![
         Row::new("every 5 minutes (as shipped)", &[]),
         Row::new("every time", &[Expect::Less, Expect::Open, Expect::More, Expect::Same, Expect::More]),
@@ -47,11 +41,4 @@ fn writes(server: &Private) -> Result<[f64; 3], Halt> {
     let written =
         server.written().ok_or_else(|| Halt::Skipped("the system does not say what is written".to_owned()))?;
     Ok([metrics.sum("portiere_http_requests_total"), metrics.sum("portiere_store_batches_total"), written as f64])
-}
-
-/// W1 without password: flows a second, their 99th percentile, and the server's CPU time for one, both in milliseconds.
-pub fn flows(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Halt> {
-    let report = bench.drive(&[bench.plan(server, Workload::Session)?], None)?;
-    let cpu = report.server.map_or(f64::NAN, |server| server.cores * 1e3 / report.iterations_per_second);
-    Ok(vec![report.iterations_per_second, report.latency.p99, cpu])
 }

@@ -103,12 +103,13 @@ pub fn value(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
-    let text = if value >= 1000.0 { thousands(value) } else { label(value) };
+    let text = if value >= 1000.0 { grouped(value.round() as i64) } else { label(value) };
     format!("{text}{unit}")
 }
 
-fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
+/// With a comma between thousands.
+pub fn grouped(value: i64) -> String {
+    let digits = value.abs().to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -116,7 +117,7 @@ fn thousands(value: f64) -> String {
         }
         out.push(digit);
     }
-    out
+    if value < 0 { format!("-{out}") } else { out }
 }
 
 /// The head of a group's table, and its rows: a name, then each figure with its range, then the ratio of each judged one.

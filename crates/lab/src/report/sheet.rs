@@ -1,6 +1,7 @@
 //! What an experiment measured: groups of variants that took turns under one condition.
 
 use super::verdict::{Expect, Verdict};
+use crate::capacity::figure::median;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 
@@ -46,11 +47,7 @@ impl Row {
     pub fn median(&self, figure: usize) -> f64 {
         let mut values = self.of(figure);
         values.sort_by(f64::total_cmp);
-        match values.len() {
-            0 => f64::NAN,
-            count if count % 2 == 1 => values[count / 2],
-            count => values[count / 2 - 1].midpoint(values[count / 2]),
-        }
+        median(&values)
     }
 
     /// The lowest and the highest value.

@@ -1,9 +1,9 @@
 //! Blocks, and where their chain begins.
 
+use super::Line;
 use super::key::{Key, Keys};
-use super::{Line, from_hexadecimal, hexadecimal};
 use crate::id::RealmId;
-use crate::secret::same;
+use crate::secret::{from_hexadecimal, hexadecimal, same};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -1,7 +1,6 @@
 //! The keys under which blocks are sealed.
 
-use super::hexadecimal;
-use crate::secret::mac;
+use crate::secret::{hexadecimal, mac};
 use zeroize::Zeroizing;
 
 /// A key. Its id comes out of it, so that two keys have two ids and one key has the same everywhere.

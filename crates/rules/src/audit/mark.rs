@@ -3,8 +3,7 @@
 
 use super::key::{Key, Keys};
 use super::verify::Head;
-use super::{from_hexadecimal, hexadecimal};
-use crate::secret::same;
+use crate::secret::{from_hexadecimal, hexadecimal, same};
 use serde::{Deserialize, Serialize};
 
 /// Such an end, under a key.

@@ -75,18 +75,3 @@ fn put(bytes: &mut Vec<u8>, value: Option<&[u8]>) {
         }
     }
 }
-
-/// Bytes as people compare them.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What [`hexadecimal`] wrote; `None` for anything else.
-pub fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2);
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    pairs.map(pair).collect()
-}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::id::RealmId;
+use crate::secret::hexadecimal;
 use zeroize::Zeroizing;
 
 fn key(seed: u8) -> Key {
@@ -331,12 +332,4 @@ fn another_key_proves_nothing_and_says_so_once() {
     assert!(found[0].why.contains(key(7).id()));
     let found = Log::new().verified(&Keys { current: Some(key(8)), old: vec![key(7)] }, None);
     assert_eq!(found, []);
-}
-
-#[test]
-fn hexadecimal_reads_back() {
-    assert_eq!(from_hexadecimal(&hexadecimal(&[0, 255, 16])), Some(vec![0, 255, 16]));
-    for bad in ["0", "0g", "+1", "é"] {
-        assert_eq!(from_hexadecimal(bad), None);
-    }
 }

@@ -1,9 +1,10 @@
 //! Whether the log is what was sealed; where not, which block and which line.
 
+use super::Line;
 use super::block::{Block, Checkpoint, Leaf, Link, digest};
 use super::key::Keys;
-use super::{Line, hexadecimal};
 use crate::id::RealmId;
+use crate::secret::hexadecimal;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,6 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 /// The longest accepted JSON of one key, in bytes.
 const MAX_KEY: usize = 8 * 1024;
@@ -120,18 +119,6 @@ impl Jwk {
     pub fn verifying_key(&self, rsa: Alg) -> Result<VerifyingKey, KeyError> {
         let alg = self.alg(rsa);
         Ok(VerifyingKey::new(self.kid.clone(), alg, self.public.prepare(alg)?))
-    }
-
-    /// RFC 7638: SHA-256 of the required members in their one canonical form, as base64url.
-    pub fn thumbprint(&self) -> String {
-        let canonical = match &self.public {
-            Public::Rsa { n, e } => format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, base64url(e), base64url(n)),
-            Public::P256 { x, y } => {
-                format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, base64url(x), base64url(y))
-            }
-            Public::Ed25519 { x } => format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, base64url(x)),
-        };
-        base64url(&Sha256::digest(canonical.as_bytes()))
     }
 }
 

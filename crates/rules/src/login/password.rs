@@ -11,8 +11,6 @@ use zeroize::Zeroizing;
 pub const MAX_BYTES: usize = 1024;
 /// The longest name that a password is compared with, in bytes.
 const LONGEST_NAME: usize = 320;
-/// The least `min_length` that makes sense where nothing is set, in characters.
-pub const DEFAULT_MIN_LENGTH: usize = 8;
 
 /// Shorter parts of names, in characters, are found in too many words to mean anything.
 const SHORTEST_NAME: usize = 3;
@@ -49,10 +47,6 @@ impl Acceptable {
     /// What is hashed.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
-    }
-    /// The password itself.
-    pub fn into_password(self) -> Password {
-        self.0
     }
 }
 

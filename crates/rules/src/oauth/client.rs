@@ -151,6 +151,39 @@ fn epoch() -> Time {
 }
 
 impl Client {
+    /// One that was granted nothing, and is what applications usually are.
+    pub fn new(id: impl Into<ClientId>, redirect_uris: Vec<String>) -> Self {
+        let id = id.into();
+        Client {
+            name: id.0.clone(),
+            id,
+            secret: None,
+            redirect_uris,
+            post_logout_redirect_uris: Vec::new(),
+            grants: Vec::new(),
+            scope: Scope::default(),
+            auth_methods: Vec::new(),
+            jwks: None,
+            native: false,
+            pkce_optional: false,
+            id_token_alg: Alg::RS256,
+            access_format: AccessFormat::Jwt,
+            access_alg: Alg::ES256,
+            access_typ_jwt: false,
+            resources: Vec::new(),
+            resource_server: false,
+            trusted: false,
+            first_party: false,
+            claims_in_id_token: false,
+            no_id_token_on_refresh: false,
+            assertion_aud_endpoint: false,
+            revived_at: None,
+            life: None,
+            disabled_at: None,
+            created: Time(0),
+            epoch: 0,
+        }
+    }
     /// Whether it may use `grant`.
     pub fn may(&self, grant: Grant) -> bool {
         self.grants.contains(&grant)
@@ -211,33 +244,11 @@ pub(crate) mod tests {
 
     pub(crate) fn confidential(id: &str, redirect: &str) -> Client {
         Client {
-            id: id.into(),
-            name: id.into(),
             secret: Some(Handle::of("secret")),
-            redirect_uris: vec![redirect.into()],
-            post_logout_redirect_uris: vec![],
             grants: vec![Grant::AuthorizationCode, Grant::RefreshToken],
             scope: Scope::parse("openid profile email offline_access groups").expect("legal"),
             auth_methods: vec![AuthMethod::Basic, AuthMethod::Post],
-            jwks: None,
-            native: false,
-            pkce_optional: false,
-            id_token_alg: Alg::RS256,
-            access_format: AccessFormat::Jwt,
-            access_alg: Alg::ES256,
-            access_typ_jwt: false,
-            resources: vec![],
-            resource_server: false,
-            trusted: false,
-            first_party: false,
-            claims_in_id_token: false,
-            no_id_token_on_refresh: false,
-            assertion_aud_endpoint: false,
-            revived_at: None,
-            life: None,
-            disabled_at: None,
-            created: Time(0),
-            epoch: 0,
+            ..Client::new(id, vec![redirect.into()])
         }
     }
 

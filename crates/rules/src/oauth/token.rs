@@ -11,7 +11,7 @@ use super::userinfo;
 use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
-use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
+use crate::id::{ClientId, FamilyId, LifeId, SessionId};
 use crate::jose::Alg;
 use crate::login::session::Session;
 use crate::people::User;
@@ -437,9 +437,4 @@ pub fn own(
     }
     let way = Grant::ClientCredentials.into();
     issue(&Ask { client, way, scope: asked, resources, person: None }, context, at)
-}
-
-/// Whom an access token speaks of: a person's id, or nobody.
-pub fn person_of(claims: &AccessClaims) -> Option<UserId> {
-    family_of(&claims.jti).map(|_| UserId(claims.sub.clone()))
 }

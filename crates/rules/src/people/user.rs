@@ -7,15 +7,15 @@ use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What somebody may do to the realm itself.
+/// What somebody is to the realm itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Signs in to applications.
     Member,
-    /// Manages people and applications.
+    /// A name that is kept for what is to come: today it may do no more than a member.
     Admin,
-    /// The first account; there is exactly one.
+    /// The first account; there is exactly one, which is neither disabled nor removed.
     Owner,
 }
 

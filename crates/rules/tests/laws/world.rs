@@ -3,8 +3,7 @@
 use crate::ledger::{Law, Ledger};
 use crate::tables::Tables;
 use rules::decision::Change;
-use rules::id::{ClientId, UserId};
-use rules::jose::Alg;
+use rules::id::UserId;
 use rules::login::session::{Cookie, Session, proved};
 use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::family::{RefreshToken, Sealing};
@@ -155,32 +154,15 @@ pub fn client(name: &str) -> Client {
         _ => vec![Grant::AuthorizationCode, Grant::RefreshToken],
     };
     Client {
-        id: ClientId(name.to_owned()),
-        name: name.to_owned(),
         secret: (name != "app").then(|| Handle::of("secret")),
-        redirect_uris: redirect.into_iter().collect(),
-        post_logout_redirect_uris: Vec::new(),
         grants,
         scope: Scope::parse(scope).expect("legal"),
         auth_methods: vec![if name == "app" { AuthMethod::None } else { AuthMethod::Basic }],
-        jwks: None,
         native: name == "app",
-        pkce_optional: false,
-        id_token_alg: Alg::RS256,
         access_format: if name == "shop" { AccessFormat::Opaque } else { AccessFormat::Jwt },
-        access_alg: Alg::ES256,
-        access_typ_jwt: false,
         resources: if name == "web" { RESOURCES.map(String::from).to_vec() } else { Vec::new() },
-        resource_server: false,
         trusted: name == "shop",
-        first_party: false,
         claims_in_id_token: name == "thin",
-        no_id_token_on_refresh: false,
-        assertion_aud_endpoint: false,
-        revived_at: None,
-        life: None,
-        disabled_at: None,
-        created: Time(0),
-        epoch: 0,
+        ..Client::new(name, redirect.into_iter().collect())
     }
 }

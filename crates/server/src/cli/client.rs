@@ -6,13 +6,13 @@ use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
 use super::text::{Table, facts, yes};
 use crate::http::try_it;
-use crate::utc::{iso, when};
 use app::App;
 use app::admin::clients::PAGE;
 use clap::{Args, Subcommand};
 use rules::Secret;
 use rules::id::ClientId;
 use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -3,10 +3,10 @@
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts};
-use crate::utc::{iso, when};
 use app::App;
 use app::ward::Status;
 use clap::{Args, Subcommand};
+use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

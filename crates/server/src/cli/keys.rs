@@ -2,11 +2,11 @@
 
 use super::outcome::{Outcome, Reply};
 use super::text::Table;
-use crate::utc::{iso, when};
 use app::App;
 use clap::{Args, Subcommand};
 use rules::id::Kid;
 use rules::keys::{Key, LEAD, Stage};
+use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -29,7 +29,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use.",
     after_long_help = "\
 Examples:
   portiere serve
-  portiere user add ada --email ada@example.com --role admin
+  portiere user add ada --email ada@example.com
   portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
   portiere client list --json
 

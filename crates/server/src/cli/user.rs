@@ -3,13 +3,13 @@
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
-use crate::utc::{iso, when};
 use app::App;
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
 use clap::{Args, Subcommand};
 use rules::Secret;
 use rules::people::{Role, User};
+use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub enum Command {
     #[command(after_long_help = "\
 Examples:
   portiere user add ada --email ada@example.com
-  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role admin --password-stdin
+  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role owner --password-stdin
   printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin")]
     Add(Add),
     /// List accounts
@@ -63,7 +63,7 @@ pub struct Add {
     /// An e-mail address, with which the person may sign in too
     #[arg(long)]
     pub email: Option<String>,
-    /// What the account may do to this server: there is one owner
+    /// The account's role: there is one owner, who is neither disabled nor removed; an admin may do no more than a member yet
     #[arg(long, value_name = "owner|admin|member", default_value = "member", value_parser = role)]
     pub role: Role,
     /// Read the password from standard input

@@ -3,13 +3,13 @@
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, harmless};
 use crate::config::{Raw, Size, Value as _};
-use crate::utc::{iso, when};
 use crate::verifier::{Folder, Identity, Work, enroll, serve};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use hasher::remote::WorkerState;
 use rules::Secret;
 use rules::secret::base64url;
+use rules::utc::{iso, when};
 use rules::worker::Worker;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -6,6 +6,7 @@ use super::value::{Replication, Value};
 use crate::net::Cidr;
 use crate::private::Key;
 use app::audit::sink::{Http, Syslog};
+use app::reach::Target;
 use base64::Engine as _;
 use rules::Secret;
 use std::net::SocketAddr;
@@ -194,7 +195,7 @@ fn of_addresses(config: &Config) -> [Joint; 3] {
     ]
 }
 
-fn of_the_rest(config: &Config) -> [Joint; 7] {
+fn of_the_rest(config: &Config) -> [Joint; 8] {
     [
         rule(
             config.refresh.idle <= config.refresh.absolute,
@@ -237,6 +238,12 @@ fn of_the_rest(config: &Config) -> [Joint; 7] {
             "metrics.secret",
             &["metrics.listen"],
             "is missing: metrics.listen names an address that other machines reach",
+        ),
+        rule(
+            config.trace.headers.is_none() || config.trace.endpoint.as_ref().is_none_or(Target::keeps_secrets),
+            "trace.endpoint",
+            &["trace.headers"],
+            "would be sent trace.headers in clear: it must be https, except on this machine",
         ),
     ]
 }

@@ -16,7 +16,6 @@ mod store_url;
 mod tests;
 mod value;
 
-pub use endpoint::Endpoint;
 pub use options::*;
 pub use public_url::{PROBES, PublicUrl};
 pub use reader::{Problem, Source, declared, variable};

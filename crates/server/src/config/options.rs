@@ -3,7 +3,6 @@
 use super::checks::{
     at_least, between, http_url, if_set, listens, master_key, no_twins, not_everybody, readable_name, syslog_url,
 };
-use super::endpoint::Endpoint;
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::store_url::StoreUrl;
@@ -11,6 +10,7 @@ use super::value::{
     Journal, KeyFile, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous, TryIt, Value,
 };
 use crate::net::Cidr;
+use app::reach::Target;
 use rules::{Secret, Span};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -409,11 +409,12 @@ options! {
     /// Traces of requests (OpenTelemetry), for a collector.
     "trace." trace: Trace {
         /// Where they are sent to: OTLP over HTTP, in protobuf.
-        endpoint: Option<Endpoint> = None => "nowhere: no request is traced", Start;
+        endpoint: Option<Target> = None => "nowhere: no request is traced", Start;
         /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
         /// holds.
         sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
-        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600.
+        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600. The endpoint must then
+        /// be https, except on this machine.
         headers: Option<PathBuf> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Start;

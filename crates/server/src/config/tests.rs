@@ -65,6 +65,20 @@ fn metrics_are_open_to_nobody_beyond_this_machine() {
 }
 
 #[test]
+fn what_a_collector_knows_us_by_is_never_sent_in_clear() {
+    // Red without the rule in checks.rs, together.
+    let with = |endpoint: &str| problems(&format!("[trace]\nheaders = '/run/headers'\nendpoint = '{endpoint}'\n"));
+    for sealed in ["https://otel.test/v1/traces", "http://127.0.0.1:4318/", "http://[::1]:4318", "http://localhost/"] {
+        assert_eq!(with(sealed), [""; 0], "{sealed}");
+    }
+    for open in ["http://otel.test:4318/v1/traces", "http://192.0.2.1/", "http://localhost.otel.test/"] {
+        let why = "would be sent trace.headers in clear: it must be https, except on this machine";
+        assert_eq!(with(open), [format!("trace.endpoint: {why}")], "{open}");
+    }
+    assert_eq!(problems("[trace]\nendpoint = 'http://otel.test:4318/v1/traces'\n"), [""; 0]);
+}
+
+#[test]
 fn a_port_has_one_use() {
     // Red without any of `of_addresses` in checks.rs, or without what `collide` says of every address and of port 0.
     let with = |people: &str, workers: &str, metrics: &str| {
@@ -321,10 +335,5 @@ fn names_are_unique_in_every_spelling_and_documented() {
 
 #[test]
 fn the_documentation_is_what_the_table_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
-    if environment().iter().any(|(name, _)| name == "UPDATE_DOCS") {
-        std::fs::write(path, markdown()).unwrap();
-    }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == markdown(), "docs/config.md is stale: run the tests with UPDATE_DOCS=1");
+    crate::generated::is_current("config.md", None, &markdown());
 }

@@ -2,14 +2,14 @@
 //! that they call from a browser, nobody the pages. Never with cookies.
 
 use super::Site;
-use super::door::settled;
+use super::door::{Door, Told, json};
 use super::error::Refusal;
 use super::reply;
-use super::visit::Visit;
 use crate::admission::Pace;
 use crate::metrics::Refused;
 use axum::body::Body;
 use axum::extract::State;
+use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderValue};
@@ -18,7 +18,7 @@ use hyper::{HeaderMap, Method, Request, StatusCode};
 /// For public metadata.
 pub async fn everybody(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
     let mut response = match request.method() == Method::OPTIONS {
-        true => preflight(&site, request, async { allow("GET", "*") }).await,
+        true => preflight(async |_: Door, _: Body| Ok(allow("GET", "*"))).call(request, site).await,
         false => next.run(request).await,
     };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -93,29 +93,19 @@ pub async fn answer(
         let allowed = if put_off { readers.included(site, origin) } else { readers.include(site, origin).await };
         return (response, allowed);
     }
-    let judged = async { if readers.include(site, origin).await { readers.allowance() } else { forbidden() } };
-    let response = preflight(site, request, judged).await;
+    let origin = origin.to_owned();
+    let judged = async move |door: Door, _: Body| match readers.include(&door.site, &origin).await {
+        true => Ok(readers.allowance()),
+        false => Ok(reply::plain(StatusCode::FORBIDDEN, "text/plain", "")),
+    };
+    let response = preflight(judged).call(request, site.clone()).await;
     let allowed = response.status() == StatusCode::NO_CONTENT;
     (response, allowed)
 }
 
 /// A preflight is a request: it is counted, and takes a place.
-async fn preflight(site: &Site, request: Request<Body>, judged: impl Future<Output = Response>) -> Response {
-    let Some(visit) = request.extensions().get::<Visit>().cloned() else { return forbidden() };
-    let told = |fault| Refusal::Fault(fault).to_json(site, &visit);
-    let debt = match site.admission.owe(Pace::Tokens, &visit.client) {
-        Ok(debt) => debt,
-        Err(over) => return told(over),
-    };
-    let response = match site.admission.enter(Pace::Tokens).await {
-        Err(fault) => told(fault),
-        Ok(_place) => judged.await,
-    };
-    settled(site, debt, response)
-}
-
-fn forbidden() -> Response {
-    reply::plain(StatusCode::FORBIDDEN, "text/plain", "")
+fn preflight<A>(judge: A) -> Told<A, Refusal> {
+    json(Pace::Tokens, judge)
 }
 
 /// The origin that a browser names; `None` when it is named twice.

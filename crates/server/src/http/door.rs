@@ -1,5 +1,5 @@
 //! A door: a request, and what is behind it. The route says how a refusal is told there, so that no handler can tell it
-//! in another way, or forget to.
+//! in another way, or forget to. Every handler is behind one, but for those of health.
 
 use super::Site;
 use super::again::Again;
@@ -7,7 +7,7 @@ use super::cookies::Name;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
-use crate::admission::{Debt, Pace, Permit};
+use crate::admission::{Debt, Pace};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
@@ -91,14 +91,16 @@ impl Door {
         response
     }
 
-    /// Does what a form with a password is for, in a place for it, which its handler asks for itself once it knows that the
-    /// form is one of ours. The place is taken until all is done, whether or not the browser waits for it.
+    /// Does what a password is sent for, in a place for it, if its hash would be computed in time: nothing was asked of the
+    /// database before. Forms ask for it once it is known that they are ours. The place is taken until all is done, whether
+    /// or not the browser waits for it.
     pub async fn in_place_for_password<T, E, W>(&self, work: impl FnOnce() -> W) -> Result<T, E>
     where
         E: From<Fault>,
         W: Future<Output = Result<T, E>>,
     {
-        let place = place_for_password(&self.site, &self.browser()).await?;
+        self.site.app.has_time_for(&self.browser(), Guest::Typed)?;
+        let place = self.site.admission.enter(Pace::Passwords).await?;
         holding(place, work()).await
     }
 
@@ -107,45 +109,69 @@ impl Door {
         refusal.to_page(self, &self.visit.chrome(&self.site, &self.headers, locales), back)
     }
 
-    fn page(&self, refusal: Refusal) -> Response {
-        self.refuse(&refusal, None, self.locales_of_link().as_deref())
+    fn page(&self, again: Option<Again>, refusal: Refusal) -> Response {
+        let form = again.and_then(|again| self.once_more(again, &refusal));
+        form.unwrap_or_else(|| self.refuse(&refusal, None, self.locales_of_link().as_deref()))
+    }
+
+    /// The whole body, within its size and its time; kept, if it `is_form`.
+    async fn take(&self, body: Body, is_form: bool) -> Result<Bytes, BodyError> {
+        let bytes = match body.is_end_stream() {
+            true => Bytes::new(),
+            false => timed(Stage::Body, self.site.bodies.read(body)).await?,
+        };
+        if is_form {
+            drop(self.sent.set(bytes.clone()));
+        }
+        Ok(bytes)
     }
 }
 
-/// A handler with the kind of its work, and its way to tell a refusal.
-#[derive(Clone)]
-pub struct Told<A> {
+/// A handler with the kind of its work, and its way to tell what keeps it from answering.
+pub struct Told<A, E> {
     act: A,
     pace: Pace,
-    refuse: fn(&Door, Refusal) -> Response,
+    refuse: fn(&Door, Option<Again>, E) -> Response,
     /// How a form of ours is shown once more that cannot be looked at now.
     again: Option<Again>,
 }
 
+impl<A: Clone, E> Clone for Told<A, E> {
+    fn clone(&self) -> Self {
+        Told { act: self.act.clone(), ..*self }
+    }
+}
+
+/// Refusals are told by `refuse`.
+pub fn told<A, E>(pace: Pace, refuse: fn(&Door, Option<Again>, E) -> Response, act: A) -> Told<A, E> {
+    Told { act, pace, refuse, again: None }
+}
+
 /// Refusals are pages, for people.
-pub fn page<A>(pace: Pace, act: A) -> Told<A> {
-    Told { act, pace, refuse: Door::page, again: None }
+pub fn page<A>(pace: Pace, act: A) -> Told<A, Refusal> {
+    told(pace, Door::page, act)
 }
 
 /// The same for a form of ours: whoever has to come back finds it with what was typed.
-pub fn form<A>(pace: Pace, again: Again, act: A) -> Told<A> {
+pub fn form<A>(pace: Pace, again: Again, act: A) -> Told<A, Refusal> {
     Told { again: Some(again), ..page(pace, act) }
 }
 
 /// Refusals are what client libraries read (RFC 6749 §5.2).
-pub fn json<A>(pace: Pace, act: A) -> Told<A> {
-    Told { refuse: |door, refusal| refusal.to_json(&door.site, &door.visit), ..page(pace, act) }
+pub fn json<A>(pace: Pace, act: A) -> Told<A, Refusal> {
+    told(pace, |door, _, refusal: Refusal| refusal.to_json(&door.site, &door.visit), act)
 }
 
 /// Refusals are those of a resource server (RFC 6750 §3).
-pub fn bearer<A>(pace: Pace, act: A) -> Told<A> {
-    Told { refuse: |door, refusal| refusal.to_bearer(&door.site, &door.visit), ..page(pace, act) }
+pub fn bearer<A>(pace: Pace, act: A) -> Told<A, Refusal> {
+    told(pace, |door, _, refusal: Refusal| refusal.to_bearer(&door.site, &door.visit), act)
 }
 
-impl<A, F> Handler<(), Site> for Told<A>
+impl<A, F, E> Handler<(), Site> for Told<A, E>
 where
     A: FnOnce(Door, Body) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Response, Refusal>> + Send + 'static,
+    F: Future<Output = Result<Response, E>> + Send + 'static,
+    E: From<Fault> + From<BodyError> + Send + 'static,
 {
     type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
 
@@ -167,63 +193,36 @@ where
                     (None, Err(over.into()))
                 }
             };
-            let response = answer.unwrap_or_else(|refusal| {
-                again.and_then(|again| door.once_more(again, &refusal)).unwrap_or_else(|| refuse(&door, refusal))
-            });
+            let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
             settled(&door.site, debt, response)
         })
     }
 }
 
-impl Door {
-    /// The whole body; kept, if it `is_form`.
-    async fn take(&self, body: Body, is_form: bool) -> Result<Bytes, BodyError> {
-        let bytes = whole(&self.site, body).await?;
-        if is_form {
-            drop(self.sent.set(bytes.clone()));
-        }
-        Ok(bytes)
-    }
-}
-
 /// Does what is behind a door, in a place for its kind of work: it is taken once all of the request is there, so that who
-/// sends slowly holds none.
-async fn let_in<F>(
+/// sends slowly holds none, and until all is done, whether or not the answer is waited for.
+async fn let_in<F, E>(
     door: &Door,
     (pace, is_form): (Pace, bool),
     act: impl FnOnce(Door, Body) -> F,
     body: Body,
-) -> Result<Response, Refusal>
+) -> Result<Response, E>
 where
-    F: Future<Output = Result<Response, Refusal>>,
+    F: Future<Output = Result<Response, E>>,
+    E: From<Fault> + From<BodyError>,
 {
     let bytes = door.take(body, is_form).await?;
-    let _place = place(&door.site, pace).await?;
-    // Boxed, because it is large: who waits for a place does without.
-    let response = Box::pin(act(door.clone(), bytes.into())).await?;
-    Ok(door.without_dead_session(response).await)
-}
-
-/// The whole of a body, within its size and its time.
-pub async fn whole(site: &Site, body: Body) -> Result<Bytes, BodyError> {
-    match body.is_end_stream() {
-        true => Ok(Bytes::new()),
-        false => timed(Stage::Body, site.bodies.read(body)).await,
-    }
-}
-
-/// A place for work of this kind. Forms with a password ask for theirs themselves: see [`Door::in_place_for_password`].
-pub async fn place(site: &Site, pace: Pace) -> Result<Option<Permit>, Fault> {
-    match pace {
-        Pace::Passwords => Ok(None),
-        pace => site.admission.enter(pace).await,
-    }
-}
-
-/// A place for a form with a password, if its hash would be computed in time: nothing was asked of the database before.
-pub async fn place_for_password(site: &Site, browser: &Browser) -> Result<Option<Permit>, Fault> {
-    site.app.has_time_for(browser, Guest::Typed)?;
-    site.admission.enter(Pace::Passwords).await
+    // What a password is for asks for its place itself: see [`Door::in_place_for_password`].
+    let place = match pace {
+        Pace::Passwords => None,
+        pace => door.site.admission.enter(pace).await?,
+    };
+    let answered = async {
+        // Boxed, because it is large: who waits for a place does without.
+        let response = Box::pin(act(door.clone(), bytes.into())).await?;
+        Ok(door.without_dead_session(response).await)
+    };
+    holding(place, answered).await
 }
 
 /// Marks an answer that is an error by its status and part of how things go: a device that polls (RFC 8628 §3.5).
@@ -235,7 +234,7 @@ pub struct AsExpected;
 pub struct Counts;
 
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
-pub fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
+fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let wrong = response.status().is_client_error() && response.extensions().get::<AsExpected>().is_none();
     let counts = wrong || response.extensions().get::<Counts>().is_some();

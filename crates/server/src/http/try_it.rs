@@ -3,9 +3,7 @@
 use crate::config::PublicUrl;
 use app::admin::clients::ClientSecret;
 use app::{App, Fault};
-use rules::Time;
-use rules::jose::Alg;
-use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use rules::oauth::client::{AuthMethod, Client, Grant};
 use rules::oauth::scope::Scope;
 
 /// The built-in client's id.
@@ -29,33 +27,12 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
         None => {}
     }
     let client = Client {
-        id: CLIENT_ID.into(),
         name: "Try it".into(),
-        secret: None,
-        redirect_uris: vec![redirect],
         post_logout_redirect_uris: vec![format!("{}/try", url.as_str())],
         grants: vec![Grant::AuthorizationCode],
         scope: Scope::parse("openid profile email").unwrap_or_default(),
         auth_methods: vec![AuthMethod::None],
-        jwks: None,
-        native: false,
-        pkce_optional: false,
-        id_token_alg: Alg::RS256,
-        access_format: AccessFormat::Jwt,
-        access_alg: Alg::ES256,
-        access_typ_jwt: false,
-        resources: Vec::new(),
-        resource_server: false,
-        trusted: false,
-        first_party: false,
-        claims_in_id_token: false,
-        no_id_token_on_refresh: false,
-        assertion_aud_endpoint: false,
-        revived_at: None,
-        life: None,
-        epoch: 0,
-        disabled_at: None,
-        created: Time(0),
+        ..Client::new(CLIENT_ID, vec![redirect])
     };
     match app.add_client(client, ClientSecret::Nothing).await? {
         Ok(_) => Ok(()),

@@ -2,6 +2,7 @@
 
 use rules::Handle;
 use rules::ending::Record;
+use rules::secret::hexadecimal;
 
 /// Digits of the checksum.
 const DIGITS: usize = 16;
@@ -36,5 +37,5 @@ fn whole(line: &[u8]) -> Option<&str> {
 }
 
 fn sum(json: &str) -> String {
-    Handle::of(json).0[..DIGITS / 2].iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Handle::of(json).0[..DIGITS / 2])
 }

@@ -72,7 +72,7 @@ fn what_was_acknowledged_and_is_not_understood_is_an_error() {
     let text = line::write(&record(1)).unwrap();
     assert_eq!(line::read(text.as_bytes()).unwrap().len(), 1);
     let json = r#"{"at":1,"endings":[{"of_a_newer_program":{}}]}"#;
-    let digits: String = rules::Handle::of(json).0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = rules::secret::hexadecimal(&rules::Handle::of(json).0[..8]);
     assert!(line::read(format!("{digits} {json}\n").as_bytes()).unwrap_err().contains("newer"));
 }
 

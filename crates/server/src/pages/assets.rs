@@ -1,6 +1,6 @@
 //! Styles, scripts and the logo: compiled in, named by their content, so that browsers may keep them for ever.
 
-use rules::secret::Handle;
+use rules::secret::{Handle, hexadecimal};
 use std::sync::LazyLock;
 
 /// A file that pages refer to.
@@ -41,7 +41,7 @@ pub(super) fn path(name: &str) -> &'static str {
 }
 
 fn asset(name: &'static str, content_type: &'static str, text: &'static str) -> Asset {
-    let hash: String = Handle::of(text).0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&Handle::of(text).0[..8]);
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "txt"));
     Asset { path: format!("/assets/{stem}.{hash}.{extension}"), content_type, bytes: text.as_bytes(), name }
 }

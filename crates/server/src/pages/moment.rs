@@ -1,8 +1,8 @@
 //! Moments in words: "3 hours ago" to read, the exact time in UTC to look up.
 
 use super::messages::Messages;
-use crate::utc;
 use rules::time::Time;
+use rules::utc;
 
 /// A moment, seen from `now`.
 #[derive(Clone, Copy)]

@@ -3,25 +3,17 @@
 use super::otlp::{self, Resource};
 use super::{Spans, Trace, Tracer};
 use crate::boot::BootError;
-use crate::config::{Config, Endpoint};
+use crate::config::Config;
 use crate::private;
 use app::clock::Clock;
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use app::reach::Inbox;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{sleep, timeout, timeout_at};
-use tokio_rustls::TlsConnector;
 
 /// The most traces that are sent together.
 const TOGETHER: usize = 256;
@@ -36,9 +28,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Sends what waits.
 pub struct Exporter {
-    endpoint: Endpoint,
+    inbox: Inbox,
     headers: HeaderMap,
-    tls: TlsConnector,
     resource: Resource,
     waiting: Receiver<Trace>,
     batch: Vec<Trace>,
@@ -63,16 +54,19 @@ impl Exporter {
         let (Some(endpoint), Some(waiting)) = (config.trace.endpoint.clone(), waiting) else {
             return Ok((tracer, None));
         };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        headers.extend(config.trace.headers.as_deref().map(given).transpose()?.unwrap_or_default());
+        let failed = |why| BootError::Other(format!("trace.authorities: {why}"));
         let exporter = Exporter {
-            headers: config.trace.headers.as_deref().map(headers).transpose()?.unwrap_or_default(),
-            tls: connector(config.trace.authorities.as_deref())?,
+            inbox: Inbox::at(endpoint, config.trace.authorities.as_deref()).map_err(failed)?,
+            headers,
             resource: Resource { node: node.to_owned() },
             waiting,
             batch: Vec::with_capacity(TOGETHER),
             spans: Arc::clone(&tracer.spans),
             clock: clock.clone(),
             complained: false,
-            endpoint,
         };
         Ok((tracer, Some(exporter)))
     }
@@ -136,7 +130,8 @@ impl Exporter {
     async fn deliver(&self) -> Result<(), Lost> {
         let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
         let late = |_| Lost::Now("the collector took too long".to_owned());
-        let status = timeout(PATIENCE, self.post(body.into())).await.map_err(late)?.map_err(Lost::Now)?;
+        let posted = self.inbox.post(self.headers.clone(), body.into());
+        let status = timeout(PATIENCE, posted).await.map_err(late)?.map_err(Lost::Now)?.status;
         match status {
             status if status.is_success() => Ok(()),
             StatusCode::TOO_MANY_REQUESTS
@@ -146,71 +141,10 @@ impl Exporter {
             status => Err(Lost::Refused(format!("the collector answers {status}"))),
         }
     }
-
-    async fn post(&self, body: Bytes) -> Result<StatusCode, String> {
-        let Endpoint { tls, host, port, authority, target } = &self.endpoint;
-        let failed = |error: &dyn std::fmt::Display| format!("{authority}: {error}");
-        let mut request = Request::post(target).body(Full::new(body)).map_err(|error| failed(&error))?;
-        let headers = request.headers_mut();
-        headers.insert(HOST, HeaderValue::from_str(authority).map_err(|error| failed(&error))?);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        headers.extend(self.headers.clone());
-        let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(|error| failed(&error))?;
-        if !tls {
-            return exchange(stream, request).await.map_err(|error| failed(&error));
-        }
-        let name = ServerName::try_from(host.clone()).map_err(|error| failed(&error))?;
-        let stream = self.tls.connect(name, stream).await.map_err(|error| failed(&error))?;
-        exchange(stream, request).await.map_err(|error| failed(&error))
-    }
-}
-
-/// One request on a connection of its own.
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<StatusCode, hyper::Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let answer = async move { sender.send_request(request).await.map(|answer| answer.status()) };
-    // The answer comes through the connection, which has to be driven meanwhile.
-    let mut answer = std::pin::pin!(answer);
-    tokio::select! {
-        status = &mut answer => status,
-        ended = connection => {
-            ended?;
-            answer.await
-        }
-    }
-}
-
-/// Certificates of the collector are always checked, with the name.
-fn connector(authorities: Option<&Path>) -> Result<TlsConnector, BootError> {
-    let failed = |why: String| BootError::Other(format!("trace.authorities: {why}"));
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-        Some(file) => {
-            let unreadable = |error: &dyn std::fmt::Display| failed(format!("{}: {error}", file.display()));
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
-                let certificate = certificate.map_err(|error| unreadable(&error))?;
-                roots.add(certificate).map_err(|error| unreadable(&error))?;
-            }
-            if roots.is_empty() {
-                return Err(failed(format!("{}: no certificate is in it", file.display())));
-            }
-        }
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Header fields for the collector, a line each, as secrets are kept.
-fn headers(file: &Path) -> Result<HeaderMap, BootError> {
+fn given(file: &Path) -> Result<HeaderMap, BootError> {
     let failed = |why: &dyn std::fmt::Display| BootError::Other(format!("trace.headers: {}: {why}", file.display()));
     let text = private::read_text(file).map_err(|why| failed(&why))?;
     let text = std::str::from_utf8(&text).map_err(|error| failed(&error))?;

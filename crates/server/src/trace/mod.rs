@@ -14,6 +14,7 @@ use crate::metrics::Refused;
 use app::stopwatch::{Lap, Sheet};
 use hyper::HeaderMap;
 use parent::Parent;
+use rules::secret::hexadecimal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::tally::Count;
@@ -128,7 +129,7 @@ impl Tracer {
 impl Traced {
     /// The trace's id, as it is searched for.
     pub fn id(&self) -> String {
-        self.trace.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(&self.trace)
     }
 
     /// The id of the span of a stage: different for each, and as hard to guess as the request's own.

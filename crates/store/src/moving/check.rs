@@ -1,6 +1,7 @@
 //! Comparing both ends of a move, row by row.
 
 use futures_util::future::try_join;
+use rules::secret::hexadecimal;
 use sha2::{Digest, Sha256};
 
 use super::catalogue::Table;
@@ -63,8 +64,4 @@ fn feed(sum: &mut Sha256, row: &Row) {
         sum.update((bytes.len() as u64).to_be_bytes());
         sum.update(bytes);
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,12 +1,9 @@
 //! One connection: how it is made, what is asked before it is used, and the statements that it keeps.
 
-use std::path::Path;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, Statement};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
@@ -204,35 +201,17 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
 
 /// Who is believed to be the server, and as whom we appear.
 fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
-    let authorities = match &tls.authorities {
-        Some(file) => certificates(file)?,
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    if authorities.is_empty() {
+    let believed = tls.believed()?;
+    if believed.is_empty() {
         return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
     }
-    let authorities = authorities.into_iter().map(|one| one.to_vec().into()).collect();
-    let identity = tls.identity.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
+    let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
+    // The driver reads the files itself; what is wrong with them is said here, by name.
+    drop(tls.presented()?);
+    let identity = tls.identity.clone().map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
     // One program, one provider; it is no matter who came first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(authorities).with_client_identity(identity))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
-    let bad = |why: String| OpenError::Settings(format!("{}: {why}", file.display()));
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(file).map_err(|error| bad(error.to_string()))?.collect();
-    match found {
-        Ok(found) if found.is_empty() => Err(bad("no certificate in it".to_owned())),
-        found => found.map_err(|error| bad(error.to_string())),
-    }
-}
-
-fn identity(chain: &Path, key: &Path) -> Result<ClientIdentity, OpenError> {
-    certificates(chain)?;
-    let bad = |why: String| OpenError::Settings(format!("{}: {why}", key.display()));
-    PrivateKeyDer::from_pem_file(key).map_err(|error| bad(error.to_string()))?;
-    Ok(ClientIdentity::new(chain.to_owned().into(), key.to_owned().into()))
+    Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(believed).with_client_identity(identity))
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! Who is believed to be the server, and as whom we appear.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::remote::{OpenError, Tls};
+use crate::remote::{OpenError, Tls, unreadable};
 
 /// What seals connections. Certificates are always checked, with the name.
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, OpenError> {
@@ -17,42 +14,23 @@ pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, OpenError> {
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(failed)?
-        .with_root_certificates(authorities(tls.authorities.as_deref())?);
-    let config = match &tls.identity {
+        .with_root_certificates(roots(tls)?);
+    let config = match tls.presented()? {
         None => config.with_no_client_auth(),
-        Some((chain, key)) => {
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
-            config.with_client_auth_cert(certificates(chain)?, key).map_err(failed)?
-        }
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(failed)?,
     };
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn authorities(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
+fn roots(tls: &Tls) -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
-    match file {
-        Some(file) => {
-            for certificate in certificates(file)? {
-                roots.add(certificate).map_err(|error| unreadable(file, &error))?;
-            }
+    for certificate in tls.believed()? {
+        // A system may have some that nobody can use.
+        if let (Err(error), Some(file)) = (roots.add(certificate), &tls.authorities) {
+            return Err(unreadable(file, &error));
         }
-        // None at all is no error here: a connection that stays on this machine needs none.
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
     }
     Ok(roots)
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = read.map_err(|error| unreadable(file, &error))?;
-    if found.is_empty() {
-        return Err(OpenError::Settings(format!("{}: no certificate is in it", file.display())));
-    }
-    Ok(found)
-}
-
-fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> OpenError {
-    OpenError::Settings(format!("{}: {why}", file.display()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::row::{Columns, every};
 use super::{Question, leases, read, values, write};
-use crate::engine::{Must, Read, Row, Value, Write};
+use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::time::Time;
 
@@ -29,40 +29,41 @@ impl Question for Soundness {
 /// Why a worker is quarantined that a copy says is trusted: it may have been revoked since, or been wrong.
 pub const RESTORED: &str = "restored";
 
+/// The first rows of a table in the order of a column, with all that have the last one's value there.
+macro_rules! first {
+    ($table:literal by $key:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE realm = ? AND ",
+            $key,
+            " IN (SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE realm = ? ORDER BY ",
+            $key,
+            " LIMIT ?)"
+        )
+    };
+}
+
+/// What may have been issued.
+const ISSUED: [&str; 6] = [
+    first!("sessions" by "id"),
+    first!("families" by "id"),
+    first!("codes" by "family"),
+    first!("opaque_tokens" by "handle"),
+    first!("devices" by "handle"),
+    first!("consents" by "user_id"),
+];
+
 /// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
 /// tokens, devices that wait, consents, about `limit` rows of each, and the set-up link; then no worker is asked any more, and no
 /// node of before has a job. To be run until it touches fewer.
 pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
-    let some = |sql: &'static str| {
-        let args: Vec<Value> = values![realm, realm, limit];
-        write(sql, args, Must::Any)
-    };
-    vec![
-        some(
-            "DELETE FROM sessions WHERE realm = ? AND id IN \
-             (SELECT id FROM sessions WHERE realm = ? ORDER BY id LIMIT ?)",
-        ),
-        some(
-            "DELETE FROM families WHERE realm = ? AND id IN \
-             (SELECT id FROM families WHERE realm = ? ORDER BY id LIMIT ?)",
-        ),
-        some(
-            "DELETE FROM codes WHERE realm = ? AND family IN \
-             (SELECT family FROM codes WHERE realm = ? ORDER BY family LIMIT ?)",
-        ),
-        some(
-            "DELETE FROM opaque_tokens WHERE realm = ? AND handle IN \
-             (SELECT handle FROM opaque_tokens WHERE realm = ? ORDER BY handle LIMIT ?)",
-        ),
-        some(
-            "DELETE FROM devices WHERE realm = ? AND handle IN \
-             (SELECT handle FROM devices WHERE realm = ? ORDER BY handle LIMIT ?)",
-        ),
-        // All of a person's at a time.
-        some(
-            "DELETE FROM consents WHERE realm = ? AND user_id IN \
-             (SELECT user_id FROM consents WHERE realm = ? ORDER BY user_id LIMIT ?)",
-        ),
+    let mut writes: Vec<Write> = ISSUED.iter().map(|sql| write(sql, values![realm, realm, limit], Must::Any)).collect();
+    writes.extend([
         write(
             "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND quarantined_at IS NULL",
             values![now, RESTORED, realm],
@@ -71,5 +72,6 @@ pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
         write("DELETE FROM worker_tokens WHERE realm = ?", values![realm], Must::Any),
         leases::void(realm),
-    ]
+    ]);
+    writes
 }

@@ -1,25 +1,20 @@
 //! Lines of JSON by POST. A receiver has them when it answers 2xx.
 
 use super::Refused;
-use super::link::{Target, connect, tls};
 use crate::audit::deliver::json_lines;
+use crate::reach::{Inbox, Target};
 use aws_lc_rs::hmac;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
-use hyper::{Request, Response, StatusCode, body::Incoming};
-use hyper_util::rt::TokioIo;
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::http::response::Parts as Head;
 use rules::Time;
-use rules::audit::{Line, hexadecimal};
+use rules::audit::Line;
 use rules::realm::Realm;
-use rustls::ClientConfig;
+use rules::secret::hexadecimal;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
-
-/// The most of an answer's body that is read, to be thrown away.
-const ANSWER: usize = 64 << 10;
 
 /// Refusals that are not about what was sent, but about who sends it, where to, and when.
 const OTHERWISE: [StatusCode; 9] = [
@@ -36,8 +31,7 @@ const OTHERWISE: [StatusCode; 9] = [
 
 /// An HTTP server.
 pub struct Http {
-    target: Target,
-    tls: Option<Arc<ClientConfig>>,
+    inbox: Inbox,
     authorization: Option<HeaderValue>,
     key: Option<hmac::Key>,
 }
@@ -52,7 +46,7 @@ impl Http {
         key: Option<&Zeroizing<Vec<u8>>>,
     ) -> Result<Self, String> {
         let target = Http::target(url)?;
-        let tls = if target.scheme == "https" { Some(tls(authorities)?) } else { None };
+        let inbox = Inbox::at(target, authorities)?;
         let authorization = token.map(|token| {
             let value = Zeroizing::new([b"Bearer ".as_slice(), token].concat());
             let mut value =
@@ -61,59 +55,40 @@ impl Http {
             Ok::<_, String>(value)
         });
         let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-        Ok(Http { target, tls, authorization: authorization.transpose()?, key })
+        Ok(Http { inbox, authorization: authorization.transpose()?, key })
     }
 
     /// Reads such a URL.
     pub fn target(url: &str) -> Result<Target, String> {
         let target = Target::parse(url)?;
         match target.scheme.as_str() {
-            "https" => Ok(target),
-            "http" if target.is_local() => Ok(target),
+            "https" | "http" if target.keeps_secrets() => Ok(target),
             "http" => Err("must be https, except on this machine".to_owned()),
             _ => Err("must begin with https://".to_owned()),
         }
     }
 
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
-        let port = if self.tls.is_some() { 443 } else { 80 };
-        let link = connect(&self.target, port, self.tls.as_ref()).await?;
-        let broken = |error: hyper::Error| Refused::because(format!("{}: {error}", self.target.authority()));
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(link)).await.map_err(broken)?;
-        let request = self.request(realm, lines)?;
-        let asked = async {
-            let response = sender.send_request(request).await.map_err(broken)?;
-            judge(response).await
-        };
-        // The connection ends with the answer, or answers with its end.
-        tokio::pin!(asked);
-        let mut connection = std::pin::pin!(connection);
-        tokio::select! {
-            answer = &mut asked => answer,
-            ended = &mut connection => match ended {
-                Ok(()) => asked.await,
-                Err(error) => Err(broken(error)),
-            },
-        }
+        let body = Bytes::from(json_lines(&realm.id, lines));
+        let fields = self.fields(lines, &body).map_err(|error| Refused::because(error.to_string()))?;
+        judge(&self.inbox.post(fields, body).await.map_err(Refused::because)?)
     }
 
-    fn request(&self, realm: &Realm, lines: &[Line]) -> Result<Request<Full<Bytes>>, Refused> {
-        let body = Bytes::from(json_lines(&realm.id, lines));
-        let mut request = Request::post(self.target.path.as_str())
-            .header(HOST, self.target.authority())
-            .header(USER_AGENT, concat!("portiere/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/x-ndjson");
+    /// What is said of the lines, and who says it.
+    fn fields(&self, lines: &[Line], body: &[u8]) -> Result<HeaderMap, InvalidHeaderValue> {
+        let mut fields = HeaderMap::new();
+        fields.insert(USER_AGENT, HeaderValue::from_static(concat!("portiere/", env!("CARGO_PKG_VERSION"))));
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
         if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
+            fields.insert(AUTHORIZATION, authorization.clone());
         }
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
-            request = request.header("portiere-batch", format!("{}-{}", first.id, last.id));
+            fields.insert("portiere-batch", format!("{}-{}", first.id, last.id).try_into()?);
             if let Some(key) = &self.key {
-                request = request.header("portiere-signature", signature(key, last.at, &body));
+                fields.insert("portiere-signature", signature(key, last.at, body).try_into()?);
             }
         }
-        request.body(Full::new(body)).map_err(|error| Refused::because(error.to_string()))
+        Ok(fields)
     }
 }
 
@@ -127,15 +102,11 @@ fn signature(key: &hmac::Key, at: Time, body: &[u8]) -> String {
     format!("t={},v1={}", at.seconds(), hexadecimal(context.sign().as_ref()))
 }
 
-async fn judge(response: Response<Incoming>) -> Result<(), Refused> {
-    let status = response.status();
-    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+fn judge(head: &Head) -> Result<(), Refused> {
+    let status = head.status;
+    let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let why = match status {
-        status if status.is_success() => {
-            // What it says is read, so that it may finish, and thrown away.
-            let _ = Limited::new(response.into_body(), ANSWER).collect().await;
-            return Ok(());
-        }
+        status if status.is_success() => return Ok(()),
         status if status.is_redirection() => format!("the receiver answered {status}: redirects are not followed"),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             format!("the receiver answered {status}: is the token right?")

@@ -1,16 +1,13 @@
 //! Who takes the lines of a stream: a syslog server, or an HTTP server.
 //!
-//! Where they are is the operator's word alone, read from the configuration at the start. Nothing that a receiver answers
-//! is followed or kept: no redirect, and of the answer only its status and how long to wait.
+//! Nothing that a receiver answers is followed or kept: no redirect, and of the answer only its status and how long to wait.
 
 mod http;
-mod link;
 mod syslog;
 #[cfg(test)]
 mod tests;
 
 pub use http::Http;
-pub use link::Target;
 pub use syslog::Syslog;
 
 use rules::audit::Line;

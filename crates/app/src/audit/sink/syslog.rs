@@ -6,8 +6,8 @@
 //! just ends may be that of a receiver that died, or was cut by somebody in between.
 
 use super::Refused;
-use super::link::{Link, Target, connect, tls};
 use crate::audit::wire;
+use crate::reach::{Link, Target, connect, tls};
 use rules::audit::Line;
 use rules::realm::Realm;
 use rustls::ClientConfig;
@@ -71,7 +71,7 @@ impl Syslog {
 
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let port = if self.tls.is_some() { SEALED } else { PLAIN };
-        let mut link = connect(&self.target, port, self.tls.as_ref()).await?;
+        let mut link = connect(&self.target, port, self.tls.as_ref()).await.map_err(Refused::because)?;
         link.write_all(&framed(realm, lines)).await?;
         link.shutdown().await?;
         match tokio::time::timeout(PATIENCE, self.closed(&mut link)).await {

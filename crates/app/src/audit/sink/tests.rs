@@ -97,7 +97,7 @@ async fn lines_are_posted_with_a_token_and_a_signature() {
         &aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, b"key"),
         format!("1700000000.{body}").as_bytes(),
     );
-    assert!(head.contains(&rules::audit::hexadecimal(signed.as_ref())));
+    assert!(head.contains(&rules::secret::hexadecimal(signed.as_ref())));
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless_json};
 use super::wanted::Wanted;
-use crate::utc::iso;
 use app::App;
 use app::audit::wire;
 use clap::Args;
 use rules::audit::Line;
+use rules::utc::iso;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless};
 use super::wanted::instant;
-use crate::utc::{iso, when};
 use app::App;
 use app::audit::Failures;
 use app::clock::Clock;
 use clap::Args;
+use rules::utc::{iso, when};
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{harmless, harmless_json};
 use crate::named_file;
-use crate::utc::iso;
 use app::App;
 use app::audit::Verified;
 use clap::{Args, ValueHint};
 use rules::audit::{Finding, Head, Told};
+use rules::utc::iso;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
-//! Who calls: the application, the browser, the account; and how the answer travels.
+//! A call: which application, which browser, which account; and how the answer travels.
 
 use super::cors::Credentialed;
 use super::input::Input;
 use super::problem::{Kind, Problem};
-use super::table::Operation;
+use super::table::{Cookies, Operation};
+use crate::admission::Pace;
 use crate::http::cookies::Name;
 use crate::http::cors;
+use crate::http::door::Door;
 use crate::http::extract;
 use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use app::api::{Entered, NotServed, Opened};
 use app::browser::Browser;
 use app::token::Handed;
@@ -50,14 +50,12 @@ pub enum Purpose {
     Leave,
 }
 
-/// A request on its way through a door.
-pub struct Door<'a> {
-    /// The site.
-    pub site: &'a Site,
-    /// The request.
-    pub visit: &'a Visit,
-    /// Its headers.
-    pub headers: &'a HeaderMap,
+/// A request for an operation, as its handler is handed it beside its body.
+pub struct Call {
+    /// The door that it came through.
+    pub door: Door,
+    /// Where its tokens are, and where new ones go.
+    pub keeping: Keeping,
 }
 
 /// RFC 6749 §5.1, with what comes next after a sign-in. In cookies, the tokens are not told.
@@ -77,20 +75,65 @@ struct Answer<'a> {
     scope: &'a str,
 }
 
-impl Door<'_> {
-    /// The body, judged by what the operation takes.
-    pub async fn read(&self, body: Body, operation: &Operation) -> Result<Input, Problem> {
-        Input::read(self.site, self.headers, body, operation.fields).await
+/// Does what an operation is for; what needs a password, in a place for it.
+pub async fn answer<F>(
+    operation: &'static Operation,
+    act: fn(Call, Input) -> F,
+    (door, body): (Door, Body),
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<Response, Problem>>,
+{
+    let done = async { Ok(judged(operation, act, (&door, body)).await) };
+    match operation.pace {
+        Pace::Passwords => door.in_place_for_password(|| done).await,
+        _ => done.await,
     }
+}
 
-    /// Where the tokens of a request are that carries one already.
-    pub fn keeping(&self) -> Keeping {
-        if self.headers.contains_key(AUTHORIZATION) { Keeping::Bearer } else { Keeping::Cookies }
+/// Judges the body by what the operation takes, before its handler sees it. The answer is readable for pages that send
+/// cookies where tokens are kept in them.
+async fn judged<F>(operation: &Operation, act: fn(Call, Input) -> F, (door, body): (&Door, Body)) -> Response
+where
+    F: Future<Output = Result<Response, Problem>>,
+{
+    let read = match operation.method {
+        "GET" => Ok(Input::default()),
+        _ => Input::read(&door.site, &door.headers, body, operation.fields).await,
+    };
+    let keeping = operation.cookies.keeping(&door.headers, read.as_ref().ok());
+    let answer = match read {
+        Ok(input) => act(Call { door: door.clone(), keeping }, input).await,
+        Err(problem) => Err(problem),
+    };
+    let mut response = answer.unwrap_or_else(|problem| refused(door, problem));
+    if keeping == Keeping::Cookies {
+        response.extensions_mut().insert(Credentialed);
     }
+    response
+}
 
+/// A problem, as the answer.
+pub fn refused(door: &Door, problem: Problem) -> Response {
+    problem.to_response(&door.site, &door.visit)
+}
+
+impl Cookies {
+    /// Where the tokens of a request are, and where new ones go; of its body is known only what could be read.
+    fn keeping(self, headers: &HeaderMap, input: Option<&Input>) -> Keeping {
+        let kept = match self {
+            Cookies::Asked => input.is_some_and(|input| input.flag("cookies")),
+            Cookies::NoToken => input.is_some_and(|input| input.get("refresh_token").is_none()),
+            Cookies::NoHeader => !headers.contains_key(AUTHORIZATION),
+        };
+        if kept { Keeping::Cookies } else { Keeping::Bearer }
+    }
+}
+
+impl Call {
     /// The page's origin, where a browser names it.
     fn origin(&self) -> Result<Option<String>, Problem> {
-        match (self.headers.contains_key(ORIGIN), cors::origin(self.headers)) {
+        match (self.door.headers.contains_key(ORIGIN), cors::origin(&self.door.headers)) {
             (false, _) => Ok(None),
             (true, Some(origin)) => Ok(Some(origin)),
             (true, None) => Err(Problem::of(Kind::OriginRefused)),
@@ -98,42 +141,42 @@ impl Door<'_> {
     }
 
     /// The first-party client that calls. Cookies are given to pages alone.
-    pub async fn client(&self, input: &Input, keeping: Keeping) -> Result<Arc<Client>, Problem> {
+    pub async fn client(&self, input: &Input) -> Result<Arc<Client>, Problem> {
         let sent = CLIENT_MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), input.get(name)?.to_owned())));
         let params = Params::parse(sent.collect()).map_err(Problem::protocol)?;
-        let sent = extract::basic(self.headers).and_then(|basic| proof(&params, basic));
-        let proof = self.site.app.proof_in(sent).await.map_err(Problem::protocol)?;
+        let sent = extract::basic(&self.door.headers).and_then(|basic| proof(&params, basic));
+        let proof = self.door.site.app.proof_in(sent).await.map_err(Problem::protocol)?;
         let origin = self.origin()?;
-        if keeping == Keeping::Cookies && origin.is_none() {
+        if self.keeping == Keeping::Cookies && origin.is_none() {
             return Err(Problem::new(Kind::OriginRefused, "cookies are for pages: there is no Origin header"));
         }
-        self.site.app.first_party(proof, origin.as_deref()).await?.map_err(|why| match why {
+        self.door.site.app.first_party(proof, origin.as_deref()).await?.map_err(|why| match why {
             NotServed::Client => Problem::of(Kind::ClientRefused),
             NotServed::Origin => Problem::of(Kind::OriginRefused),
         })
     }
 
     /// The browser or device behind the application. The session of our own pages is none of its business.
-    pub fn browser(&self, keeping: Keeping) -> Browser {
-        let browser = self.visit.browser(self.site, self.headers);
-        let device = browser.device.clone().filter(|_| keeping == Keeping::Cookies);
+    pub fn browser(&self) -> Browser {
+        let browser = self.door.browser();
+        let device = browser.device.clone().filter(|_| self.keeping == Keeping::Cookies);
         Browser { session: None, flow: None, device, ..browser }
     }
 
     /// The account that a request's access token opens. What changes something needs the CSRF token beside a cookie.
-    pub async fn account(&self, keeping: Keeping, purpose: Purpose) -> Result<Opened, Problem> {
-        let token = match keeping {
-            Keeping::Bearer => extract::bearer(self.headers).map_err(Problem::protocol)?,
-            Keeping::Cookies => self.site.cookie(self.headers, Name::Access),
+    pub async fn account(&self, purpose: Purpose) -> Result<Opened, Problem> {
+        let token = match self.keeping {
+            Keeping::Bearer => extract::bearer(&self.door.headers).map_err(Problem::protocol)?,
+            Keeping::Cookies => self.door.site.cookie(&self.door.headers, Name::Access),
         };
         let token = token.ok_or(Problem::of(Kind::TokenRefused).without_credentials())?;
         let opened = match purpose {
-            Purpose::Leave => self.site.app.open_account_to_end(&token).await?,
-            Purpose::Read | Purpose::Change => self.site.app.open_account(&token).await?,
+            Purpose::Leave => self.door.site.app.open_account_to_end(&token).await?,
+            Purpose::Read | Purpose::Change => self.door.site.app.open_account(&token).await?,
         };
         let opened = opened.ok_or(Problem::of(Kind::TokenRefused))?;
         self.is_page_of(&opened.client)?;
-        if purpose != Purpose::Read && keeping == Keeping::Cookies {
+        if purpose != Purpose::Read && self.keeping == Keeping::Cookies {
             self.own_request(&opened.family)?;
         }
         Ok(opened)
@@ -152,84 +195,71 @@ impl Door<'_> {
     /// The answer to somebody whose access token is gone from the cookies. A page that was loaded again since has forgotten
     /// the CSRF token, without which it cannot refresh: it is told here.
     pub async fn out_of_access(&self, problem: Problem) -> Result<Response, Problem> {
-        let kept = self.site.cookie(self.headers, Name::Refresh).filter(|_| problem.kind == Kind::TokenRefused);
+        let kept =
+            self.door.site.cookie(&self.door.headers, Name::Refresh).filter(|_| problem.kind == Kind::TokenRefused);
         let Some(token) = kept else { return Err(problem) };
-        let Some(line) = self.site.app.kept_line(&token).await? else { return Err(problem) };
+        let Some(line) = self.door.site.app.kept_line(&token).await? else { return Err(problem) };
         self.is_page_of(&line.client)?;
-        let csrf = self.site.app.account_csrf(&line.family);
-        Ok(problem.telling(self.site, self.visit, Some(&csrf)))
+        let csrf = self.door.site.app.account_csrf(&line.family);
+        Ok(problem.telling(&self.door.site, &self.door.visit, Some(&csrf)))
     }
 
     /// The refresh token whose place a new one takes in the cookies.
-    pub fn before(&self, keeping: Keeping) -> Option<Secret> {
-        self.site.cookie(self.headers, Name::Refresh).filter(|_| keeping == Keeping::Cookies)
+    pub fn before(&self) -> Option<Secret> {
+        self.door.site.cookie(&self.door.headers, Name::Refresh).filter(|_| self.keeping == Keeping::Cookies)
     }
 
     /// The refresh token in the cookies, sent by a page that knows its line's CSRF token.
     pub fn kept_refresh(&self) -> Result<Secret, Problem> {
         let refused = || Problem::of(Kind::TokenRefused);
-        let token = self.site.cookie(self.headers, Name::Refresh).ok_or_else(refused)?;
-        let line = self.site.app.line_of(&token).ok_or_else(refused)?;
+        let token = self.door.site.cookie(&self.door.headers, Name::Refresh).ok_or_else(refused)?;
+        let line = self.door.site.app.line_of(&token).ok_or_else(refused)?;
         self.own_request(&line)?;
         Ok(token)
     }
 
     fn own_request(&self, line: &FamilyId) -> Result<(), Problem> {
-        let mut lines = self.headers.get_all(CSRF).iter().map(|value| value.to_str().unwrap_or(""));
+        let mut lines = self.door.headers.get_all(CSRF).iter().map(|value| value.to_str().unwrap_or(""));
         match (lines.next(), lines.next()) {
-            (Some(token), None) if self.site.app.account_csrf_holds(line, token) => Ok(()),
+            (Some(token), None) if self.door.site.app.account_csrf_holds(line, token) => Ok(()),
             _ => Err(Problem::of(Kind::CsrfRefused)),
         }
     }
 
     /// Tokens for somebody who came in, or goes on after a new password; where cookies are kept, the browser is known
     /// from now on.
-    pub fn came_in(&self, entered: &Entered, keeping: Keeping, next: Option<&'static str>) -> Response {
-        let mut response = self.hand_over(&entered.handed, keeping, next);
-        let device = entered.device.as_ref().filter(|_| keeping == Keeping::Cookies);
-        reply::device_cookie(&mut response, self.site, device);
+    pub fn came_in(&self, entered: &Entered, next: Option<&'static str>) -> Response {
+        let mut response = self.hand_over(&entered.handed, next);
+        let device = entered.device.as_ref().filter(|_| self.keeping == Keeping::Cookies);
+        reply::device_cookie(&mut response, &self.door.site, device);
         response
     }
 
     /// Tokens, handed over where the caller keeps them.
-    pub fn hand_over(&self, handed: &Handed, keeping: Keeping, next: Option<&'static str>) -> Response {
-        let kept = keeping == Keeping::Cookies;
+    pub fn hand_over(&self, handed: &Handed, next: Option<&'static str>) -> Response {
+        let kept = self.keeping == Keeping::Cookies;
         let (access, refresh) = (handed.access_token.reveal(), handed.refresh_token.as_ref());
-        let line = refresh.and_then(|token| self.site.app.line_of(token)).filter(|_| kept);
+        let line = refresh.and_then(|token| self.door.site.app.line_of(token)).filter(|_| kept);
         let answer = Answer {
             next,
             access_token: (!kept).then_some(access),
             refresh_token: refresh.map(|token| token.reveal()).filter(|_| !kept),
             token_type: (!kept).then_some("Bearer"),
-            csrf_token: line.map(|line| self.site.app.account_csrf(&line)),
+            csrf_token: line.map(|line| self.door.site.app.account_csrf(&line)),
             expires_in: handed.expires_in,
             scope: &handed.scope,
         };
         let mut response = reply::json(StatusCode::OK, serde_json::to_vec(&answer).unwrap_or_default());
         if kept {
-            reply::cookie(&mut response, self.site, Name::Access, Some(access));
-            reply::cookie(&mut response, self.site, Name::Refresh, refresh.map(|token| token.reveal()));
+            reply::cookie(&mut response, &self.door.site, Name::Access, Some(access));
+            reply::cookie(&mut response, &self.door.site, Name::Refresh, refresh.map(|token| token.reveal()));
         }
         response
     }
 
     /// Takes the cookies away.
     pub fn forget(&self, response: &mut Response) {
-        reply::cookie(response, self.site, Name::Access, None);
-        reply::cookie(response, self.site, Name::Refresh, None);
-    }
-
-    /// A problem, as the answer.
-    pub fn refuse(&self, problem: Problem) -> Response {
-        problem.to_response(self.site, self.visit)
-    }
-
-    /// The answer, readable for pages that send cookies where tokens are kept in them.
-    pub fn close(&self, answer: Result<Response, Problem>, keeping: Keeping) -> Response {
-        let mut response = answer.unwrap_or_else(|problem| self.refuse(problem));
-        if keeping == Keeping::Cookies {
-            response.extensions_mut().insert(Credentialed);
-        }
-        response
+        reply::cookie(response, &self.door.site, Name::Access, None);
+        reply::cookie(response, &self.door.site, Name::Refresh, None);
     }
 }

@@ -38,6 +38,7 @@ pub enum Takes {
 }
 
 /// A body whose members are of the right types.
+#[derive(Default)]
 pub struct Input(Map<String, Value>);
 
 impl Input {

@@ -13,20 +13,19 @@ mod table;
 mod tests;
 
 use crate::admission::Pace;
-use crate::http::door::{place, place_for_password, settled, whole};
+use crate::http::cors::everybody;
+use crate::http::door::{Door, Told, told};
+use crate::http::reply;
 use crate::http::site::Site;
-use crate::http::visit::Visit;
-use app::jobs::holding;
 use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::handler::Handler;
-use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, get, patch, post};
-use axum::{Extension, Router, middleware};
+use axum::{Router, middleware};
 use bytes::Bytes;
-use caller::Door;
-use hyper::{HeaderMap, Request, StatusCode};
+use caller::{Call, answer, refused};
+use hyper::StatusCode;
+use hyper::header::ALLOW;
+use input::Input;
 use problem::{Kind, Problem};
 use table::{CHANGE_PASSWORD, ME, Operation, REFRESH, SIGN_IN, SIGN_OUT, SIGN_UP};
 
@@ -36,86 +35,67 @@ const BASE: &str = "/api/v1";
 /// Every door of the account API.
 pub fn routes(site: &Site) -> Router<Site> {
     let doors = Router::new()
-        .route(SIGN_UP.path, only(site, &SIGN_UP, post(sign_in::sign_up)))
-        .route(SIGN_IN.path, only(site, &SIGN_IN, post(sign_in::sign_in)))
-        .route(REFRESH.path, only(site, &REFRESH, post(sign_in::refresh)))
-        .route(SIGN_OUT.path, only(site, &SIGN_OUT, post(account::sign_out)))
-        .route(CHANGE_PASSWORD.path, only(site, &CHANGE_PASSWORD, patch(account::change_password)))
-        .route(ME.path, only(site, &ME, get(account::me)))
-        .fallback(nothing.layer(middleware::from_fn_with_state((site.clone(), Pace::Tokens), in_turn)))
+        .route(SIGN_UP.path, operation(&SIGN_UP, sign_in::sign_up))
+        .route(SIGN_IN.path, operation(&SIGN_IN, sign_in::sign_in))
+        .route(REFRESH.path, operation(&REFRESH, sign_in::refresh))
+        .route(SIGN_OUT.path, operation(&SIGN_OUT, account::sign_out))
+        .route(CHANGE_PASSWORD.path, operation(&CHANGE_PASSWORD, account::change_password))
+        .route(ME.path, operation(&ME, account::me))
+        .fallback(problem(Pace::Tokens, nothing))
         .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     let document = Bytes::from(openapi::document(site.url.as_str()));
+    let document = async move |_: Door, _: Body| Ok(as_json(document));
     let described = Router::new()
-        .route("/openapi.json", by(site, ("GET", Pace::Tokens), get(async move || as_json(document.clone()))))
-        .route("/problems/{slug}", by(site, ("GET", Pace::Tokens), get(described)))
-        .layer(middleware::from_fn_with_state(site.clone(), crate::http::cors::everybody));
+        .route("/openapi.json", only("GET", get(problem(Pace::Tokens, document))))
+        .route("/problems/{slug}", only("GET", get(problem(Pace::Tokens, described))))
+        .layer(middleware::from_fn_with_state(site.clone(), everybody));
     // What is nested below a path is not asked for that path with a slash.
-    let slash = nothing.layer(middleware::from_fn_with_state((site.clone(), Pace::Tokens), in_turn));
-    let slash = any(slash).layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
+    let slash = any(problem(Pace::Tokens, nothing));
+    let slash = slash.layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     Router::new().nest(BASE, doors.merge(described)).route(&format!("{BASE}/"), slash)
 }
 
-fn only(site: &Site, operation: &'static Operation, methods: MethodRouter<Site>) -> MethodRouter<Site> {
-    by(site, (operation.method, operation.pace), methods)
+/// Refusals are problems (RFC 9457).
+fn problem<A>(pace: Pace, act: A) -> Told<A, Problem> {
+    told(pace, |door, _, problem| refused(door, problem), act)
 }
 
-/// In its turn; any other method is answered with the one that would do.
-fn by(site: &Site, (method, pace): (&'static str, Pace), methods: MethodRouter<Site>) -> MethodRouter<Site> {
-    let methods = methods.fallback(async move |State(site): State<Site>, Extension(visit): Extension<Visit>| {
-        let mut response = Problem::of(Kind::MethodNotAllowed).to_response(&site, &visit);
+/// The door of an operation, which its handler cannot be reached without.
+fn operation<F>(operation: &'static Operation, act: fn(Call, Input) -> F) -> MethodRouter<Site>
+where
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    let door = problem(operation.pace, async move |door: Door, body: Body| answer(operation, act, (door, body)).await);
+    let methods = match operation.method {
+        "GET" => get(door),
+        "PATCH" => patch(door),
+        _ => post(door),
+    };
+    only(operation.method, methods)
+}
+
+/// Any other method is answered with the one that would do.
+fn only(method: &'static str, methods: MethodRouter<Site>) -> MethodRouter<Site> {
+    methods.fallback(problem(Pace::Tokens, async move |door: Door, _: Body| {
+        let mut response = refused(&door, Problem::of(Kind::MethodNotAllowed));
         let allowed = if method == "GET" { "GET, HEAD" } else { method };
-        crate::http::reply::set(response.headers_mut(), hyper::header::ALLOW, allowed);
-        response
-    });
-    methods.layer(middleware::from_fn_with_state((site.clone(), pace), in_turn))
+        reply::set(response.headers_mut(), ALLOW, allowed);
+        Ok(response)
+    }))
 }
 
-/// Lets a request in when there is a place for it, as the doors of pages and of the protocol do.
-async fn in_turn(
-    State((site, pace)): State<(Site, Pace)>,
-    Extension(visit): Extension<Visit>,
-    request: Request<Body>,
-    next: Next,
-) -> Response {
-    let debt = match site.admission.owe(pace, &visit.client) {
-        Ok(debt) => debt,
-        Err(fault) => return Problem::from(fault).to_response(&site, &visit),
-    };
-    let (parts, body) = request.into_parts();
-    let came_in = async {
-        let body = whole(&site, body).await?;
-        let place = match pace {
-            Pace::Passwords => place_for_password(&site, &visit.browser(&site, &parts.headers)).await?,
-            pace => place(&site, pace).await?,
-        };
-        Ok::<_, Problem>((Body::from(body), place))
-    };
-    let response = match came_in.await {
-        Ok((body, place)) => holding(place, next.run(Request::from_parts(parts, body))).await,
-        Err(problem) => problem.to_response(&site, &visit),
-    };
-    settled(&site, debt, response)
-}
-
-async fn nothing(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
-    Problem::of(Kind::NotFound).to_response(&site, &visit)
+async fn nothing(_: Door, _: Body) -> Result<Response, Problem> {
+    Err(Problem::of(Kind::NotFound))
 }
 
 /// `GET /api/v1/problems/SLUG`: what a `type` means (RFC 9457 §3.1.1).
-async fn described(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    Path(slug): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match Kind::ALL.iter().find(|kind| kind.slug() == slug) {
-        Some(kind) => as_json(openapi::described(*kind, site.url.as_str()).to_string()),
-        None => door.refuse(Problem::of(Kind::NotFound)),
-    }
+async fn described(door: Door, _: Body) -> Result<Response, Problem> {
+    let slug = door.uri.path().rsplit('/').next();
+    let kind = Kind::ALL.iter().find(|kind| Some(kind.slug()) == slug).ok_or(Problem::of(Kind::NotFound))?;
+    Ok(as_json(openapi::described(*kind, door.site.url.as_str()).to_string()))
 }
 
 /// Public: not `no-store`.
 fn as_json(body: impl Into<Body>) -> Response {
-    crate::http::reply::plain(StatusCode::OK, "application/json", body)
+    reply::plain(StatusCode::OK, "application/json", body)
 }

@@ -1,19 +1,13 @@
 //! Coming in and going on: sign-up, sign-in, refresh.
 
-use super::caller::{Door, Keeping};
+use super::caller::{Call, Keeping, refused};
 use super::input::Input;
 use super::problem::{FieldProblem, Kind, Problem};
-use super::table::{REFRESH, SIGN_IN, SIGN_UP};
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use app::api::NotIn;
 use app::sign_in::Typed;
 use app::sign_up::{self, NewPerson};
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, StatusCode};
+use hyper::StatusCode;
 use rules::login::password::Weak;
 use rules::oauth::ErrorCode;
 use rules::people::names::BadName;
@@ -23,89 +17,40 @@ use rules::secret::Secret;
 const DONE: Option<&str> = Some("done");
 
 /// `POST /api/v1/signup`.
-pub async fn sign_up(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match door.read(body, &SIGN_UP).await {
-        Err(problem) => door.refuse(problem),
-        Ok(input) => door.close(enrol(&door, &input).await, wanted(&input)),
-    }
-}
-
-/// `POST /api/v1/signin`.
-pub async fn sign_in(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match door.read(body, &SIGN_IN).await {
-        Err(problem) => door.refuse(problem),
-        Ok(input) => door.close(enter(&door, &input).await, wanted(&input)),
-    }
-}
-
-/// `POST /api/v1/refresh`: the token is in the body, or else in the cookies.
-pub async fn refresh(
-    State(site): State<Site>,
-    Extension(visit): Extension<Visit>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let door = Door { site: &site, visit: &visit, headers: &headers };
-    match door.read(body, &REFRESH).await {
-        Err(problem) => door.refuse(problem),
-        Ok(input) => match input.get("refresh_token").map(Secret::new) {
-            Some(token) => door.close(renew(&door, &input, Some(token)).await, Keeping::Bearer),
-            None => door.close(renew(&door, &input, None).await, Keeping::Cookies),
-        },
-    }
-}
-
-fn wanted(input: &Input) -> Keeping {
-    if input.flag("cookies") { Keeping::Cookies } else { Keeping::Bearer }
-}
-
-async fn enrol(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
-    let keeping = wanted(input);
-    let client = door.client(input, keeping).await?;
-    if !door.site.app.realm.settings.signup {
+pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
+    let client = call.client(&input).await?;
+    let app = &call.door.site.app;
+    if !app.realm.settings.signup {
         return Err(Problem::of(Kind::SignupClosed));
     }
     let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
-    let (browser, before) = (door.browser(keeping), door.before(keeping));
-    let entered = door.site.app.enrol(&client, typed, &browser, before).await?.map_err(not_in)?;
-    let mut response = door.came_in(&entered, keeping, DONE);
+    let entered = app.enrol(&client, typed, &call.browser(), call.before()).await?.map_err(not_in)?;
+    let mut response = call.came_in(&entered, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
 
-async fn enter(door: &Door<'_>, input: &Input) -> Result<Response, Problem> {
-    let keeping = wanted(input);
-    let client = door.client(input, keeping).await?;
+/// `POST /api/v1/signin`.
+pub async fn sign_in(call: Call, input: Input) -> Result<Response, Problem> {
+    let client = call.client(&input).await?;
     let typed = Typed::new(input.text("login"), input.text("password").as_bytes());
-    let (browser, before) = (door.browser(keeping), door.before(keeping));
-    let entered = door.site.app.enter(&client, typed, &browser, before).await?.map_err(not_in)?;
-    Ok(door.came_in(&entered, keeping, DONE))
+    let entered = call.door.site.app.enter(&client, typed, &call.browser(), call.before()).await?.map_err(not_in)?;
+    Ok(call.came_in(&entered, DONE))
 }
 
-async fn renew(door: &Door<'_>, input: &Input, token: Option<Secret>) -> Result<Response, Problem> {
-    let (token, keeping) = match token {
-        Some(token) => (token, Keeping::Bearer),
-        None => (door.kept_refresh()?, Keeping::Cookies),
+/// `POST /api/v1/refresh`: the token is in the body, or else in the cookies.
+pub async fn refresh(call: Call, input: Input) -> Result<Response, Problem> {
+    let token = match input.get("refresh_token") {
+        Some(token) => Secret::new(token),
+        None => call.kept_refresh()?,
     };
-    let client = door.client(input, keeping).await?;
-    match door.site.app.renew_account(&client, &token).await? {
-        Ok(handed) => Ok(door.hand_over(&handed, keeping, None)),
+    let client = call.client(&input).await?;
+    match call.door.site.app.renew_account(&client, &token).await? {
+        Ok(handed) => Ok(call.hand_over(&handed, None)),
         // What cannot be refreshed any more is of no use in a cookie.
-        Err(error) if keeping == Keeping::Cookies && error.code == ErrorCode::InvalidGrant => {
-            let mut response = door.refuse(Problem::protocol(error));
-            door.forget(&mut response);
+        Err(error) if call.keeping == Keeping::Cookies && error.code == ErrorCode::InvalidGrant => {
+            let mut response = refused(&call.door, Problem::protocol(error));
+            call.forget(&mut response);
             Ok(response)
         }
         Err(error) => Err(Problem::protocol(error)),

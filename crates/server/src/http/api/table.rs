@@ -20,6 +20,8 @@ pub struct Operation {
     pub about: &'static str,
     /// Who has to prove what.
     pub caller: Caller,
+    /// When its tokens are in cookies.
+    pub cookies: Cookies,
     /// The members of its body; none: for a GET no body at all, else an empty object.
     pub fields: &'static [Field],
     /// The status and body of success.
@@ -35,6 +37,17 @@ pub enum Caller {
     Client,
     /// An account, by an access token.
     Account,
+}
+
+/// When tokens are in cookies, and not with the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cookies {
+    /// Where the body asks for that.
+    Asked,
+    /// Where there is no token in the body.
+    NoToken,
+    /// Where there is none in the Authorization header.
+    NoHeader,
 }
 
 /// Bodies of success.
@@ -90,6 +103,7 @@ pub const SIGN_UP: Operation = Operation {
     about: "Only where the operator allows self sign-up. An address that is entered here is not verified, is no login \
             name and reserves nothing.",
     caller: Caller::Client,
+    cookies: Cookies::Asked,
     fields: &[
         CLIENT_ID,
         text("username", NAME, "1 to 64 visible characters without white space and without `@`."),
@@ -114,6 +128,7 @@ pub const SIGN_IN: Operation = Operation {
     about: "Begins a session and gives tokens for the account API of this client: their audience is the API itself, \
             their scope is `account`, and no other endpoint takes them.",
     caller: Caller::Client,
+    cookies: Cookies::Asked,
     fields: &[
         CLIENT_ID,
         text("login", NAME, "A username or a verified address."),
@@ -137,6 +152,7 @@ pub const REFRESH: Operation = Operation {
     about: "Every refresh token is used once: the answer holds its successor. An older one that is presented again ends \
             the sign-in. Without `refresh_token` in the body the cookies are used, and `X-CSRF-Token` is needed.",
     caller: Caller::Client,
+    cookies: Cookies::NoToken,
     fields: &[
         CLIENT_ID,
         maybe("refresh_token", TOKEN, "The newest refresh token, where it is not in a cookie."),
@@ -157,6 +173,7 @@ pub const SIGN_OUT: Operation = Operation {
     summary: "Sign out",
     about: "Ends the session, and with it every token that was issued in it. The body is an empty object.",
     caller: Caller::Account,
+    cookies: Cookies::NoHeader,
     fields: &[],
     answer: (204, Shape::Nothing),
     problems: &[],
@@ -172,6 +189,7 @@ pub const CHANGE_PASSWORD: Operation = Operation {
     about: "Every other session of the account ends, and every application has to ask again. This sign-in goes on with \
             the tokens in the answer; the old ones are dead.",
     caller: Caller::Account,
+    cookies: Cookies::NoHeader,
     fields: &[
         text("current", PASSWORD, "The current password."),
         text("new", PASSWORD, "The new password, as at sign-up."),
@@ -190,6 +208,7 @@ pub const ME: Operation = Operation {
     about: "The standard claims of the account (OpenID Connect Core §5.1), and the CSRF token where the tokens are in \
             cookies: also with `token-refused`, as long as they can be refreshed.",
     caller: Caller::Account,
+    cookies: Cookies::NoHeader,
     fields: &[],
     answer: (200, Shape::Account),
     problems: &[],

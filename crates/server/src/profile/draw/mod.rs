@@ -79,7 +79,7 @@ fn head(sheet: &mut Sheet, taken: &Profile) {
     sheet.y += 6;
     sheet.line("t", "Portiere: where the time goes");
     sheet.y += 4;
-    let when = crate::utc::when(rules::Time(taken.began));
+    let when = rules::utc::when(rules::Time(taken.began));
     sheet.lines("m", &format!("{seconds:.0} s from {when}, version {version}"));
     let busy = 100.0 * cpu_seconds / (seconds * *cores as f64);
     let cores = if *cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") };

@@ -1,9 +1,18 @@
-//! A connection to a receiver, sealed or not.
+//! Whoever is sent something: where they are, how they are believed, a connection to them, and what is posted there.
+//!
+//! Where they are is the operator's word alone, read from the configuration at the start. Nothing that they answer is
+//! followed or kept.
 
-use super::Refused;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
+use hyper::header::{HOST, HeaderMap};
+use hyper::http::response::Parts as Head;
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,8 +27,12 @@ use tokio_rustls::client::TlsStream;
 
 /// The longest that connecting and its handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that posting something may take, all in all.
+const LONGEST: Duration = Duration::from_secs(30);
+/// The most of an answer's body that is read, to be thrown away.
+const ANSWER: usize = 64 << 10;
 
-/// Where a receiver is: `SCHEME://HOST[:PORT][/PATH]`.
+/// Where somebody is: `SCHEME://HOST[:PORT][/PATH]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Before `://`.
@@ -64,6 +77,11 @@ impl Target {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Whether what is secret may be sent there: nobody reads it on the way.
+    pub fn keeps_secrets(&self) -> bool {
+        self.scheme == "https" || self.is_local()
+    }
+
     /// Host and port as a header names them.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
@@ -77,8 +95,12 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// How to believe a receiver: always by its certificate and its name.
-pub(super) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+/// How somebody is believed: always by their certificate and their name. `authorities` vouch for them, else those of the
+/// system.
+///
+/// # Errors
+/// What keeps the file from being used.
+pub(crate) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     match authorities {
         None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
@@ -100,23 +122,84 @@ pub(super) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Strin
     Ok(Arc::new(config))
 }
 
-/// Bytes to a receiver and back.
-pub(super) enum Link {
+/// An HTTP server that things are posted to.
+pub struct Inbox {
+    target: Target,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Inbox {
+    /// The one at a URL of http or https; `authorities` vouch for the latter, else those of the system.
+    ///
+    /// # Errors
+    /// What keeps the authorities from being used.
+    pub fn at(target: Target, authorities: Option<&Path>) -> Result<Self, String> {
+        let tls = if target.scheme == "https" { Some(tls(authorities)?) } else { None };
+        Ok(Inbox { target, tls })
+    }
+
+    /// Posts a body with these header fields, on a connection of its own, and gives the head of the answer.
+    ///
+    /// # Errors
+    /// Why there is no answer, with whose.
+    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<Head, String> {
+        let port = if self.tls.is_some() { 443 } else { 80 };
+        let authority = self.target.authority();
+        let failed = |error: &dyn Display| format!("{authority}: {error}");
+        let request = Request::post(self.target.path.as_str()).header(HOST, &authority).body(Full::new(body));
+        let mut request = request.map_err(|error| failed(&error))?;
+        request.headers_mut().extend(fields);
+        let posted = async {
+            let link = connect(&self.target, port, self.tls.as_ref()).await?;
+            exchange(link, request).await.map_err(|error| failed(&error))
+        };
+        let posted = tokio::time::timeout(LONGEST, posted).await;
+        posted.unwrap_or_else(|_| Err(format!("{authority} did not answer in time")))
+    }
+}
+
+/// One request and the head of its answer.
+async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<Head, hyper::Error> {
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(link)).await?;
+    let asked = async {
+        let (head, body) = sender.send_request(request).await?.into_parts();
+        if head.status.is_success() {
+            // What it says is read, so that it may finish, and thrown away.
+            drop(Limited::new(body, ANSWER).collect().await);
+        }
+        Ok::<_, hyper::Error>(head)
+    };
+    let mut asked = std::pin::pin!(asked);
+    // The connection ends with the answer, or answers with its end.
+    tokio::select! {
+        answer = &mut asked => answer,
+        ended = connection => {
+            ended?;
+            asked.await
+        }
+    }
+}
+
+/// Bytes there and back.
+pub(crate) enum Link {
     Plain(TcpStream),
     Sealed(Box<TlsStream<TcpStream>>),
 }
 
-/// Connects, sealed where `tls` says how.
-pub(super) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, Refused> {
-    let late = |_| Refused::because(format!("{}:{port} did not answer in time", target.host));
+/// Connects, sealed where `tls` says how; to `port` where the target names none.
+///
+/// # Errors
+/// Why there is no connection, with who it would have been to.
+pub(crate) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, String> {
+    let late = |_| format!("{} did not answer in time", target.authority());
     let address = (target.host.as_str(), target.port.unwrap_or(port));
     let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await.map_err(late)?;
-    let stream = stream.map_err(|error| Refused::because(format!("{}: {error}", target.authority())))?;
+    let stream = stream.map_err(|error| format!("{}: {error}", target.authority()))?;
     let Some(tls) = tls else { return Ok(Link::Plain(stream)) };
-    let name = ServerName::try_from(target.host.clone()).map_err(|error| Refused::because(error.to_string()))?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
     let sealed = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
     let sealed = tokio::time::timeout(PATIENCE, sealed).await.map_err(late)?;
-    let sealed = sealed.map_err(|error| Refused::because(format!("TLS to {}: {error}", target.authority())))?;
+    let sealed = sealed.map_err(|error| format!("TLS to {}: {error}", target.authority()))?;
     Ok(Link::Sealed(Box::new(sealed)))
 }
 
@@ -164,6 +247,7 @@ mod tests {
         assert_eq!(read("https://siem.test/in?a=b").unwrap().0, "https://siem.test/in?a=b");
         assert_eq!(read("tcp://[::1]:514").unwrap(), ("tcp://[::1]:514/".into(), "::1".into(), true));
         assert!(!read("http://localhost.evil.test").unwrap().2);
+        assert_eq!(read("HTTPS://siem.test:8088").unwrap().0, "https://siem.test:8088/");
         for bad in [
             "",
             "siem",

@@ -1,3 +1,0 @@
-//! Moments as text.
-
-pub use rules::utc::{date, iso, when};
