@@ -134,7 +134,7 @@ fn sr_01_nothing_that_was_issued_lies_anywhere_in_clear() {
 fn sr_01_the_data_folder_is_its_owners_alone() {
     // red without the modes in server/boot.rs, make_folder, or in server/private.rs, create.
     use std::os::unix::fs::PermissionsExt;
-    let server = Server::start(&[]);
+    let server = Server::newcomer(&[]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&server.data()), 0o700);
     for name in ["master.key", "audit.key", "setup-link"] {

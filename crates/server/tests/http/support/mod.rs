@@ -6,6 +6,7 @@ mod dump;
 mod facts;
 mod issued;
 mod jwt;
+mod learnt;
 mod near;
 mod node;
 mod screens;
