@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn setup(within: &Path) -> Setup {
     let people = 20;
@@ -24,14 +24,6 @@ fn entries(folder: &Path) -> usize {
 fn runs(pid: u32) -> bool {
     // A process that ended and was not waited for has no command line any more.
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
-}
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not in a minute");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -115,7 +107,7 @@ fn the_guard_ends_what_a_killed_program_left() {
     std::io::Write::write_all(&mut input, format!("+{}\n", left.id()).as_bytes()).unwrap();
     assert!(left.try_wait().unwrap().is_none() && folder.exists());
     drop(input);
-    wait_until("it ends", || left.try_wait().unwrap().is_some());
+    until("it ends", || left.try_wait().unwrap().is_some());
     assert!(guard.wait().unwrap().success() && !folder.exists());
 }
 

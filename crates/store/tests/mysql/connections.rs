@@ -11,7 +11,8 @@ use store::remote::{OpenError, Settings, Tls};
 use tokio::task::JoinSet;
 
 use super::between::Between;
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_connections_are_open_than_was_asked_for() {

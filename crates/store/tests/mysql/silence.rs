@@ -11,7 +11,8 @@ use store::remote::Settings;
 use tokio::task::JoinSet;
 
 use super::between::Between;
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 fn through(place: &Place, ways: &[&Between], timeout: Duration) -> Settings {
     let hosts: Vec<&str> = ways.iter().map(|way| way.host.as_str()).collect();

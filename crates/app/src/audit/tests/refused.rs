@@ -42,7 +42,6 @@ async fn deliver_until(app: &App, sink: Sink, done: impl Future<Output = ()>) {
     tokio::select! {
         () = app.deliver(Stream { name: "http".into(), sink }) => {}
         () = done => {}
-        () = tokio::time::sleep(Duration::from_secs(100)) => panic!("{:?}", app.audit_lag().await),
     }
 }
 
@@ -54,6 +53,12 @@ async fn is_done(app: &App) -> bool {
     app.audit_lag().await.unwrap().streams.first().is_some_and(|stream| stream.lines == 0)
 }
 
+/// Whether this line stands in the way.
+async fn is_stuck(app: &App, id: &str) -> bool {
+    let streams = app.audit_lag().await.unwrap().streams;
+    streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id))
+}
+
 #[tokio::test]
 async fn a_batch_that_is_too_large_is_sent_in_pieces() {
     for most in [1, 7, 150] {
@@ -61,9 +66,7 @@ async fn a_batch_that_is_too_large_is_sent_in_pieces() {
         world.sealed(2, 150).await;
         let (sink, seen) = picky(move |ids| if ids.len() > most { 413 } else { 200 }).await;
         deliver_until(&world.app, sink, async {
-            while !is_done(&world.app).await {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            until("everything is delivered", async || is_done(&world.app).await).await;
         })
         .await;
         assert_eq!(taken(&seen), all_in_order(&world.app).await, "each once, in order: {most}");
@@ -83,14 +86,9 @@ async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_sk
         let (sink, seen) = picky(move |ids| if ids.iter().any(|id| theirs.contains(id)) { status } else { 200 }).await;
         let operator = async {
             for (id, at) in wrong.iter().zip(&bad) {
-                loop {
-                    let streams = world.app.audit_lag().await.unwrap().streams;
-                    if streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id)) {
-                        assert!(streams[0].trouble.contains(&format!("portiere audit skip http {id}")));
-                        break;
-                    }
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
+                until("it stands in the way", async || is_stuck(&world.app, id).await).await;
+                let trouble = world.app.audit_lag().await.unwrap().streams.remove(0).trouble;
+                assert!(trouble.contains(&format!("portiere audit skip http {id}")), "{trouble}");
                 let before: Vec<String> = all[..*at].iter().filter(|id| !wrong.contains(id)).cloned().collect();
                 assert_eq!(taken(&seen), before, "{status} {at}: all before it, and nothing behind");
                 for other in [all.iter().find(|other| other != &id).unwrap(), "", &id[..25]] {
@@ -100,9 +98,7 @@ async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_sk
                 world.app.skip_line("http", id).await.unwrap().unwrap();
                 assert!(world.app.skip_line("http", id).await.unwrap().is_err(), "once");
             }
-            while !is_done(&world.app).await {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            until("the rest is delivered", async || is_done(&world.app).await).await;
         };
         deliver_until(&world.app, sink, operator).await;
         assert_eq!(world.app.audit_lag().await.unwrap().streams[0].moved_at, Some(world.clock.now()));
@@ -121,9 +117,7 @@ async fn what_is_refused_for_another_reason_is_sent_again_as_it_was() {
         let (sink, seen) = picky(move |_| status).await;
         let twice = Arc::clone(&seen);
         deliver_until(&world.app, sink, async {
-            while twice.lock().unwrap().len() < 2 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            until("it is sent again", async || twice.lock().unwrap().len() >= 2).await;
         })
         .await;
         assert!(seen.lock().unwrap().iter().all(|(ids, _)| ids.len() == 200), "{status}");
