@@ -125,9 +125,13 @@ fn whoever_follows_sees_every_line_once() {
         }
     });
     busy(server, 4, 3);
+    let first = ids(&exported(server));
+    let are_seen = |all: &BTreeSet<String>| all.is_subset(&seen.lock().unwrap().iter().cloned().collect());
+    until("all are seen", || are_seen(&first));
+    // What came twice would come before what is written now.
+    busy(server, 1, 1);
     let all = ids(&exported(server));
-    until("all are seen", || seen.lock().unwrap().len() >= all.len());
-    std::thread::sleep(Duration::from_secs(2));
+    until("what came later is seen", || are_seen(&all));
     tail.kill().unwrap();
     tail.wait().unwrap();
     reads.join().unwrap();

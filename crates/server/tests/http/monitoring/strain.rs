@@ -61,18 +61,25 @@ fn a_flood_of_passwords_makes_a_node_unready_for_as_long_as_it_lasts() {
 #[test]
 fn a_node_that_is_alone_can_be_told_to_stay_ready() {
     let server = Server::leaked(&[
+        SERVED,
         ("PORTIERE_HASH_THREADS", "1"),
         ("PORTIERE_HASH_MAX_WAIT", "300ms"),
         ("PORTIERE_HASH_ARGON2_PASSES", "8"),
         ("PORTIERE_READY_STRAINED_AFTER", "0s"),
     ]);
     let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let (full, said) = std::thread::scope(|scope| {
         scope.spawn(|| flood(server, 48 * nodes(), &stop));
-        for _ in 0..60 {
-            Call::get("/readyz").try_send_here(server.port).expect("an answer").must_be(200);
+        let full = comes(|| samples(server)["portiere_hashing_refused_total"] > 0.0);
+        // Strain is looked for four times a second.
+        let looks = (0..24).map(|_| {
             std::thread::sleep(Duration::from_millis(50));
-        }
+            Call::get("/readyz").try_send_here(server.port).expect("an answer")
+        });
+        let said: Vec<Answer> = looks.collect();
         stop.store(true, Relaxed);
+        (full, said)
     });
+    assert!(full, "too little came");
+    said.into_iter().for_each(|answer| drop(answer.must_be(200)));
 }
