@@ -1,6 +1,8 @@
 //! What was acknowledged is there after the process is killed at any moment.
 #![allow(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
+mod until;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,6 +12,7 @@ use std::time::Duration;
 use store::conformance::{MIGRATIONS, three_reads, three_rows};
 use store::engine::Engine;
 use store::sqlite::{Check, Options, Sqlite};
+use until::until;
 
 /// Writers in the child, each with numbers of its own.
 const WRITERS: i64 = 8;
@@ -91,9 +94,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
             assert!(rows == 0 || rows == 3, "{number}: {rows} rows of 3");
         }
     }
-    while engine.check() == Check::Running {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the check is over", async || engine.check() != Check::Running).await;
     assert_eq!(engine.check(), Check::Passed);
     println!("{} acknowledged batches in 20 rounds", acknowledged.len());
 }

@@ -2,10 +2,11 @@
 //! log that does not grow for ever, copies that hold everything.
 #![allow(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
+mod until;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rules::Time;
 use rules::id::RealmId;
@@ -17,6 +18,7 @@ use store::sqlite::{Check, OpenError, Options, Sqlite, Synchronous};
 use store::tables::restore::Soundness;
 use store::tables::{ask, realms};
 use tempfile::TempDir;
+use until::until;
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -39,14 +41,6 @@ async fn ready(folder: &TempDir) -> Sqlite {
 /// How many rows of `three_rows(number)` are there.
 async fn found(engine: &Sqlite, number: i64) -> usize {
     engine.fetch(&three_reads(number)).await.unwrap().concat().len()
-}
-
-async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 fn mode(path: impl AsRef<Path>) -> u32 {
@@ -298,7 +292,7 @@ async fn the_log_is_copied_as_it_grows_and_emptied_at_rest() {
     }
     assert!(engine.stats().checkpoints > 0, "{:?}", engine.stats());
     assert!(longest < 24 * 1024 * 1024, "{longest} bytes of log");
-    wait_until("an empty log", || engine.stats().wal_pages == 0).await;
+    until("an empty log", async || engine.stats().wal_pages == 0).await;
     assert_eq!(log.metadata().unwrap().len(), 0);
     assert_eq!(found(&engine, 119_399).await, 3);
     engine.commit(three_rows(1_000_000)).await.unwrap();
@@ -345,7 +339,7 @@ async fn free_pages_are_given_back_at_rest() {
     drop(conn);
     let engine = open(&folder);
     engine.commit(three_rows(100_000)).await.unwrap();
-    wait_until("a smaller file", || file.metadata().unwrap().len() < before / 2).await;
+    until("a smaller file", async || file.metadata().unwrap().len() < before / 2).await;
     assert_eq!(found(&engine, 100).await, 3);
 }
 
@@ -368,7 +362,7 @@ async fn a_damaged_file_is_found_after_an_unclean_stop_and_not_written_to() {
     // What an unclean stop leaves behind.
     std::fs::write(folder.path().join("facts.db-wal"), "").unwrap();
     let engine = open(&folder);
-    wait_until("a check", || engine.check() != Check::Running).await;
+    until("a check", async || engine.check() != Check::Running).await;
     assert_eq!(engine.check(), Check::Passed);
     assert_eq!(engine.health().await.unwrap().writable, Ok(()));
     engine.close();
@@ -379,7 +373,7 @@ async fn a_damaged_file_is_found_after_an_unclean_stop_and_not_written_to() {
     std::fs::write(&file, bytes).unwrap();
     std::fs::write(folder.path().join("facts.db-wal"), "").unwrap();
     let engine = open(&folder);
-    wait_until("a check", || engine.check() != Check::Running).await;
+    until("a check", async || engine.check() != Check::Running).await;
     assert!(matches!(engine.check(), Check::Damaged(_)), "{:?}", engine.check());
     let writable = engine.health().await.unwrap().writable;
     assert!(writable.is_err_and(|why| why.contains("damaged")));

@@ -331,17 +331,17 @@ fn headers_choose_nothing() {
     assert!(check_forged(HEADER, &deep, &expect()).is_err());
 }
 
-/// JW-13: size and shape are judged before anything is split, decoded or allocated.
+/// JW-13: the size is judged before the shape, and that before anything is decoded.
 #[test]
-fn a_megabyte_of_dots_costs_nothing() {
+fn a_megabyte_of_dots_is_refused_for_its_size_and_16_kib_for_their_shape() {
     let dots = ".".repeat(900 * 1024);
-    let start = std::time::Instant::now();
-    for _ in 0..1000 {
-        assert_eq!(check_none(&dots), Refused("the token is longer than 16 KiB"));
-        assert_eq!(check_none(&dots[..16 * 1024]), Refused("the token has not three parts"));
+    for long in [&dots[..], &dots[..=16 * 1024]] {
+        assert_eq!(check_none(long), Refused("the token is longer than 16 KiB"));
     }
-    assert!(start.elapsed().as_millis() < 1000, "each of them in well under a millisecond");
-    for token in ["", ".", "..", "...", "a.b", "a.b.c.d", "a.b.c.d.e", "é.é.é", "\0.\0.\0", " . . "] {
+    for shapeless in [&dots[..16 * 1024], "", ".", "...", "a.b", "!.!", "a.b.c.d", "!.!.!.!", "a.b.c.d.e"] {
+        assert_eq!(check_none(shapeless), Refused("the token has not three parts"), "{shapeless}");
+    }
+    for token in ["..", "é.é.é", "\0.\0.\0", " . . "] {
         check_none(token);
     }
 }

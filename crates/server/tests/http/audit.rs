@@ -7,16 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::engine::Engine as _;
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 fn status(server: &Server) -> Value {
     serde_json::from_str(&server.must(&["audit", "status", "--json"], "")).unwrap()
@@ -47,7 +39,7 @@ fn busy(server: &'static Server, threads: usize, each: usize) {
 fn every_line_is_sealed_once_by_whichever_node() {
     let server = Server::leaked(&[]);
     busy(server, 4, 4);
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("everything is sealed", || status(server)["unsealed"] == 0);
     let lines = exported(server);
     assert!(lines.len() > 30 && lines.iter().all(|line| line["block"].as_i64().unwrap() > 0));
     assert_eq!(status(server)["lines_kept"], lines.len());
@@ -133,9 +125,13 @@ fn whoever_follows_sees_every_line_once() {
         }
     });
     busy(server, 4, 3);
+    let first = ids(&exported(server));
+    let are_seen = |all: &BTreeSet<String>| all.is_subset(&seen.lock().unwrap().iter().cloned().collect());
+    until("all are seen", || are_seen(&first));
+    // What came twice would come before what is written now.
+    busy(server, 1, 1);
     let all = ids(&exported(server));
-    wait_until("all are seen", || seen.lock().unwrap().len() >= all.len());
-    std::thread::sleep(Duration::from_secs(2));
+    until("what came later is seen", || are_seen(&all));
     tail.kill().unwrap();
     tail.wait().unwrap();
     reads.join().unwrap();
@@ -189,15 +185,15 @@ fn a_stream_delivers_over_restarts_and_tells_how_far_it_is() {
         ("PORTIERE_AUDIT_HTTP_TOKEN_FILE", token.path().to_str().unwrap()),
     ]);
     busy(server, 2, 2);
-    wait_until("all was delivered", || {
+    until("all was delivered", || {
         let lines = exported(server);
         ids(&got.lock().unwrap()) == ids(&lines)
     });
     assert_eq!(server.stop(), Some(0));
     server.restart();
     busy(server, 2, 2);
-    wait_until("all was delivered after a restart", || ids(&got.lock().unwrap()) == ids(&exported(server)));
-    wait_until("nothing is behind", || {
+    until("all was delivered after a restart", || ids(&got.lock().unwrap()) == ids(&exported(server)));
+    until("nothing is behind", || {
         let stream = status(server)["streams"][0].clone();
         stream["behind"] == 0 && stream["trouble"].is_null() && stream["name"] == "http"
     });
@@ -209,7 +205,7 @@ fn a_stream_delivers_over_restarts_and_tells_how_far_it_is() {
 fn a_server_without_its_key_goes_on_and_says_so() {
     let server = Server::leaked(&[]);
     busy(server, 1, 1);
-    wait_until("something is sealed", || status(server)["block"].as_i64().unwrap() > 0);
+    until("something is sealed", || status(server)["block"].as_i64().unwrap() > 0);
     assert_eq!(server.stop(), Some(0));
     let key = server.data().join("audit.key");
     let kept = std::fs::read(&key).unwrap();
@@ -217,9 +213,9 @@ fn a_server_without_its_key_goes_on_and_says_so() {
     if on_file() {
         server.restart();
         busy(server, 1, 1);
-        wait_until("it is told", || server.log().contains("this node does not seal the audit log"));
+        until("it is told", || server.log().contains("this node does not seal the audit log"));
         assert!(!key.exists(), "no other key is made in its place");
-        wait_until("it is ready, and warns", || {
+        until("it is ready, and warns", || {
             let ready = server.get("/readyz");
             ready.status == 200 && ready.json()["warnings"].to_string().contains("does not seal the audit log")
         });
@@ -231,7 +227,7 @@ fn a_server_without_its_key_goes_on_and_says_so() {
     std::fs::write(&key, kept).unwrap();
     Command::new("chmod").arg("600").arg(&key).status().unwrap();
     server.restart();
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");
 }
 
@@ -283,8 +279,8 @@ fn accept(server: &Server) {
 fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_meant() {
     let server = Server::leaked(&[]);
     busy(server, 2, 2);
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
-    wait_until("the mark is kept", || server.data().join("audit.mark").exists());
+    until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("the mark is kept", || server.data().join("audit.mark").exists());
     let verified = server.must(&["audit", "verify"], "");
     assert!(verified.contains("nothing was cut off since"), "{verified}");
     let anew = [
@@ -293,9 +289,7 @@ fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_
         "DELETE FROM audit_checkpoints",
     ];
     tamper(server, &anew);
-    wait_until("each node says so", || {
-        server.logs().iter().all(|log| log.contains("the audit log is not what it was"))
-    });
+    until("each node says so", || server.logs().iter().all(|log| log.contains("the audit log is not what it was")));
     std::thread::sleep(Duration::from_secs(3));
     let told = status(server);
     assert!(told["block"] == 0 && told["unsealed"].as_i64().unwrap() > 0, "nothing is sealed: {told}");
@@ -308,7 +302,7 @@ fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_
     assert!(unmeant.code == 2 && unmeant.err.contains("--yes"), "{}", unmeant.err);
 
     accept(server);
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");
     assert_eq!(server.command(&["audit", "accept", "--yes"], "").code, 1, "there is nothing to accept");
     let list = server.must(&["audit", "list", "--kind", "audit.accepted", "--json"], "");
@@ -316,7 +310,7 @@ fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_
     assert_eq!(server.stop(), Some(0));
     server.restart();
     busy(server, 1, 1);
-    wait_until("everything is sealed after a start", || status(server)["unsealed"] == 0);
+    until("everything is sealed after a start", || status(server)["unsealed"] == 0);
 }
 
 #[test]
@@ -324,11 +318,11 @@ fn a_block_that_was_edited_is_not_retired_before_an_operator_discards_it() {
     let server = Server::leaked(&[]);
     for _ in 0..2 {
         busy(server, 1, 1);
-        wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+        until("everything is sealed", || status(server)["unsealed"] == 0);
     }
     let kept = status(server)["lines_kept"].as_i64().unwrap();
     tamper(server, &["UPDATE audit_blocks SET newest = 0 WHERE number = 1"]);
-    wait_until("it is told", || server.log().contains("block 1 is due to go"));
+    until("it is told", || server.log().contains("block 1 is due to go"));
     assert!(status(server)["lines_kept"].as_i64().unwrap() >= kept);
     assert_eq!(server.command(&["audit", "discard", "1"], "").code, 2, "nobody can be asked");
     let discarded = server.must(&["audit", "discard", "1", "--yes"], "");
@@ -346,7 +340,7 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     let backup = server.folder.join("backup.db");
     for _ in 0..2 {
         busy(server, 1, 1);
-        wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+        until("everything is sealed", || status(server)["unsealed"] == 0);
         if !backup.exists() {
             server.must(&["backup", backup.to_str().unwrap()], "");
         }
@@ -357,7 +351,7 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     server.must(&["restore", "--force", backup.to_str().unwrap()], "");
     server.restart();
     busy(server, 1, 1);
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");
     let refused = server.command(&["audit", "verify", "--head", head.to_str().unwrap()], "");
     assert_eq!(refused.code, 1, "an exported head is not forgotten: {}", refused.out);
@@ -371,9 +365,9 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     }
     std::fs::copy(&backup, server.data().join("portiere.db")).unwrap();
     server.restart();
-    wait_until("it is told", || server.log().contains("the audit log is not what it was"));
+    until("it is told", || server.log().contains("the audit log is not what it was"));
     accept(server);
-    wait_until("everything is sealed", || status(server)["unsealed"] == 0);
+    until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");
 }
 
@@ -408,7 +402,7 @@ fn clients_that_do_not_prove_who_they_are_are_listed_whichever_door_they_come_to
         let rows = rows.iter().filter(|row| row["client"].is_null() && row["what"] == "client");
         rows.map(|row| row["count"].as_i64().unwrap()).sum()
     };
-    wait_until("all are counted", || nobody() == 8);
+    until("all are counted", || nobody() == 8);
     assert!(server.must(&["audit", "strangers"], "").contains("CLIENT"));
 }
 

@@ -5,7 +5,6 @@ use crate::support::*;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// What the system calls of a server say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -207,11 +206,7 @@ fn what_an_acknowledged_write_is_worth_is_said_at_the_start_and_by_readyz() {
         let ready = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
         let worth = ready["durability"].as_str().unwrap();
         assert!(worth.contains("lost") || worth.contains("undo"), "{worth}");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !server.said().lines().any(|line| line.trim() == worth) {
-            assert!(Instant::now() < deadline, "{}", server.said());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until(worth, || server.said().lines().any(|line| line.trim() == worth));
         assert!(server.log().lines().any(|line| line.contains(worth) && line.contains("INFO")), "{}", server.log());
     }
 }
@@ -229,11 +224,7 @@ fn replication_that_is_said_to_be_strict_and_does_not_look_so_is_said_at_the_sta
     let doubt = "store.replication says that the replication is strict, and no standby confirms the server's commits";
     assert_eq!(ready["durability"], "nothing acknowledged is lost while the disk survives", "{ready}");
     assert_eq!(ready["warnings"], serde_json::json!([doubt]), "{ready}");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !server.said().lines().any(|line| line.trim() == doubt) {
-        assert!(Instant::now() < deadline, "{}", server.said());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(doubt, || server.said().lines().any(|line| line.trim() == doubt));
 }
 
 #[test]

@@ -4,19 +4,10 @@
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// What a node remembers of the database.
 fn memory(data: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(data.join("journal/node.json")).unwrap()).unwrap()
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(90), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Two nodes over a database server, and where that is; `None` where the facts are in a file.
@@ -29,7 +20,7 @@ fn two_nodes() -> Option<(&'static Server, String)> {
 fn wait_for_marks(server: &Server) {
     let marks = || server.folders().map(|data| memory(&data)["mark"].as_i64().unwrap());
     let before = marks();
-    wait_until("the nodes say that they are there", || marks().iter().zip(before).all(|(now, then)| *now > then + 1));
+    until("the nodes say that they are there", || marks().iter().zip(before).all(|(now, then)| *now > then + 1));
 }
 
 fn fence(server: &Server) -> Value {
@@ -58,7 +49,7 @@ fn d2_nothing_acknowledged_is_undone_by_a_database_that_forgot_it() {
     let missing = memory(&server.folders()[1])["node"].as_str().unwrap().to_owned();
     server.lose_second();
     copy.put_back();
-    wait_until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
+    until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
     let seen = fence(server);
     assert_eq!(seen["waiting_for"], serde_json::json!([missing]), "{seen}");
 
@@ -75,7 +66,7 @@ fn d2_nothing_acknowledged_is_undone_by_a_database_that_forgot_it() {
     app.refresh(&fresh.refresh).must_be(200);
 
     server.find_second();
-    wait_until("the fence is lifted", || fence(server)["up"] == Value::Bool(false));
+    until("the fence is lifted", || fence(server)["up"] == Value::Bool(false));
     app.redeem(&code).must_fail(400, "invalid_grant");
     for token in [&revoked, &gone] {
         app.refresh(&token.refresh).must_fail(400, "invalid_grant");
@@ -101,7 +92,7 @@ fn d2_an_operator_gives_up_what_a_lost_node_knew() {
     let missing = memory(&server.folders()[1])["node"].as_str().unwrap().to_owned();
     server.lose_second();
     copy.put_back();
-    wait_until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
+    until("the fence is seen", || fence(server)["up"] == Value::Bool(true));
     app.refresh(&tokens.refresh).must_fail(503, "temporarily_unavailable");
 
     let refused = server.command(&["node", "forget", &missing, "--yes"], "");
@@ -138,6 +129,6 @@ fn d2_without_a_journal_nothing_is_acknowledged_that_ends_something() {
     app.refresh(&tokens.refresh).must_fail(503, "temporarily_unavailable");
     Call::get("/readyz").try_send_here(server.port).unwrap().must_be(503);
     std::fs::rename(&aside, &journal).unwrap();
-    wait_until("the journal works again", || Call::get("/readyz").try_send_here(server.port).unwrap().status == 200);
+    until("the journal works again", || Call::get("/readyz").try_send_here(server.port).unwrap().status == 200);
     server.kill();
 }

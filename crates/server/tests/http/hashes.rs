@@ -165,10 +165,7 @@ fn ue_02_a_hash_that_one_node_took_in_is_reckoned_with_at_the_others() {
     };
     // Twice as long as the hasher expects of this one is more than that; and there is nothing to wait for before.
     let (hash, dear) = (DJANGO.replace("$1000$", "$3000000$"), Duration::from_millis(300));
-    let end = Instant::now() + Duration::from_secs(60);
-    while (0..2).any(|node| took(node) > dear) {
-        assert!(Instant::now() < end, "nobody has a hash of another kind, and sign-ins take as long as if");
-    }
+    until("sign-ins take no longer than where nobody has such a hash", || (0..2).all(|node| took(node) <= dear));
     import(server, &hash);
     for node in 0..2 {
         let least = (0..3).map(|_| took(node)).min().unwrap();
@@ -246,19 +243,17 @@ fn a_pepper_never_overwrites_a_file_and_is_for_its_owner_alone() {
 
 #[test]
 fn what_was_learnt_of_the_machine_is_kept_in_the_data_folder() {
-    let server = Server::leaked(&[]);
+    let server = Server::newcomer(&[]);
     let file = server.data().join("hashing");
-    let end = Instant::now() + Duration::from_secs(60);
-    while !file.exists() {
-        assert!(Instant::now() < end, "never written");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let learnt = || std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with("lanes 1\nmachine "));
+    until("it is written", learnt);
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("lanes 1\nmachine ") && text.contains("argon2id m="), "{text}");
+    assert!(text.contains("argon2id m="), "{text}");
     // Nonsense in it is measured anew, not an error.
     server.stop();
     std::fs::write(&file, "nonsense").unwrap();
     server.restart();
+    until("it is written once more", learnt);
     server.kill();
 }
 

@@ -1,5 +1,6 @@
 //! `portiere load`, against this server and against what is none.
 
+use crate::monitoring::figures::{SERVED, samples};
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
@@ -174,10 +175,15 @@ fn what_cannot_be_measured_is_one_line() {
 fn what_was_measured_when_somebody_ends_it_is_written() {
     use rustix::process::{Pid, Signal, kill_process};
     use std::process::{Command, Stdio};
-    let server = default_server();
+    let server = Server::leaked(&[SERVED]);
+    let answers = || {
+        let samples = samples(server);
+        samples.get("portiere_http_requests_total{route=\"/oauth2/jwks\",method=\"GET\",status=\"200\"}").copied()
+    };
     let folder = tempfile::tempdir().unwrap();
     for signal in [Signal::INT, Signal::TERM] {
         let (save, html) = (folder.path().join("a.json"), folder.path().join("a.html"));
+        let before = answers().unwrap_or(0.0);
         let load = Command::new(BINARY)
             .args(["load", "jwks", "--vus", "2", "--duration", "1h", "--warmup", "0s", "--target", &server.issuer])
             .args([Path::new("--save"), &save, Path::new("--html"), &html])
@@ -186,7 +192,8 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        // Before it measures, it tries everything out.
+        until("it measures", || answers().is_some_and(|now| now > before + 500.0));
         kill_process(Pid::from_child(&load), signal).unwrap();
         let said = load.wait_with_output().unwrap();
         let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
@@ -197,4 +204,5 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
         assert!(std::fs::read_to_string(&html).unwrap().contains("interrupted"));
         [save, html].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     }
+    server.kill();
 }

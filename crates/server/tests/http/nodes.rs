@@ -3,7 +3,6 @@
 use crate::support::*;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
 use store::conformance::neighbours::{after_next, next};
 use store::engine::Engine;
 use store::mysql::Mysql;
@@ -66,17 +65,16 @@ fn nodes_serve_while_the_program_of_the_next_release_brings_the_schema_further_a
                 })
             })
             .collect();
+        // A visitor who is refused something ends, and the test with it.
         let done = |more: usize| {
-            let (before, began) = (visits.load(SeqCst), Instant::now());
-            while visits.load(SeqCst) < before + more && visitors.iter().all(|visitor| !visitor.is_finished()) {
-                assert!(began.elapsed() < Duration::from_secs(120), "no visits");
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            let enough = visits.load(SeqCst) + more;
+            comes(|| visits.load(SeqCst) >= enough || visitors.iter().any(|visitor| visitor.is_finished()))
         };
-        done(2);
+        let before = done(2);
         upgrade(server, next());
-        done(4);
+        let after = done(4);
         stop.store(true, SeqCst);
+        assert!(before && after, "no visits");
     });
     // One that starts beside the newer program, or is taken back to the release of before.
     server.stop_first();
@@ -87,12 +85,9 @@ fn nodes_serve_while_the_program_of_the_next_release_brings_the_schema_further_a
     // Two releases apart: it says so, and leaves the database alone.
     upgrade(server, after_next());
     for port in server.ports() {
-        let began = Instant::now();
         let unready = || Call::get("/readyz").try_send_here(port).filter(|answer| answer.status == 503);
-        while unready().is_none_or(|answer| !answer.text().contains("for programs of schema")) {
-            assert!(began.elapsed() < Duration::from_secs(60), "a node that runs does not notice");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let notices = || unready().is_some_and(|answer| answer.text().contains("for programs of schema"));
+        until("a node that runs notices", notices);
     }
     server.stop_first();
     let refused = server.command(&["user", "list"], "");
@@ -120,11 +115,7 @@ fn a_node_is_listed_and_may_be_forgotten_when_it_is_gone() {
     let refused = forget(other, &["--yes"]);
     assert!(refused.code == 1 && refused.err.contains("lives"), "{}", refused.err);
     server.lose_second();
-    let began = Instant::now();
-    while nodes(server).iter().filter(|node| lives(node)).count() == 2 {
-        assert!(began.elapsed() < Duration::from_secs(120), "it was never missed");
-        std::thread::sleep(Duration::from_millis(500));
-    }
+    until("it is missed", || nodes(server).iter().filter(|node| lives(node)).count() != 2);
     assert!(server.must(&["node", "list"], "").contains("away"));
     assert_eq!(forget(other, &[]).code, 2, "it asks, and there is nobody");
     assert_eq!(forget("nobody", &["--yes"]).code, 1);
@@ -152,13 +143,7 @@ fn a_node_without_a_journal_is_listed_while_it_runs() {
         return server.kill();
     }
     let many = server.count();
-    let all = |what: &str| {
-        let began = Instant::now();
-        while nodes(server).len() != many {
-            assert!(began.elapsed() < Duration::from_secs(60), "{what}: {:?}", nodes(server));
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    };
+    let all = |what: &str| until(what, || nodes(server).len() == many);
     all("they say that they are there");
     assert!(nodes(server).iter().all(|node| lives(node) && node["journal"] == "off"));
     // They take their leave, and come back under other names.

@@ -55,14 +55,6 @@ fn long_profile(server: &Server, output: &Path) -> Child {
         .unwrap()
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}: not in a minute");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn a_profile_names_what_hashes_and_that_requests_wait_for_it() {
     let server = Server::leaked(&[]);
@@ -100,7 +92,7 @@ fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
     let server = Server::leaked(&[]);
     let file = server.folder.join("early.svg");
     let mut first = long_profile(server, &file);
-    wait_until("it begins", || server.log().contains("a profile is taken"));
+    until("it begins", || server.log().contains("a profile is taken"));
     let second = server.command(&["profile", "--seconds", "1", "--json"], "");
     assert_eq!(second.code, 1, "{}", second.out);
     assert_eq!(second.err.lines().count(), 1, "{}", second.err);
@@ -109,7 +101,7 @@ fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(!file.exists(), "nothing is left of it");
-    wait_until("the next one may begin", || server.command(&["profile", "--seconds", "1", "--json"], "").code == 0);
+    until("the next one may begin", || server.command(&["profile", "--seconds", "1", "--json"], "").code == 0);
 }
 
 #[test]

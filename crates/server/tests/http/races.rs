@@ -60,7 +60,7 @@ fn rc_02_rt_01_without_grace_one_wins_and_the_family_is_revoked() {
 
 /// Runs `act` until `end` has been done by the other thread, which begins when it has been run once; what `act` gave after
 /// that and before.
-fn until<T: Send>(act: impl Fn() -> T + Sync, end: impl FnOnce()) -> Vec<T> {
+fn around<T: Send>(act: impl Fn() -> T + Sync, end: impl FnOnce()) -> Vec<T> {
     let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..3)
@@ -101,7 +101,7 @@ fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
             let answer = app.redeem(&code);
             (answer.status == 200).then(|| Tokens::of(&answer))
         };
-        let issued = until(issue, || drop(revoker.submit(&remove).must_be(303)));
+        let issued = around(issue, || drop(revoker.submit(&remove).must_be(303)));
         let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
         assert!(!issued.is_empty());
         for tokens in issued {
@@ -126,7 +126,7 @@ fn rc_07_what_is_issued_while_trust_is_taken_away_ends_with_it() {
             let answer = app.redeem(&code);
             (answer.status == 200).then(|| Tokens::of(&answer))
         };
-        let issued = until(issue, || drop(server.must(&["client", "set", &app.id, "--trusted=no"], "")));
+        let issued = around(issue, || drop(server.must(&["client", "set", &app.id, "--trusted=no"], "")));
         let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
         assert!(!issued.is_empty());
         for tokens in issued {
@@ -148,7 +148,7 @@ fn rc_08_a_disabled_user_has_no_session_that_began_beside_it() {
             let answer = browser.log_in_on(&page, &person.name, &person.password);
             (answer.status == 303).then_some(browser)
         };
-        let browsers = until(sign_in, || person.change(server, "disable"));
+        let browsers = around(sign_in, || person.change(server, "disable"));
         for mut browser in browsers.into_iter().flatten() {
             assert!(!browser.is_signed_in());
         }

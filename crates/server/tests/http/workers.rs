@@ -10,7 +10,6 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 /// A server with a pepper and a binding key that listens for workers, with the folder of both.
 fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
@@ -116,14 +115,6 @@ impl Drop for Worker {
     }
 }
 
-fn until(what: &str, mut come: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(90);
-    while !come() {
-        assert!(Instant::now() < end, "never: {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
 fn connected(server: &Server) -> usize {
     let status = json(server, &["verifier", "status"]);
     let workers = status["workers"].as_array().unwrap();
@@ -156,31 +147,30 @@ fn sign_in(server: &'static Server, person: &Person, password: &str) -> Came {
     }
 }
 
-/// Signs people in at once again and again, until `enough`; how often each came.
-fn rush(server: &'static Server, people: &[Person], enough: impl Fn() -> bool + Sync) -> (usize, usize, usize) {
-    let (stop, [came, wrong, later]) = (AtomicBool::new(false), [(); 3].map(|()| AtomicUsize::new(0)));
+/// Signs people in at once again and again, until so many who came in are enough; how many came in, and how many passwords were
+/// called wrong.
+fn rush(server: &'static Server, people: &[Person], mut is_enough: impl FnMut(usize) -> bool) -> (usize, usize) {
+    let (stop, came, wrong) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let mut enough = false;
     std::thread::scope(|scope| {
         for person in people {
-            let (stop, came, wrong, later) = (&stop, &came, &wrong, &later);
+            let (stop, came, wrong) = (&stop, &came, &wrong);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let count = match sign_in(server, person, &person.password) {
                         Came::In => came,
                         Came::Wrong => wrong,
-                        Came::Later => later,
+                        Came::Later => continue,
                     };
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        let end = Instant::now() + Duration::from_secs(90);
-        while !enough() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        enough = comes(|| is_enough(came.load(Ordering::Relaxed)));
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(enough(), "never enough");
-    (came.into_inner(), wrong.into_inner(), later.into_inner())
+    assert!(enough, "never enough");
+    (came.into_inner(), wrong.into_inner())
 }
 
 #[test]
@@ -189,21 +179,20 @@ fn people_sign_in_through_workers_and_nobody_notices_when_all_are_killed() {
     let mut workers: Vec<_> = ["one", "two"].map(|name| Worker::enrolled(server, folder.path(), name)).into();
     let people: Vec<_> = (0..12).map(|_| Person::add(server)).collect();
     until("the workers are here", || connected(server) >= 2);
-    let (came, wrong, _) = rush(server, &people, || by_workers(server) > 30);
+    let (came, wrong) = rush(server, &people, |_| by_workers(server) > 30);
     assert!(came > 0);
     assert_eq!(wrong, 0);
     assert_eq!(sign_in(server, &people[0], "another password"), Came::Wrong);
 
     // Killed while everybody signs in.
-    let (killed, after) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let pids = std::sync::Mutex::new(&mut workers);
-    let (came, wrong, later) = rush(server, &people, || {
-        if !killed.swap(true, Ordering::SeqCst) {
-            pids.lock().unwrap().iter_mut().for_each(Worker::kill);
-        }
-        after.fetch_add(1, Ordering::SeqCst) > 20
+    let mut before = None;
+    let (_, wrong) = rush(server, &people, |came| {
+        let before = *before.get_or_insert_with(|| {
+            workers.iter_mut().for_each(Worker::kill);
+            came
+        });
+        came >= before + 2 * people.len()
     });
-    assert!(came > 0, "{later} were told to come back");
     assert_eq!(wrong, 0, "a worker's failure was called a wrong password");
     until("they are known to be gone", || connected(server) == 0);
     assert_eq!(sign_in(server, &people[0], &people[0].password), Came::In);
@@ -274,8 +263,7 @@ fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
     let people: Vec<_> = (0..12).map(|_| Person::add(server)).collect();
     let door = doors(server).remove(0);
     let liar = Liar::start(&folder.path().join("liar"), &door);
-    let quarantined = || json(server, &["verifier", "list"])[0]["trust"] == "quarantined";
-    let (came, wrong, _) = rush(server, &people, quarantined);
+    let (came, wrong) = rush(server, &people, |_| json(server, &["verifier", "list"])[0]["trust"] == "quarantined");
     assert!(came > 0);
     assert_eq!(wrong, 0, "the right password was refused");
     assert_eq!(sign_in(server, &people[0], "another password"), Came::Wrong);

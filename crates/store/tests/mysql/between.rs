@@ -13,7 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 /// What happens to the next COMMIT.
 #[derive(Clone, Copy, PartialEq, Eq)]

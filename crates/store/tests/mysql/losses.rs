@@ -6,7 +6,8 @@ use store::engine::{CommitError, Durability, Engine};
 use store::mysql::Mysql;
 use store::remote::{Loss, OpenError, Replication};
 
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 const OFTEN: &str = "SET GLOBAL innodb_flush_log_at_trx_commit = 1";
 const SELDOM: &str = "SET GLOBAL innodb_flush_log_at_trx_commit = 2";

@@ -15,6 +15,8 @@ mod place;
 mod rivals;
 mod schema;
 mod silence;
+#[path = "../until/mod.rs"]
+mod until;
 
 use std::sync::Arc;
 

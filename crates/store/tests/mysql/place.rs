@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -172,13 +171,4 @@ impl Place {
 /// How many rows of `three_rows(number)` are there.
 pub async fn found(engine: &Mysql, number: i64) -> usize {
     engine.fetch(&three_reads(number)).await.unwrap().concat().len()
-}
-
-/// Waits for what others do.
-pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !done().await {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }

@@ -12,7 +12,8 @@ use store::engine::{Broken, CommitError, Engine, Must, Value, Write};
 use store::mysql::Mysql;
 use tokio::task::JoinSet;
 
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 /// The statements of `three_rows` and `three_reads` are all that is public: these are made of them.
 fn put(name: &str) -> Write {

@@ -11,7 +11,8 @@ use store::remote::Settings;
 use tokio::task::JoinSet;
 
 use super::between::Between;
-use super::place::{Place, found, until};
+use super::place::{Place, found};
+use super::until::until;
 
 fn through(place: &Place, ways: &[&Between], timeout: Duration) -> Settings {
     let hosts: Vec<&str> = ways.iter().map(|way| way.host.as_str()).collect();
@@ -91,12 +92,13 @@ async fn a_search_goes_on_when_whoever_waited_for_it_has_gone() {
     let (first, second) = (Between::new(&place).await, Between::new(&place).await);
     let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(4))).await;
     engine.commit(three_rows(1)).await.unwrap();
+    let before = first.passed();
     first.freeze();
     let asking = {
         let engine = Arc::clone(&engine);
         tokio::spawn(async move { drop(engine.fetch(&five_reads(1)).await) })
     };
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    until("the server is asked whether it is there", async || first.passed() > before).await;
     asking.abort();
     until("the next server", async || engine.server().moves == 1).await;
     assert_eq!(found(&engine, 1).await, 3);

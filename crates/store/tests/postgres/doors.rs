@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use store::conformance::{self, MIGRATIONS};
 use store::engine::{CommitError, Engine};
@@ -13,6 +12,7 @@ use store::remote::{OpenError, Settings, Statements, Tls};
 use tempfile::TempDir;
 
 use crate::server::{Database, database, text};
+use crate::until::until;
 
 /// A database on a server that `scripts/databases` has made certificates for, and their folder.
 async fn sealed() -> Option<(Database, TempDir)> {
@@ -111,7 +111,7 @@ struct Pooler {
 }
 
 impl Pooler {
-    fn before(database: &Database) -> Option<Self> {
+    async fn before(database: &Database) -> Option<Self> {
         let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).exists());
         let Some(program) = program else {
             println!("not run: needs the package pgbouncer");
@@ -141,11 +141,7 @@ impl Pooler {
         }
         let quiet = command.arg("-q").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
         let pooler = Pooler { process: quiet.spawn().unwrap(), port, _folder: folder };
-        let start = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "the pooler does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("the pooler starts", async || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()).await;
         Some(pooler)
     }
 }
@@ -160,7 +156,7 @@ impl Drop for Pooler {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_conforms_behind_a_pooler_in_transaction_mode() {
     let Some(database) = database().await else { return };
-    let Some(pooler) = Pooler::before(&database) else { return };
+    let Some(pooler) = Pooler::before(&database).await else { return };
     let settings = || Settings { statements: Statements::Unnamed, ..Settings::at(database.url_at(pooler.port)) };
     let [one, two] = [settings(), settings()].map(|settings| Postgres::open(settings, MIGRATIONS));
     let (one, two) = futures_util::future::join(one, two).await;
@@ -176,7 +172,7 @@ async fn postgres_conforms_behind_a_pooler_in_transaction_mode() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kept_statements_behind_such_a_pooler_are_explained() {
     let Some(database) = database().await else { return };
-    let Some(pooler) = Pooler::before(&database) else { return };
+    let Some(pooler) = Pooler::before(&database).await else { return };
     let explained = |why: &str| why.contains("unnamed statements");
     let settings = Settings::at(database.url_at(pooler.port));
     let engine = match Postgres::open(settings, MIGRATIONS).await {

@@ -18,7 +18,8 @@ use store::tables::{ask, realms};
 use tokio::task::JoinSet;
 
 use crate::proxy::{Mood, Proxy};
-use crate::server::{Database, database, text, wait_until};
+use crate::server::{Database, database, text};
+use crate::until::until;
 
 /// How many of the three rows of this number are there.
 async fn found(engine: &Postgres, number: i64) -> usize {
@@ -206,11 +207,11 @@ async fn silence_ends_after_the_time_that_was_set() {
     assert!(fetched.is_err(), "{fetched:?}");
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     // Soon it is known to be gone, on every connection: nobody waits for it any more.
-    let quickly = || async {
+    let quickly = async || {
         let start = Instant::now();
         engine.fetch(&reads).await.is_err() && start.elapsed() < Duration::from_millis(200)
     };
-    wait_until("nobody waits", quickly).await;
+    until("nobody waits", quickly).await;
     assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
     let start = Instant::now();
     for number in 10..20 {
@@ -220,7 +221,7 @@ async fn silence_ends_after_the_time_that_was_set() {
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     assert!(engine.health().await.unwrap().writable.is_err());
     proxy.is(Mood::Open);
-    wait_until("a connection", || async { engine.fetch(&reads).await.is_ok() }).await;
+    until("a connection", async || engine.fetch(&reads).await.is_ok()).await;
     assert!([0, 3].contains(&found(&engine, 2).await));
     for number in 10..20 {
         assert_eq!(found(&engine, number).await, 0);
@@ -275,10 +276,10 @@ async fn what_was_handed_over_is_done_when_the_engine_is_dropped() {
     drop(calls);
     drop(engine);
     let admin = database.admin().await;
-    wait_until("all of it", || async { text(&admin, "SELECT count(*) FROM note").await == "150" }).await;
+    until("all of it", async || text(&admin, "SELECT count(*) FROM note").await == "150").await;
     let sessions = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND application_name = 'portiere'",
         database.name
     );
-    wait_until("nobody left", || async { text(&admin, &sessions).await == "0" }).await;
+    until("nobody left", async || text(&admin, &sessions).await == "0").await;
 }

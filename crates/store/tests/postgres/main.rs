@@ -14,3 +14,5 @@ mod rounds;
 mod schema;
 mod server;
 mod standing;
+#[path = "../until/mod.rs"]
+mod until;

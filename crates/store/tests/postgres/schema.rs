@@ -13,7 +13,8 @@ use store::remote::Statements;
 use store::schema::Migration;
 use store::tables::{ask, realms};
 
-use crate::server::{database, text, wait_until};
+use crate::server::{database, text};
+use crate::until::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_nodes_bring_the_schema_up_at_once() {
@@ -143,7 +144,7 @@ async fn upkeep_costs_what_it_changes() {
     sealing::upkeep(&engine).await.unwrap();
     // A session tells what it read at its end.
     drop(engine);
-    wait_until("what was read is told", async || looked_at().await >= before + 356).await;
+    until("what was read is told", async || looked_at().await >= before + 356).await;
     let rows = looked_at().await - before;
     assert_eq!(text(&admin, "SELECT count(*) FROM events WHERE block = 0").await, "19644");
     assert!(rows < 4000, "{rows} rows were looked at");
@@ -163,7 +164,7 @@ async fn tables_that_have_grown_are_counted() {
     let admin = database.admin().await;
     admin.batch_execute("ALTER TABLE sessions SET (autovacuum_enabled = false)").await.unwrap();
     admin.batch_execute(FILL).await.unwrap();
-    wait_until("the sessions are counted", async || text(&admin, COUNTED).await == "1").await;
+    until("the sessions are counted", async || text(&admin, COUNTED).await == "1").await;
     let plan = text(&admin, PLAN).await;
     assert!(plan.contains("sessions_pkey"), "{plan}");
 }

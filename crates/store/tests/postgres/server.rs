@@ -1,7 +1,7 @@
 //! A database of one's own on the server that the tests were given.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use store::conformance::MIGRATIONS;
 use store::engine::Engine;
@@ -133,13 +133,4 @@ pub async fn text(client: &Client, sql: &str) -> String {
         _ => None,
     });
     row.unwrap_or_default().to_owned()
-}
-
-/// Waits until something is so.
-pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    let start = Instant::now();
-    while !done().await {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }

@@ -11,7 +11,8 @@ use store::remote::{Loss, OpenError, Replication, Settings, Statements};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-use crate::server::{Database, database, text, wait_until};
+use crate::server::{Database, database, text};
+use crate::until::until;
 
 /// Held by whoever has an engine that would take a server that recovered for another one, or lets it look so.
 static RECOVERY: Mutex<()> = Mutex::const_new(());
@@ -130,7 +131,7 @@ async fn a_server_that_turns_read_only_is_left() {
         ))
         .await
         .unwrap();
-    wait_until("a server that writes", || async { engine.commit(three_rows(2)).await.is_ok() }).await;
+    until("a server that writes", async || engine.commit(three_rows(2)).await.is_ok()).await;
 }
 
 /// Lets the server say something else of a setting than it is, to whoever asks in this database.
@@ -188,12 +189,12 @@ async fn a_server_that_stops_syncing_is_left() {
     let numbers = AtomicI64::new(1);
     let next = || engine.commit(three_rows(numbers.fetch_add(1, Relaxed)));
     let refused = |answer: Result<Vec<u64>, CommitError>| matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("fsync is off"));
-    wait_until("nothing is written there", || async { refused(next().await) }).await;
+    until("nothing is written there", async || refused(next().await)).await;
     for _ in 0..10 {
         assert!(refused(next().await), "on no connection");
     }
     says(&admin, "fsync", "on").await;
-    wait_until("a server that syncs", || async { next().await.is_ok() }).await;
+    until("a server that syncs", async || next().await.is_ok()).await;
 }
 
 #[tokio::test]

@@ -246,23 +246,18 @@ async fn says_and_goes_on(world: World) {
     let (sink, got) = delivery::moody(&[]).await;
     let stream = Stream { name: "http".into(), sink };
     let accepts = async {
-        loop {
+        let says = async || {
             let streams = world.app.audit_lag().await.unwrap().streams;
-            if streams[0].trouble.contains("the log ends with block 3") {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            streams[0].trouble.contains("the log ends with block 3")
+        };
+        until("it says so", says).await;
         assert_eq!(world.app.accept_audit().await.unwrap().unwrap().streams, ["http"]);
         world.app.seal_once().await.unwrap();
-        while got.lock().unwrap().len() < 7 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("it goes on", async || got.lock().unwrap().len() >= 7).await;
     };
     tokio::select! {
         () = world.app.deliver(stream) => {}
         () = accepts => {}
-        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("{:?}", world.app.audit_lag().await),
     }
 }
 

@@ -108,15 +108,10 @@ impl World {
         let World { folder, clock, terms, app } = self;
         drop(app);
         let file = folder.path().join("facts.db");
-        for _ in 0..200 {
-            let done = rusqlite::Connection::open(&file).and_then(|open| open.execute_batch(sql));
-            if done.is_ok() {
-                let app = node(folder.path(), &clock, terms.clone()).await;
-                return World { folder, clock, terms, app };
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("the file stays held");
+        let done = async || rusqlite::Connection::open(&file).and_then(|open| open.execute_batch(sql)).is_ok();
+        until("nobody holds the file", done).await;
+        let app = node(folder.path(), &clock, terms.clone()).await;
+        World { folder, clock, terms, app }
     }
 }
 
@@ -134,6 +129,16 @@ async fn verify(app: &App, head: Option<&Head>) -> (Told, Vec<Finding>) {
 
 fn whats(findings: &[Finding]) -> Vec<(&str, i64)> {
     findings.iter().map(|finding| (finding.what.as_str(), finding.block)).collect()
+}
+
+/// Waits until something holds, which it has to in the end, however busy the machine is.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(100), waited).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 /// A stream that is so far.

@@ -3,6 +3,7 @@
 use super::*;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
+use tokio::task::{JoinSet, LocalSet};
 
 /// A receiver that takes a batch or answers with a status: where it is, and the lines of each batch that it was sent and
 /// how it answered.
@@ -42,7 +43,6 @@ async fn deliver_until(app: &App, sink: Sink, done: impl Future<Output = ()>) {
     tokio::select! {
         () = app.deliver(Stream { name: "http".into(), sink }) => {}
         () = done => {}
-        () = tokio::time::sleep(Duration::from_secs(100)) => panic!("{:?}", app.audit_lag().await),
     }
 }
 
@@ -54,81 +54,85 @@ async fn is_done(app: &App) -> bool {
     app.audit_lag().await.unwrap().streams.first().is_some_and(|stream| stream.lines == 0)
 }
 
+/// Whether this line stands in the way.
+async fn is_stuck(app: &App, id: &str) -> bool {
+    let streams = app.audit_lag().await.unwrap().streams;
+    streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id))
+}
+
+/// Each in a world of its own, side by side: most of it is waiting.
+async fn side_by_side(worlds: impl IntoIterator<Item = impl Future<Output = ()> + 'static>) {
+    let here = async {
+        let mut all = JoinSet::new();
+        worlds.into_iter().for_each(|world| drop(all.spawn_local(world)));
+        all.join_all().await
+    };
+    LocalSet::new().run_until(here).await;
+}
+
 #[tokio::test]
 async fn a_batch_that_is_too_large_is_sent_in_pieces() {
-    for most in [1, 7, 150] {
-        let world = World::new(terms()).await;
-        world.sealed(2, 150).await;
-        let (sink, seen) = picky(move |ids| if ids.len() > most { 413 } else { 200 }).await;
-        deliver_until(&world.app, sink, async {
-            while !is_done(&world.app).await {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
-        assert_eq!(taken(&seen), all_in_order(&world.app).await, "each once, in order: {most}");
-    }
+    side_by_side([1, 7, 150].into_iter().map(is_sent_in_pieces)).await;
+}
+
+async fn is_sent_in_pieces(most: usize) {
+    let world = World::new(terms()).await;
+    world.sealed(2, 150).await;
+    let (sink, seen) = picky(move |ids| if ids.len() > most { 413 } else { 200 }).await;
+    deliver_until(&world.app, sink, until("all is delivered", async || is_done(&world.app).await)).await;
+    assert_eq!(taken(&seen), all_in_order(&world.app).await, "each once, in order: {most}");
 }
 
 #[tokio::test]
 async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_skips_it() {
-    for (status, bad) in
-        [(400, vec![0]), (413, vec![199]), (422, vec![200, 201]), (415, vec![299]), (400, vec![57, 250])]
-    {
-        let world = World::new(terms()).await;
-        world.sealed(2, 150).await;
-        let all = all_in_order(&world.app).await;
-        let wrong: Vec<String> = bad.iter().map(|at| all[*at].clone()).collect();
-        let theirs = wrong.clone();
-        let (sink, seen) = picky(move |ids| if ids.iter().any(|id| theirs.contains(id)) { status } else { 200 }).await;
-        let operator = async {
-            for (id, at) in wrong.iter().zip(&bad) {
-                loop {
-                    let streams = world.app.audit_lag().await.unwrap().streams;
-                    if streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id)) {
-                        assert!(streams[0].trouble.contains(&format!("portiere audit skip http {id}")));
-                        break;
-                    }
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                let before: Vec<String> = all[..*at].iter().filter(|id| !wrong.contains(id)).cloned().collect();
-                assert_eq!(taken(&seen), before, "{status} {at}: all before it, and nothing behind");
-                for other in [all.iter().find(|other| other != &id).unwrap(), "", &id[..25]] {
-                    assert!(world.app.skip_line("http", other).await.unwrap().is_err(), "only that one");
-                }
-                assert!(world.app.skip_line("syslog", id).await.unwrap().is_err(), "only there");
-                world.app.skip_line("http", id).await.unwrap().unwrap();
-                assert!(world.app.skip_line("http", id).await.unwrap().is_err(), "once");
+    let refused: [(u16, &'static [usize]); 5] =
+        [(400, &[0]), (413, &[199]), (422, &[200, 201]), (415, &[299]), (400, &[57, 250])];
+    side_by_side(refused.into_iter().map(|(status, bad)| is_named_and_skipped(status, bad))).await;
+}
+
+async fn is_named_and_skipped(status: u16, bad: &'static [usize]) {
+    let world = World::new(terms()).await;
+    world.sealed(2, 150).await;
+    let all = all_in_order(&world.app).await;
+    let wrong: Vec<String> = bad.iter().map(|at| all[*at].clone()).collect();
+    let theirs = wrong.clone();
+    let (sink, seen) = picky(move |ids| if ids.iter().any(|id| theirs.contains(id)) { status } else { 200 }).await;
+    let operator = async {
+        for (id, at) in wrong.iter().zip(bad) {
+            until("it stands in the way", async || is_stuck(&world.app, id).await).await;
+            let trouble = world.app.audit_lag().await.unwrap().streams.remove(0).trouble;
+            assert!(trouble.contains(&format!("portiere audit skip http {id}")), "{trouble}");
+            let before: Vec<String> = all[..*at].iter().filter(|id| !wrong.contains(id)).cloned().collect();
+            assert_eq!(taken(&seen), before, "{status} {at}: all before it, and nothing behind");
+            for other in [all.iter().find(|other| other != &id).unwrap(), "", &id[..25]] {
+                assert!(world.app.skip_line("http", other).await.unwrap().is_err(), "only that one");
             }
-            while !is_done(&world.app).await {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        deliver_until(&world.app, sink, operator).await;
-        assert_eq!(world.app.audit_lag().await.unwrap().streams[0].moved_at, Some(world.clock.now()));
-        let rest: Vec<String> = all.iter().filter(|id| !wrong.contains(id)).cloned().collect();
-        assert_eq!(taken(&seen), rest, "{status} {bad:?}");
-        let told = world.told(Kind::AuditSkipped).await;
-        assert!(wrong.iter().all(|id| told.iter().any(|line| line.detail.contains(id))), "{told:?}");
-    }
+            assert!(world.app.skip_line("syslog", id).await.unwrap().is_err(), "only there");
+            world.app.skip_line("http", id).await.unwrap().unwrap();
+            assert!(world.app.skip_line("http", id).await.unwrap().is_err(), "once");
+        }
+        until("the rest is delivered", async || is_done(&world.app).await).await;
+    };
+    deliver_until(&world.app, sink, operator).await;
+    assert_eq!(world.app.audit_lag().await.unwrap().streams[0].moved_at, Some(world.clock.now()));
+    let rest: Vec<String> = all.iter().filter(|id| !wrong.contains(id)).cloned().collect();
+    assert_eq!(taken(&seen), rest, "{status} {bad:?}");
+    let told = world.told(Kind::AuditSkipped).await;
+    assert!(wrong.iter().all(|id| told.iter().any(|line| line.detail.contains(id))), "{told:?}");
 }
 
 #[tokio::test]
 async fn what_is_refused_for_another_reason_is_sent_again_as_it_was() {
-    for status in [401, 403, 404, 405, 407, 408, 429, 500, 503, 301] {
-        let world = World::new(terms()).await;
-        world.sealed(1, 200).await;
-        let (sink, seen) = picky(move |_| status).await;
-        let twice = Arc::clone(&seen);
-        deliver_until(&world.app, sink, async {
-            while twice.lock().unwrap().len() < 2 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
-        assert!(seen.lock().unwrap().iter().all(|(ids, _)| ids.len() == 200), "{status}");
-        let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
-        assert!(!stream.stuck && stream.trouble.contains(&status.to_string()), "{}", stream.trouble);
-        assert_eq!(stream.moved_at, None, "{status}: nothing was ever delivered");
-    }
+    side_by_side([401, 403, 404, 405, 407, 408, 429, 500, 503, 301].into_iter().map(is_sent_again)).await;
+}
+
+async fn is_sent_again(status: u16) {
+    let world = World::new(terms()).await;
+    world.sealed(1, 200).await;
+    let (sink, seen) = picky(move |_| status).await;
+    deliver_until(&world.app, sink, until("it is sent again", async || seen.lock().unwrap().len() >= 2)).await;
+    assert!(seen.lock().unwrap().iter().all(|(ids, _)| ids.len() == 200), "{status}");
+    let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
+    assert!(!stream.stuck && stream.trouble.contains(&status.to_string()), "{}", stream.trouble);
+    assert_eq!(stream.moved_at, None, "{status}: nothing was ever delivered");
 }

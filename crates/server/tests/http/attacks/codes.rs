@@ -91,7 +91,7 @@ fn co_07_who_ends_a_sign_in_is_who_began_it() {
 
 #[test]
 fn co_07_a_consent_page_is_of_one_browser_and_one_session() {
-    // red without the flow cookie in app/flow.rs, open_flow; or without flow.asks in http/pages/login.rs, consented.
+    // red without the flow cookie in app/flow.rs, open_flow; or without flow.asks in http/pages/login.rs, consent.
     let server = default_server();
     let (app, person) = (App::web(server), Person::add(server));
     let (mut attacker, mut victim) = (Browser::of(server, &person), Browser::of(server, &person));

@@ -286,7 +286,7 @@ fn au_07_what_one_client_is_told_of_a_token_is_told_to_no_other() {
 
 #[test]
 fn au_04_userinfo_looks_at_the_scope() {
-    // red without the look for openid, or `wants`, in rules/oauth/userinfo.rs.
+    // red without the look for openid in rules/oauth/userinfo.rs, read, or for the scope of a claim in claims_of.
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::new(server);

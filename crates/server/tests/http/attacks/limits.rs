@@ -137,7 +137,7 @@ fn ds_11_many_keys_are_refused() {
 
 #[test]
 fn ds_bodies_have_a_limit_also_without_a_length() {
-    // red without the limit in server/net/body.rs, read_body.
+    // red without the limit in server/net/body.rs, whole.
     let server = default_server();
     let big = Call::new("POST", "/oauth2/token").body("application/x-www-form-urlencoded", vec![b'a'; 200_000]);
     server.send(&big).must_be(413);

@@ -134,7 +134,7 @@ fn sr_01_nothing_that_was_issued_lies_anywhere_in_clear() {
 fn sr_01_the_data_folder_is_its_owners_alone() {
     // red without the modes in server/boot.rs, make_folder, or in server/private.rs, create.
     use std::os::unix::fs::PermissionsExt;
-    let server = Server::start(&[]);
+    let server = Server::newcomer(&[]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&server.data()), 0o700);
     for name in ["master.key", "audit.key", "setup-link"] {
@@ -144,7 +144,7 @@ fn sr_01_the_data_folder_is_its_owners_alone() {
 
 #[test]
 fn sr_02_secrets_are_told_once_and_never_again() {
-    // red if cli/client.rs, described, wrote the secret or its hash.
+    // red if cli/client.rs, metadata or shown, told the secret or its hash.
     let server = default_server();
     let shown = server.must(&["client", "add", "--id", "once", "--redirect-uri", "https://o.test/cb", "--json"], "");
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -295,7 +295,7 @@ fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_lengt
 
 #[test]
 fn sr_07_credentials_in_an_address_are_refused() {
-    // red without the check of the query in http/oauth/token.rs, authenticated; or http/oauth/userinfo.rs, answer.
+    // red without the check of the query in http/oauth/token.rs, authenticated; or in http/oauth/userinfo.rs, userinfo.
     let server = default_server();
     let app = App::trusted(server);
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke", "/oauth2/device"] {

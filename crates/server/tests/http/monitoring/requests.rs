@@ -124,15 +124,9 @@ fn a_slow_request_says_where_its_time_went_and_nothing_of_who_it_was() {
     let server = Server::leaked(&slow);
     let person = Person::add(server);
     Browser::of(server, &person);
-    let line = |log: &str| {
-        let slow = log.lines().find(|line| line.contains("\"slow\"") && line.contains("\"POST\""));
-        slow.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-    };
-    let line = std::iter::from_fn(|| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        Some(line(&server.log()))
-    });
-    let line = line.take(500).flatten().next().expect("a line");
+    let is_meant = |line: &&str| line.contains("\"slow\"") && line.contains("\"POST\"");
+    until("a line", || server.log().lines().any(|line| is_meant(&line)));
+    let line = server.log().lines().find(is_meant).map(serde_json::from_str::<serde_json::Value>).unwrap().unwrap();
     assert_eq!((&line["route"], &line["status"], &line["level"]), (&"/login".into(), &303.into(), &"WARN".into()));
     let ms = |name: &str| line[name].as_u64().unwrap_or_default();
     assert!(ms("hash_ms") > 0, "{line}");

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// A collector that keeps what it is sent.
 struct Collector {
@@ -57,15 +56,12 @@ impl Collector {
 
     /// All spans, once one is there that `wanted` wants.
     fn spans(&self, wanted: impl Fn(&Span) -> bool) -> Vec<Span> {
-        let began = Instant::now();
-        loop {
-            let spans: Vec<Span> = self.batches().iter().flat_map(|batch| spans(&batch.body)).collect();
-            if spans.iter().any(&wanted) {
-                return spans;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "{spans:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut all = Vec::new();
+        until("a span that is wanted", || {
+            all = self.batches().iter().flat_map(|batch| spans(&batch.body)).collect();
+            all.iter().any(&wanted)
+        });
+        all
     }
 }
 
@@ -256,13 +252,11 @@ fn a_collector_that_takes_nothing_holds_up_nobody() {
             server.get("/healthz").must_be(200);
         }
     }
-    let began = Instant::now();
     let dropped =
         |server, reason: &str| samples(server)[&format!("portiere_trace_spans_dropped_total{{reason=\"{reason}\"}}")];
-    while dropped(server, "export") == 0.0 || dropped(away, "queue") + dropped(away, "export") == 0.0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("spans are dropped", || {
+        dropped(server, "export") > 0.0 && dropped(away, "queue") + dropped(away, "export") > 0.0
+    });
     assert_eq!(samples(server)["portiere_trace_spans_sent_total"], 0.0);
     assert!(server.log().contains("traces do not reach the collector"));
 }

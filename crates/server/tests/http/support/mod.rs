@@ -6,6 +6,7 @@ mod dump;
 mod facts;
 mod issued;
 mod jwt;
+mod learnt;
 mod near;
 mod node;
 mod screens;
@@ -25,6 +26,34 @@ pub use wire::{Answer, Call};
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest that anything is waited for. The machine may be slow, and busy.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Between two looks at what is waited for, at least and at most.
+const STEPS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
+
+/// Waits until something holds, which it has to in the end.
+#[track_caller]
+pub fn until(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes(holds), "never: {what}");
+}
+
+/// The same where whoever waits has to do something before the test may fail: whether it came.
+pub fn comes(mut holds: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        let look = Instant::now();
+        if holds() {
+            return true;
+        }
+        if begun.elapsed() > LIMIT {
+            return false;
+        }
+        // Who waits takes a quarter of a core at the most.
+        std::thread::sleep((look.elapsed() * 3).clamp(STEPS[0], STEPS[1]));
+    }
+}
 
 /// A name that no other test of this run has.
 pub fn unique(prefix: &str) -> String {

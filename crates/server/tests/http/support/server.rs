@@ -1,6 +1,7 @@
 //! The binary, running.
 
 use super::facts::{self, Settings};
+use super::learnt;
 use super::node::Node;
 use super::wire::{Answer, Call};
 use std::io::Write;
@@ -73,21 +74,25 @@ impl Server {
         let port = free_port();
         let url = url(port);
         let settings: Vec<_> = [("PORTIERE_PUBLIC_URL", url.as_str())].iter().chain(settings).copied().collect();
-        Server::on(port, &settings, &[], facts::nodes())
+        Server::on(told(&settings), port, &settings, &[], facts::nodes())
     }
 
     /// Two nodes; `None` where the facts are in a file of one.
     pub fn pair() -> Option<&'static Server> {
-        (!facts::on_file()).then(|| &*Box::leak(Box::new(Server::on(0, &[], &[], 2))))
+        (!facts::on_file()).then(|| &*Box::leak(Box::new(Server::on(told(&[]), 0, &[], &[], 2))))
     }
 
     /// The same, run by another program: `wrapper` goes before its command line.
     pub fn wrapped(settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
-        Server::on(0, settings, wrapper, facts::nodes())
+        Server::on(told(settings), 0, settings, wrapper, facts::nodes())
     }
 
-    fn on(port: u16, settings: &[(&str, &str)], wrapper: &[&str], nodes: usize) -> Server {
-        let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
+    /// Starts a server that knows nothing of the machine, and makes its data folder itself.
+    pub fn newcomer(settings: &[(&str, &str)]) -> Server {
+        Server::on(empty(), 0, settings, &[], facts::nodes())
+    }
+
+    fn on(folder: PathBuf, port: u16, settings: &[(&str, &str)], wrapper: &[&str], nodes: usize) -> Server {
         let given = ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into()));
         let settings: Settings = facts::fresh().into_iter().chain(given).collect();
         let wrapper: Vec<String> = wrapper.iter().map(|part| (*part).to_owned()).collect();
@@ -249,12 +254,28 @@ impl Server {
     }
 }
 
+/// A folder for a node, with nothing in it.
+fn empty() -> PathBuf {
+    tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep()
+}
+
+/// The same with what nodes of these settings have learnt of the machine.
+fn told(settings: &[(&str, &str)]) -> PathBuf {
+    let folder = empty();
+    learnt::tell(&folder.join("data"), settings);
+    folder
+}
+
 /// One more node on the database of another, with a folder of its own.
 fn beside(first: &Path, settings: &Settings, issuer: &str) -> (Node, u16) {
-    let folder = tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep();
-    std::fs::create_dir(folder.join("data")).unwrap();
-    std::fs::copy(first.join("data/master.key"), folder.join("data/master.key")).unwrap();
-    std::fs::copy(first.join("data/audit.key"), folder.join("data/audit.key")).unwrap();
+    let folder = empty();
+    let (theirs, data) = (first.join("data"), folder.join("data"));
+    std::fs::create_dir(&data).unwrap();
+    for key in ["master.key", "audit.key"] {
+        std::fs::copy(theirs.join(key), data.join(key)).unwrap();
+    }
+    // It may not have measured yet; then both do.
+    std::fs::copy(theirs.join(learnt::FILE), data.join(learnt::FILE)).ok();
     let port = free_port();
     let (node, _) = Node::start(folder, &named(settings, issuer), Vec::new(), port);
     wait_until_ready(&node, port);
