@@ -260,14 +260,15 @@ impl App {
     }
 }
 
-/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too.
+/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too. What
+/// tokens come from goes first: who redeems a code meanwhile holds its row, and what they got for it is there when families end.
 pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: Span, at: Time) -> Vec<Change> {
     let user = &user.id;
     vec![
-        Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
-        Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
         // Their ids have the time of whoever issued them, whose clock may be as far behind as ours is ahead.
         Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
         Change::DropApprovalsOf { user: user.clone(), client: None },
+        Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
+        Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
     ]
 }

@@ -129,7 +129,10 @@ impl App {
             .await?;
         match made {
             Err(refused) => Ok(Err(refused)),
-            Ok((started, user)) => Ok(Ok(SetUp { started, device: self.remember_browser(browser, &user)? })),
+            Ok((started, user)) => {
+                self.leave_replaced(browser, &started.session).await?;
+                Ok(Ok(SetUp { started, device: self.remember_browser(browser, &user)? }))
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ mod m0008_audit;
 mod m0009_workers;
 mod m0010_lives;
 mod m0011_rejections;
+mod m0012_living;
 
 use crate::schema::Migration;
 
@@ -35,6 +36,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0009_workers::MIGRATION,
     m0010_lives::MIGRATION,
     m0011_rejections::MIGRATION,
+    m0012_living::MIGRATION,
 ];
 
 #[cfg(test)]

@@ -64,12 +64,13 @@ pub(super) fn save(realm: &RealmId, client: &Client) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-/// The application and what people let it have. Its families die with it: every use looks the client up.
+/// The application and what people let it have. Its families die with it: every use looks the client up. It goes first: who lets
+/// it have something meanwhile looks for it, and waits.
 pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
     vec![
+        write("DELETE FROM clients WHERE realm = ? AND id = ?", values![realm, client], Must::Touch(1)),
         write("DELETE FROM consents WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
         write("DELETE FROM devices WHERE realm = ? AND client_id = ?", values![realm, client], Must::Any),
-        write("DELETE FROM clients WHERE realm = ? AND id = ?", values![realm, client], Must::Touch(1)),
     ]
 }
 

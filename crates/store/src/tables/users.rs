@@ -181,9 +181,9 @@ pub(super) fn set_email(
     writes
 }
 
-/// Everything that is somebody's.
+/// Somebody, and everything that is theirs. They go first: what is given to them meanwhile looks for them, and waits.
 pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
-    let mut writes: Vec<Write> = [
+    let theirs = [
         "DELETE FROM logins WHERE realm = ? AND user_id = ?",
         "DELETE FROM members WHERE realm = ? AND user_id = ?",
         "DELETE FROM consents WHERE realm = ? AND user_id = ?",
@@ -191,11 +191,9 @@ pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
         "DELETE FROM families WHERE realm = ? AND user_id = ?",
         "DELETE FROM sessions WHERE realm = ? AND user_id = ?",
         "DELETE FROM owners WHERE realm = ? AND user_id = ?",
-    ]
-    .into_iter()
-    .map(|sql| write(sql, values![realm, user], Must::Any))
-    .collect();
-    writes.push(write("DELETE FROM users WHERE realm = ? AND id = ?", values![realm, user], Must::Touch(1)));
+    ];
+    let mut writes = vec![write("DELETE FROM users WHERE realm = ? AND id = ?", values![realm, user], Must::Touch(1))];
+    writes.extend(theirs.map(|sql| write(sql, values![realm, user], Must::Any)));
     writes
 }
 

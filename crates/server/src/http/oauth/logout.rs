@@ -33,7 +33,8 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
 pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    if let Some((session, _)) = app.session(&browser).await? {
+    // Whom `logout_confirmed` would sign out: also a session that may not be used at present.
+    if let Some((session, _)) = app.session_to_end(&browser).await? {
         if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
             return Err(Refusal::Forgery);
         }

@@ -32,6 +32,8 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     match known {
         Some((session, user)) if may_answer(&session, now) => Ok(door.enter(&session, &user, &code, None)),
         known => {
+            // As at the sign-in page: who would be refused after typing is refused before.
+            app.has_time_for_newcomer(&browser).await?;
             let mut flow = Flow::new(To::Place(Place::Device(code)), now);
             flow.expects = known.map(|(_, user)| user.id);
             let page = app.sign_in_page(flow, &browser).await?;
