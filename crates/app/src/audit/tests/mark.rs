@@ -254,6 +254,8 @@ async fn says_and_goes_on(world: World) {
         assert_eq!(world.app.accept_audit().await.unwrap().unwrap().streams, ["http"]);
         world.app.seal_once().await.unwrap();
         until("it goes on", async || got.lock().unwrap().len() >= 7).await;
+        // What was delivered is marked a moment later, and its file has to be there then.
+        until("it is marked", async || world.app.audit_lag().await.unwrap().streams[0].lines == 0).await;
     };
     tokio::select! {
         () = world.app.deliver(stream) => {}

@@ -52,10 +52,11 @@ async fn node_on(engine: Arc<dyn store::engine::Engine>, clock: &Clock, terms: T
 }
 
 struct World {
+    // Let go of before its folder: whoever finds the file gone while something is written ends the process.
+    app: App,
     folder: TempDir,
     clock: Clock,
     terms: Terms,
-    app: App,
 }
 
 impl World {
