@@ -26,7 +26,7 @@ use serde_json::json;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::tables::realms::Issuer;
@@ -92,6 +92,14 @@ impl Instance {
         // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
         let (node, database, master) = match config.database() {
             Some(file) => {
+                if let Some(left) = left_of(&file) {
+                    return Err(BootError::Other(format!(
+                        "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the \
+                         database back; remove that file to begin anew",
+                        file.display(),
+                        left.display()
+                    )));
+                }
                 let master = master_key(config, file.exists())?;
                 (None, Database::open(config).await?, master)
             }
@@ -183,6 +191,19 @@ fn explain(fault: Fault, config: &Config) -> BootError {
 /// Whether a server or a command worked in the data folder before.
 pub fn was_used(folder: &Path) -> bool {
     OURS.iter().any(|name| folder.join(name).exists())
+}
+
+/// What is left where a database was: its log, or what a restore that was cut short had put aside. An empty database in its place
+/// would look like a new server, and nobody would ask where everything went.
+fn left_of(database: &Path) -> Option<PathBuf> {
+    if database.exists() {
+        return None;
+    }
+    let name = database.file_name()?.to_str()?;
+    let [log, aside] = ["-wal", ".replaced-"].map(|ending| format!("{name}{ending}"));
+    let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
+    let left = |name: &str| name == log || name.starts_with(&aside);
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min()
 }
 
 /// Makes the data folder, which is its owner's alone.

@@ -125,6 +125,18 @@ async fn what_a_client_had_before_it_was_disabled_or_removed_stays_dead_at_every
     }
 }
 
+/// Red where families end before codes: who redeems one at that moment holds its row, and what they get for it would not be
+/// there yet when families end.
+#[test]
+fn what_tokens_come_from_ends_before_they_do() {
+    let changes = everything_else(&ada(), None, Span::seconds(60), NOW);
+    let place = |wanted: fn(&Change) -> bool| changes.iter().position(wanted).unwrap();
+    let families = place(|change| matches!(change, Change::RevokeFamiliesOf { .. }));
+    assert!(place(|change| matches!(change, Change::BurnCodesOf { .. })) < families);
+    assert!(place(|change| matches!(change, Change::DropApprovalsOf { .. })) < families);
+    assert!(place(|change| matches!(change, Change::EndSessionsOf { .. })) < families);
+}
+
 #[test]
 fn codes_are_burnt_whatever_the_clock_that_dated_them() {
     // red without what clocks differ by in account.rs, everything_else.

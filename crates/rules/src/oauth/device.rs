@@ -340,6 +340,11 @@ mod tests {
         let handle = user_code_handle(&key, &code).expect("ours");
         let typed = format!(" {} ", code.to_lowercase().replace('-', ""));
         assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle));
+        for between in ["\u{2013}", "\u{a0}", "\t", ".", "_", " - "] {
+            let typed = code.replace('-', between);
+            assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle), "{typed:?}");
+        }
+        assert!(user_code_handle(&key, &format!("{code}\u{e9}")).is_none(), "a letter is one, whatever its language");
         assert!(user_code_handle(&key, "AEIO-UAEI").is_none());
         assert!(user_code_handle(&key, "BCDF").is_none());
     }

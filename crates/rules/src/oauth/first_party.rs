@@ -174,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_known_by_the_origin_that_browsers_send() {
+        // RFC 6454 §6.2: the port that a scheme has anyway is not told.
+        for (registered, asked, lives) in [
+            ("https://shop.test:443/cb", "https://shop.test", true),
+            ("https://shop.test/cb", "https://shop.test", true),
+            ("https://shop.test:8443/cb", "https://shop.test:8443", true),
+            ("https://shop.test:8443/cb", "https://shop.test", false),
+            ("https://shop.test:80/cb", "https://shop.test", false),
+            ("shop.app:/cb", "shop.app:", false),
+        ] {
+            assert_eq!(lives_at(&native("shop", registered), asked), lives, "{registered} {asked}");
+        }
+    }
+
+    #[test]
     fn account_tokens_open_the_account_api_and_nothing_else() {
         let world = World::new();
         let begun = world.begin();

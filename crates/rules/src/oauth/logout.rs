@@ -117,6 +117,9 @@ mod tests {
         assert_eq!(ask(Some(&other), "https://app.test/bye"), Step::Confirm(None));
         let elsewhere = Hint { session: Some("s2".into()), ..hint.clone() };
         assert!(matches!(ask(Some(&elsewhere), "https://app.test/bye"), Step::Confirm(_)));
+        // Of no session: it would end any that this person ever has, and it does not expire.
+        let nowhere = Hint { session: None, ..hint.clone() };
+        assert!(matches!(ask(Some(&nowhere), "https://app.test/bye"), Step::Confirm(_)));
     }
 
     #[test]

@@ -206,10 +206,21 @@ pub fn resource_problem(uri: &str, realm: &Realm) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::oauth::client::tests::confidential;
+    use crate::oauth::scope::Scope;
     use crate::realm::Settings;
 
     fn realm() -> Realm {
         Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() }
+    }
+
+    #[test]
+    fn a_client_has_no_more_scopes_than_are_read() {
+        let of = |count: usize| {
+            let scopes = (0..count).fold(Scope::default(), |all, at| all.with(&format!("s{at}")));
+            problems(&Client { scope: scopes, ..confidential("c1", "https://app.test/cb") }, &realm())
+        };
+        assert_eq!(of(MOST_SCOPES), [""; 0]);
+        assert_eq!(of(MOST_SCOPES + 1), ["at most 100 scopes"]);
     }
 
     #[test]

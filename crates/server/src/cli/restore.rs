@@ -68,8 +68,10 @@ impl Restore {
         check(&copy.0, file).await?;
         let ended = made_safe(config).await?;
         let kept = put_aside(&database)?;
+        // A log that came back after a power loss would be played into what takes its place.
+        sync_folder(&database)?;
         fs::rename(&copy.0, &database).map_err(|error| about(&database, error))?;
-        File::open(data).and_then(|folder| folder.sync_all()).map_err(|error| about(data, error))?;
+        sync_folder(&database)?;
         let kept_line =
             kept.as_ref().map(|kept| format!("the database that was there is kept as {}\n", kept.display()));
         let place = format!("{} restored to {}", file.display(), database.display());
@@ -231,6 +233,14 @@ impl Copy {
         if !there.is_file() || there.len() == 0 {
             return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
         }
+        let log = beside(from, "-wal");
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            let (from, log) = (from.display(), log.display());
+            return Err(Failure::Failed(format!(
+                "{from}: is not a backup but a database in use: {log} has the last of what it knows, and would be left \
+                 behind; copy it with portiere backup"
+            )));
+        }
         let mut source = File::open(from).map_err(|error| about(from, error))?;
         let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0);
         let mut target = target.map_err(|error| about(&self.0, error))?;
@@ -250,20 +260,31 @@ impl Drop for Copy {
     }
 }
 
-/// Gives the database that is there another name, and its log with it.
+/// What a database and its log end with.
+const ENDINGS: [&str; 3] = ["-wal", "-shm", ""];
+
+/// Gives the database that is there another name, and its log with it; also a log whose database is gone, which SQLite would play
+/// into whatever has its name. Answers the new name of the database.
 fn put_aside(database: &Path) -> Result<Option<PathBuf>, Failure> {
-    if !database.exists() {
+    let there = |path: &Path| ENDINGS.iter().any(|ending| beside(path, ending).exists());
+    let had = database.exists();
+    if !there(database) {
         return Ok(None);
     }
-    let aside = (1..).map(|n| beside(database, &format!(".replaced-{n}"))).find(|aside| !aside.exists());
+    let aside = (1..).map(|n| beside(database, &format!(".replaced-{n}"))).find(|aside| !there(aside));
     let aside = aside.ok_or_else(|| Failure::Failed("there is no free name".into()))?;
-    for ending in ["-wal", "-shm", ""] {
+    for ending in ENDINGS {
         match fs::rename(beside(database, ending), beside(&aside, ending)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(about(database, error)),
             _ => {}
         }
     }
-    Ok(Some(aside))
+    Ok(had.then_some(aside))
+}
+
+fn sync_folder(of: &Path) -> Result<(), Failure> {
+    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| about(folder, error))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

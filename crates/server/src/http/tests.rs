@@ -20,6 +20,7 @@ use std::time::Duration;
 use store::tables::fences::{self, Fence};
 use tower::ServiceExt;
 
+mod below;
 mod malformed;
 
 pub const ISSUER: &str = "https://id.example.test";
@@ -41,12 +42,16 @@ const NARROW: [(&str, &str); 4] =
 
 impl House {
     pub async fn open(options: &[(&'static str, &str)]) -> Self {
+        House::at(ISSUER, options).await
+    }
+
+    async fn at(issuer: &str, options: &[(&'static str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data").display().to_string();
-        let given = [("data", data.as_str()), ("public_url", ISSUER)];
+        let given = [("data", data.as_str()), ("public_url", issuer)];
         let flags = given.iter().chain(options).map(|(name, value)| (*name, (*value).to_owned())).collect();
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
-        let url = PublicUrl::parse(ISSUER).unwrap();
+        let url = PublicUrl::parse(issuer).unwrap();
         let instance = Instance::open(&config, Some(&url)).await.unwrap();
         let (tracer, _) = Exporter::of(&config, "node", &instance.app.clock).unwrap();
         let terms = Terms::of(&config, u64::MAX).unwrap();

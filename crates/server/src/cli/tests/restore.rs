@@ -4,6 +4,7 @@ use super::super::restore::Restore;
 use super::*;
 use app::browser::Browser;
 use app::sign_up::NewPerson;
+use rules::events::{Event, Kind};
 use rules::oauth::code::{Code, Granted};
 use rules::oauth::consent::Consent;
 use rules::oauth::device::{Device, Stage};
@@ -246,6 +247,57 @@ async fn a_database_is_replaced_only_by_force_and_kept() {
     assert!(told.json["kept"].as_str().unwrap().ends_with("portiere.db.replaced-1"), "{}", told.json);
     assert_eq!(house.alive(&old).await, [false; 6]);
     assert!(old.join("portiere.db.replaced-1").exists());
+}
+
+/// A server was killed and its database removed, but not its log: SQLite would play it into what was restored.
+#[tokio::test]
+async fn a_log_that_was_left_behind_is_put_aside() {
+    // red where cli/restore.rs, put_aside, looks at the database alone.
+    let house = House::new().await;
+    let data = house.fresh();
+    let server = instance(&house.path("old")).await;
+    let app = &server.app;
+    let line = Change::Record(Event::new(Kind::SignedOut, app.clock.now()));
+    let batch = changes::batch(&app.realm.id, &[line], app.clock.now(), &app::entropy::fresh().unwrap());
+    app.engine.commit(batch).await.unwrap();
+    let log = std::fs::read(house.path("old/portiere.db-wal")).unwrap();
+    server.close().await;
+    assert!(!log.is_empty());
+    std::fs::write(data.join("portiere.db-wal"), &log).unwrap();
+    let told = house.restore(&data, "copy.db", false).await.unwrap();
+    assert_eq!(told.json["kept"], json!(null), "there was no database");
+    assert_eq!(std::fs::read(data.join("portiere.db.replaced-1-wal")).unwrap(), log);
+    assert_eq!(house.alive(&data).await, [false; 6]);
+}
+
+#[tokio::test]
+async fn a_database_with_a_log_beside_it_is_no_backup() {
+    let house = House::new().await;
+    let data = house.fresh();
+    std::fs::write(house.path("copy.db-wal"), "what it knows last").unwrap();
+    let Err(Failure::Failed(why)) = house.restore(&data, "copy.db", false).await else { panic!("refused") };
+    assert!(why.contains("copy.db-wal") && why.contains("portiere backup"), "{why}");
+    std::fs::write(house.path("copy.db-wal"), "").unwrap();
+    house.restore(&data, "copy.db", false).await.unwrap();
+}
+
+/// An empty database in the place of one that was used looks like a new server.
+#[tokio::test]
+async fn nothing_begins_anew_where_a_database_was() {
+    // red without left_of in boot.rs.
+    let house = House::new().await;
+    for left in ["portiere.db-wal", "portiere.db.replaced-1"] {
+        let data = house.path(left);
+        std::fs::create_dir(&data).unwrap();
+        std::fs::write(data.join(left), "x").unwrap();
+        let why = match Instance::open(&config(&data), None).await {
+            Err(why) => why.to_string(),
+            Ok(_) => panic!("{left}"),
+        };
+        assert!(why.contains(left) && why.contains("portiere restore"), "{why}");
+        std::fs::remove_file(data.join(left)).unwrap();
+        instance(&data).await.close().await;
+    }
 }
 
 #[tokio::test]

@@ -111,3 +111,21 @@ fn rfc7009_2_a_public_client_revokes_its_own() {
     app.revoke(&tokens.refresh).must_be(200);
     app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
 }
+
+/// RFC 7662 §2.2: `active` is whether it could be used, and `exp` when that ends: with its session, where it has one.
+#[test]
+fn rfc7662_2_2_a_refresh_token_is_active_while_it_could_be_used() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let bound = app.tokens(&mut browser, &person);
+    let (told, day) = (app.introspect(&bound.refresh), 24 * 3600);
+    let left = told["exp"].as_i64().unwrap() - jwt(&bound.id).claims["iat"].as_i64().unwrap();
+    assert!((day - 600..=day + 600).contains(&left), "session.idle, and not refresh.idle: {left}");
+    assert_eq!(told.get("iat"), None, "when it was rotated is not kept");
+    let offline = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
+    assert!(app.is_active(&offline.refresh));
+    server.must(&["client", "set", &app.id, "--remove-scope", "offline_access"], "");
+    app.refresh(&offline.refresh).must_fail(400, "invalid_grant");
+    assert!(!app.is_active(&offline.refresh));
+}

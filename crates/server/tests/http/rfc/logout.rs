@@ -37,6 +37,26 @@ fn rp_initiated_logout_2_get_and_post_do_the_same() {
     assert!(!browser.is_signed_in());
 }
 
+/// RP-Initiated Logout §2: an ID token that "does not belong to the current OP session" ends nothing without a question, however
+/// it was got. Red where rules/oauth/logout.rs, decide, takes a token of no session for one of any, and where token.rs, id_token,
+/// does not say which session a line has outlived.
+#[test]
+fn rp_initiated_logout_2_a_line_that_outlived_its_session_ends_no_other() {
+    let (app, person, mut browser, _) = signed_in();
+    let tokens = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid offline_access"));
+    let first = Tokens::of(&app.refresh(&tokens.refresh));
+    assert_eq!(jwt(&first.id).claims["sid"], jwt(&tokens.id).claims["sid"]);
+    let own = [("id_token_hint", first.id.as_str()), ("post_logout_redirect_uri", BYE)];
+    browser.get(&target(&own)).must_be(303);
+    assert!(!browser.is_signed_in(), "while its session lives it names it");
+    let later = Tokens::of(&app.refresh(&first.refresh));
+    let mut elsewhere = Browser::new(app.server);
+    app.tokens(&mut elsewhere, &person);
+    let pairs = [("id_token_hint", later.id.as_str()), ("post_logout_redirect_uri", BYE)];
+    elsewhere.get(&target(&pairs)).must_be(200);
+    assert!(elsewhere.is_signed_in());
+}
+
 #[test]
 fn rp_initiated_logout_2_without_a_hint_it_asks_first() {
     let (app, _, mut browser, _) = signed_in();

@@ -271,3 +271,19 @@ fn opaque_access_tokens_work_at_every_endpoint_of_ours() {
     assert!(!app.is_active(&tokens.access));
     server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_fail(401, "invalid_token");
 }
+
+/// RFC 6749 §5.2, RFC 8707 §2: who names no resource has asked for none that is wrong. What their grant was for is gone, and a
+/// library signs in again. Red where rules/oauth/token.rs, admit_grant, says invalid_target.
+#[test]
+fn rfc8707_2_a_grant_for_a_resource_that_is_gone_is_a_bad_grant() {
+    let server = default_server();
+    let person = Person::add(server);
+    let (one, two) = ("https://one.test/api", "https://two.test/api");
+    let app = App::add(server, Grants::Usual, &["--trusted", "--resource", one, "--resource", two]);
+    let mut browser = Browser::new(server);
+    let tokens = app.tokens(&mut browser, &person);
+    let code = browser.get(&app.ask().target()).landed()["code"].clone();
+    server.must(&["client", "set", &app.id, "--remove-resource", two], "");
+    app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    app.redeem(&code).must_fail(400, "invalid_grant");
+}
