@@ -12,8 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
 /// How often the files are looked at.
@@ -149,34 +149,51 @@ impl TlsReload {
         format!("the TLS certificate in {} {why}", self.certificate.display())
     }
 
-    /// Says what browsers mind, when it is new and now and then.
-    fn tell(&self, told: &mut Option<(Vec<String>, Instant)>) {
-        let doubts = self.doubts();
-        if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
-            return;
-        }
-        doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-        *told = Some((doubts, Instant::now()));
-    }
+}
 
-    /// Looks at the files every half minute, and reads them at SIGHUP. Never ends.
-    pub(super) async fn watch(self: Arc<Self>) {
-        let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
-        let mut hangup = signal(SignalKind::hangup()).ok();
+/// Keeps SIGHUP from ending the process, from now on. Must run inside the runtime.
+pub fn hear_hangups() -> Option<Signal> {
+    let heard = signal(SignalKind::hangup());
+    heard.inspect_err(|error| tracing::error!(%error, "SIGHUP cannot be listened for, and would end the server")).ok()
+}
+
+/// Looks at the files every half minute, and reads them at SIGHUP; where there are none, says so. Never ends.
+pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal>) {
+    let Some(tls) = tls else {
         loop {
-            let hung_up = async {
-                match &mut hangup {
-                    Some(signal) => signal.recv().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = ticks.tick() => self.reload_if_changed(),
-                _ = hung_up => self.reload_and_log(),
-            }
-            self.tell(&mut told);
+            next(&mut hangup).await;
+            tracing::info!("SIGHUP came, and without TLS there is nothing to read again");
         }
+    };
+    let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
+    // After a look that took long the next one is half a minute away again.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => tls.reload_if_changed(),
+            () = next(&mut hangup) => tls.reload_and_log(),
+        }
+        tell(tls.doubts(), &mut told);
     }
+}
+
+/// Ready at the next SIGHUP.
+async fn next(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Says what browsers mind, when it is new and now and then.
+fn tell(doubts: Vec<String>, told: &mut Option<(Vec<String>, Instant)>) {
+    if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
+        return;
+    }
+    doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    *told = Some((doubts, Instant::now()));
 }
 
 fn stamp(certificate: &Path, key: &Path) -> Stamp {
