@@ -158,6 +158,27 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
 }
 
 #[test]
+fn what_is_not_utf_8_is_named_and_never_shown() {
+    // Red without `unreadable` in config/mod.rs: the server would start on an empty database.
+    use std::os::unix::ffi::OsStringExt;
+    let os = |text: &[u8]| OsString::from_vec(text.to_vec());
+    let all = [
+        (os(b"PORTIERE_STORE_URL"), os(b"postgres://u:hunter\xff@db/d")),
+        (os(b"PORTIERE_MOVE_FROM"), os(b"\xff")),
+        (os(b"PORTIERE_\xff"), os(b"x")),
+        (os(b"PORTIERE_DATA"), os("däta".as_bytes())),
+        (os(b"OTHER"), os(b"\xff")),
+    ];
+    let unreadable = unreadable(all.into_iter());
+    assert_eq!(unreadable, ["PORTIERE_STORE_URL", "PORTIERE_MOVE_FROM", "PORTIERE_\u{fffd}"]);
+    let wrong = Config::load(Sources { unreadable, ..Sources::default() }).unwrap_err();
+    let told: Vec<String> = wrong.iter().map(Problem::to_string).collect();
+    assert!(told[0].starts_with("PORTIERE_STORE_URL: store.url: is not UTF-8"), "{told:?}");
+    assert!(told[1].starts_with("PORTIERE_MOVE_FROM: is not UTF-8"), "{told:?}");
+    assert_eq!((told.len(), told.concat().contains("hunter")), (3, false), "{told:?}");
+}
+
+#[test]
 fn listening_to_the_world_as_localhost_warns() {
     let exposed = Config::load(env(&[("PORTIERE_LISTEN", "0.0.0.0:8080")])).unwrap();
     assert!(exposed.warnings[0].contains("public_url"), "{:?}", exposed.warnings);
