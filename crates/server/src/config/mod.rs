@@ -38,6 +38,9 @@ use std::time::Duration;
 /// The variable that names the configuration file when no flag does.
 const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";
 
+/// The variables that are `portiere move`'s alone: URLs, whose passwords are no arguments then.
+const OF_COMMANDS: [&str; 2] = ["PORTIERE_MOVE_FROM", "PORTIERE_MOVE_TO"];
+
 /// What the names of our variables begin with.
 const PREFIX: &str = "PORTIERE_";
 
@@ -175,20 +178,25 @@ impl Config {
 /// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not.
 fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     let mut warnings = Vec::new();
-    let ours =
-        env.iter().filter(|(name, value)| name.starts_with(PREFIX) && name != CONFIG_VARIABLE && !value.is_empty());
+    let ours = env.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
+    let ours = ours.filter(|(name, _)| name != CONFIG_VARIABLE && !OF_COMMANDS.contains(&name.as_str()));
     for (name, value) in ours {
         match declared().find(|option| variable(option.name) == *name) {
             Some(option) => {
                 reader.give(option, Given { raw: Raw::Word(value.clone()), source: Source::Env, place: name.clone() });
             }
             None => {
-                let nearest = suggestion(name, declared().map(|option| variable(option.name)));
+                let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
                 warnings.push(format!("the environment variable {name} is no option{nearest}"));
             }
         }
     }
     warnings
+}
+
+/// The variables of no option.
+fn others() -> impl Iterator<Item = String> {
+    [CONFIG_VARIABLE].into_iter().chain(OF_COMMANDS).map(str::to_owned)
 }
 
 fn read_flags(flags: &[(&'static str, String)], reader: &mut Reader) {

@@ -147,6 +147,11 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
         config.warnings,
         ["the environment variable PORTIERE_STORE_ULR is no option; did you mean PORTIERE_STORE_URL?"]
     );
+    // Red without OF_COMMANDS in config/mod.rs.
+    let moving = [("PORTIERE_MOVE_FROM", "x"), ("PORTIERE_MOVE_TO", "y")];
+    assert_eq!(Config::load(env(&moving)).unwrap().warnings, [""; 0]);
+    let nearly = Config::load(env(&[("PORTIERE_MOVE_FORM", "x")])).unwrap();
+    assert!(nearly.warnings[0].ends_with("; did you mean PORTIERE_MOVE_FROM?"), "{:?}", nearly.warnings);
     let wrong = Config::load(env(&[("PORTIERE_SIGNUP_ENABLED", "yes"), ("PORTIERE_HASH_THREADS", "-1")])).unwrap_err();
     assert_eq!(
         wrong.iter().map(Problem::to_string).collect::<Vec<_>>(),
@@ -347,7 +352,7 @@ fn names_are_unique_in_every_spelling_and_documented() {
     let names: BTreeSet<&str> = declared().map(|option| option.name).collect();
     let variables: BTreeSet<String> = declared().map(|option| variable(option.name)).collect();
     assert_eq!((names.len(), variables.len()), (declared().count(), declared().count()));
-    assert!(!variables.contains(CONFIG_VARIABLE));
+    assert!(others().all(|other| !variables.contains(&other)));
     for option in declared() {
         assert!(option.doc.trim().ends_with('.'), "{}", option.name);
         assert_eq!((option.default)().is_some(), option.computed.is_empty(), "{}", option.name);
