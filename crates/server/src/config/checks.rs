@@ -84,6 +84,14 @@ pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     }
 }
 
+/// Networks, none of them the whole world: nobody would be counted.
+pub fn not_all_exempt(networks: &[Cidr]) -> Result<(), String> {
+    match networks.iter().find(|network| network.is_everything()) {
+        Some(network) => Err(format!("{network} would exempt everybody: list the networks of your own machines")),
+        None => Ok(()),
+    }
+}
+
 /// Where a syslog server is.
 pub fn syslog_url(url: &str) -> Result<(), String> {
     Syslog::target(url).map(drop)

@@ -286,6 +286,8 @@ fn values_that_would_be_dangerous_are_refused() {
         ("PORTIERE_PROXY_TRUSTED", "0.0.0.0/0"),
         ("PORTIERE_PROXY_TRUSTED", "10.0.0.0/8,::/0"),
         ("PORTIERE_PROXY_TRUSTED", "*"),
+        ("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "0.0.0.0/0"),
+        ("PORTIERE_LIMITS_EXEMPT_ADDRESSES", "10.0.0.0/8,::/0"),
         ("PORTIERE_PUBLIC_URL", "http://example.com"),
         ("PORTIERE_BRAND_NAME", "a\r\nSet-Cookie: b"),
         ("PORTIERE_BRAND_NAME", "  "),
