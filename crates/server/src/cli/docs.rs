@@ -18,7 +18,8 @@ pub struct Man {
 impl Man {
     /// The page; nothing when the pages were written to a folder.
     pub fn page(&self) -> Result<Vec<u8>, Failure> {
-        let mut program = Cli::command();
+        // A page about the command `help`, and one more below each that has commands, would say nothing.
+        let mut program = Cli::command().disable_help_subcommand(true);
         program.build();
         let program = with_synopsis(program);
         if let Some(folder) = &self.dir {
@@ -29,7 +30,7 @@ impl Man {
         }
         let mut command = &program;
         for word in &self.command {
-            let next = command.find_subcommand(word);
+            let next = command.find_subcommand(word).filter(|next| !next.is_hide_set());
             command = next.ok_or_else(|| Failure::Use(format!("{} has no command {word}", command.get_name())))?;
         }
         let mut page = Vec::new();
@@ -51,7 +52,7 @@ fn synopsis(command: &clap::Command) -> String {
     let optional = |arg: &clap::Arg| if arg.is_required_set() { arg.to_string() } else { format!("[{arg}]") };
     words.extend(shown().filter(|arg| !arg.is_positional()).map(optional));
     words.extend(shown().filter(|arg| arg.is_positional()).map(clap::Arg::to_string));
-    if command.has_subcommands() {
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
         words.push("<command>".to_owned());
     }
     words.join(" ")

@@ -127,8 +127,14 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
 impl Global {
     /// Where the configuration comes from, with further `flags`.
     fn sources(&self, mut flags: Vec<(&'static str, String)>) -> Sources {
-        flags.extend(self.data.iter().map(|data| ("data", data.to_string_lossy().into_owned())));
-        Sources::of_process(self.config.clone(), flags)
+        let data = self.data.as_ref().map(|data| data.to_str());
+        flags.extend(data.flatten().map(|data| ("data", data.to_owned())));
+        let mut sources = Sources::of_process(self.config.clone(), flags);
+        // Another folder of nearly that name would be a new one.
+        if data == Some(None) {
+            sources.unreadable.push("--data".to_owned());
+        }
+        sources
     }
 }
 

@@ -5,6 +5,7 @@ use super::reach::own;
 use crate::boot;
 use crate::config::Config;
 use crate::logs::Logs;
+use crate::net::hear_hangups;
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
@@ -32,11 +33,6 @@ impl Serve {
 /// Runs the server until it is told to stop.
 pub fn run(config: Config, json: bool) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    may_begin(&config.server.data)?;
-    let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
-    for warning in &config.warnings {
-        tracing::warn!("{warning}");
-    }
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
@@ -44,6 +40,16 @@ pub fn run(config: Config, json: bool) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| failed(&error))?;
+    let _hangup = {
+        // Before anything that takes time: a SIGHUP meanwhile must not be the end.
+        let _inside = runtime.enter();
+        hear_hangups()
+    };
+    may_begin(&config.server.data)?;
+    let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     let ended = runtime.block_on(Box::pin(boot::run(config, json)));
     // What still runs on other threads, such as a copy of the database, has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -9,7 +9,7 @@ use app::audit::sink::{Http, Syslog};
 use app::reach::Target;
 use base64::Engine as _;
 use rules::Secret;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -38,7 +38,7 @@ fn shown<T: Value>(value: &T) -> String {
     value.show().unwrap_or_default().replace('"', "")
 }
 
-/// One address or more, none twice.
+/// One address or more, none of which is in another's way.
 pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     if addresses.is_empty() {
         return Err("needs at least one address".to_owned());
@@ -46,12 +46,17 @@ pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     no_twins(addresses)
 }
 
-/// No address twice.
+/// No address twice, and none beside one that stands for it, too.
 pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
-    match addresses.iter().enumerate().find(|(at, one)| one.port() != 0 && addresses[..*at].contains(one)) {
-        Some((_, twice)) => Err(format!("names {twice} twice")),
-        None => Ok(()),
+    for (at, one) in addresses.iter().enumerate() {
+        let in_the_way = |other: &&SocketAddr| collide((**other, addresses), (*one, addresses));
+        match addresses[..at].iter().find(in_the_way) {
+            Some(same) if same == one => return Err(format!("names {one} twice")),
+            Some(other) => return Err(format!("names {other} and {one}, which are the same in part: leave out one")),
+            None => {}
+        }
     }
+    Ok(())
 }
 
 /// A name that people see: 1 to 64 characters.
@@ -80,6 +85,14 @@ pub(super) fn decode_master_key(key: &Secret) -> Option<Key> {
 pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     match networks.iter().find(|network| network.is_everything()) {
         Some(network) => Err(format!("{network} would believe everybody: list your proxies' own addresses")),
+        None => Ok(()),
+    }
+}
+
+/// Networks, none of them the whole world: nobody would be counted.
+pub fn not_all_exempt(networks: &[Cidr]) -> Result<(), String> {
+    match networks.iter().find(|network| network.is_everything()) {
+        Some(network) => Err(format!("{network} would exempt everybody: list the networks of your own machines")),
         None => Ok(()),
     }
 }
@@ -186,7 +199,7 @@ fn of_replication(config: &Config) -> [Joint; 2] {
 fn of_addresses(config: &Config) -> [Joint; 3] {
     let (people, workers, metrics) = (&config.server.listen, &config.workers.listen, &config.metrics.listen);
     let apart = |these: &[SocketAddr], those: &[SocketAddr]| {
-        !these.iter().any(|one| those.iter().any(|other| collide(*one, *other)))
+        !these.iter().any(|one| those.iter().any(|other| collide((*one, these), (*other, those))))
     };
     [
         rule(apart(workers, people), "workers.listen", &["listen"], "has an address of listen"),
@@ -248,11 +261,21 @@ fn of_the_rest(config: &Config) -> [Joint; 8] {
     ]
 }
 
-/// Whether the same port of the same addresses is meant. Port 0 is another one each time.
-fn collide(one: SocketAddr, other: SocketAddr) -> bool {
-    let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
-    let met = one.ip() == other.ip() || one.is_ipv4() == other.is_ipv4() && everywhere;
-    one.port() == other.port() && one.port() != 0 && met
+/// Whether the same port of the same addresses is meant by two, each among those that are bound with it. Port 0 is another
+/// one each time, and so is a link-local address of another interface.
+fn collide((one, these): (SocketAddr, &[SocketAddr]), (other, those): (SocketAddr, &[SocketAddr])) -> bool {
+    let scope = |address| if let SocketAddr::V6(six) = address { six.scope_id() } else { 0 };
+    let elsewhere = one.ip() == other.ip() && scope(one) != scope(other);
+    let met = covers(one, these, other.ip()) || covers(other, those, one.ip());
+    one.port() == other.port() && one.port() != 0 && met && !elsewhere
+}
+
+/// Whether who listens on `one` has `address`, too. As sockets are bound (net/listen.rs), `[::]` stands for both families,
+/// unless an IPv4 address of the same port is `beside` it.
+fn covers(one: SocketAddr, beside: &[SocketAddr], address: IpAddr) -> bool {
+    let (ip, address) = (one.ip().to_canonical(), address.to_canonical());
+    let both = ip.is_ipv6() && !beside.iter().any(|near| near.is_ipv4() && near.port() == one.port());
+    ip == address || ip.is_unspecified() && (both || ip.is_ipv4() == address.is_ipv4())
 }
 
 fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>, names: &'static [&'static str; 2]) -> Joint {

@@ -29,6 +29,7 @@ pub use value::{
 };
 
 use reader::{Given, Reader, find, suggestion};
+use std::ffi::OsString;
 #[cfg(test)]
 use std::path::Path;
 use std::path::PathBuf;
@@ -36,6 +37,12 @@ use std::time::Duration;
 
 /// The variable that names the configuration file when no flag does.
 const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";
+
+/// The variables that are `portiere move`'s alone: URLs, whose passwords are no arguments then.
+const OF_COMMANDS: [&str; 2] = ["PORTIERE_MOVE_FROM", "PORTIERE_MOVE_TO"];
+
+/// What the names of our variables begin with.
+const PREFIX: &str = "PORTIERE_";
 
 /// Longer than a proxy takes to see that a node is not ready any more: two looks, a second apart, as in deploy/haproxy.cfg.
 const STOP_DELAY: Duration = Duration::from_secs(3);
@@ -49,6 +56,8 @@ pub struct Sources {
     pub env: Vec<(String, String)>,
     /// Options given by flags: the option's dotted name and the text. A name that is repeated makes a list.
     pub flags: Vec<(&'static str, String)>,
+    /// The variables and flags (`--data`) whose values are not UTF-8.
+    pub unreadable: Vec<String>,
 }
 
 impl Sources {
@@ -58,15 +67,26 @@ impl Sources {
         let env = environment();
         let named = || env.iter().find(|(name, value)| name == CONFIG_VARIABLE && !value.is_empty());
         let file = file.or_else(|| named().map(|(_, value)| PathBuf::from(value)));
-        Sources { file, env, flags }
+        Sources { file, env, flags, unreadable: unreadable(variables()) }
     }
 }
 
 /// The process's environment; entries that are not UTF-8 are left out.
 pub fn environment() -> Vec<(String, String)> {
-    #[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-    let all = std::env::vars_os();
-    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    variables().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os()
+}
+
+/// The names of our variables that are not UTF-8. To leave them out would be to go on with a default: with an empty database
+/// of SQLite, for one.
+fn unreadable(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let ours = all.filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+    let wrong = ours.filter(|(name, value)| name.to_str().is_none() || value.to_str().is_none());
+    wrong.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
 }
 
 /// Everything that is wrong with the file at `file`, taken alone.
@@ -82,6 +102,7 @@ impl Config {
         if let Some(path) = &sources.file {
             file::read(path, &mut reader);
         }
+        reader.problems.extend(sources.unreadable.iter().map(|place| not_utf8(place)));
         let warnings = read_env(&sources.env, &mut reader);
         read_flags(&sources.flags, &mut reader);
         let mut config = options::build(&mut reader);
@@ -157,16 +178,15 @@ impl Config {
 /// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not.
 fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     let mut warnings = Vec::new();
-    let ours = env
-        .iter()
-        .filter(|(name, value)| name.starts_with("PORTIERE_") && name != CONFIG_VARIABLE && !value.is_empty());
+    let ours = env.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
+    let ours = ours.filter(|(name, _)| name != CONFIG_VARIABLE && !OF_COMMANDS.contains(&name.as_str()));
     for (name, value) in ours {
         match declared().find(|option| variable(option.name) == *name) {
             Some(option) => {
                 reader.give(option, Given { raw: Raw::Word(value.clone()), source: Source::Env, place: name.clone() });
             }
             None => {
-                let nearest = suggestion(name, declared().map(|option| variable(option.name)));
+                let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
                 warnings.push(format!("the environment variable {name} is no option{nearest}"));
             }
         }
@@ -174,12 +194,28 @@ fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     warnings
 }
 
+/// The variables of no option.
+fn others() -> impl Iterator<Item = String> {
+    [CONFIG_VARIABLE].into_iter().chain(OF_COMMANDS).map(str::to_owned)
+}
+
 fn read_flags(flags: &[(&'static str, String)], reader: &mut Reader) {
     for (at, (name, _)) in flags.iter().enumerate() {
         let repeated = flags[..at].iter().any(|(earlier, _)| earlier == name);
         let Some(option) = find(name).filter(|_| !repeated) else { continue };
         let words: Vec<&str> = flags.iter().filter(|(other, _)| other == name).map(|(_, word)| word.as_str()).collect();
-        let place = format!("--{}", name.replace(['.', '_'], "-"));
-        reader.give(option, Given { raw: Raw::Word(words.join(",")), source: Source::Flag, place });
+        reader.give(option, Given { raw: Raw::Word(words.join(",")), source: Source::Flag, place: flag(name) });
     }
+}
+
+/// The flag of an option.
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace(['.', '_'], "-"))
+}
+
+/// A variable or a flag whose value is left unsaid, as it may be a secret.
+fn not_utf8(place: &str) -> Problem {
+    let option = declared().find(|option| variable(option.name) == place || flag(option.name) == place);
+    let message = "is not UTF-8: write it again, and name a path with such bytes by a symbolic link".to_owned();
+    Problem { place: place.to_owned(), option: option.map(|option| option.name.to_owned()), message }
 }

@@ -1,7 +1,8 @@
 //! The table of options: one entry each, and everything else comes from it.
 
 use super::checks::{
-    at_least, between, http_url, if_set, listens, master_key, no_twins, not_everybody, readable_name, syslog_url,
+    at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody, readable_name,
+    syslog_url,
 };
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
@@ -343,7 +344,7 @@ options! {
         connections_per_address: usize = 1024, Start, at_least(1);
         /// Further networks of trusted machines, whose connections, failures and wrong passwords are not counted per address
         /// (those of an account are).
-        exempt_addresses: Vec<Cidr> = Vec::new(), Start;
+        exempt_addresses: Vec<Cidr> = Vec::new(), Start, |all| not_all_exempt(all);
         /// Connections in all, counted in the same way.
         connections: usize = 20_000, Start, at_least(1);
         /// Requests of applications (tokens, introspection, userinfo, keys) that are worked on at a time. More wait.

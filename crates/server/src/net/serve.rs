@@ -1,7 +1,7 @@
 //! Accepting connections, serving them, and stopping.
 
 use super::clock::{Alarm, Clock, Watched};
-use super::{Caps, Full, Listeners, Peer, Terms, TlsReload};
+use super::{Caps, Full, Listeners, Peer, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -87,12 +87,11 @@ pub async fn serve<S: Answers>(
     service: S,
     stop: impl Future<Output = ()>,
 ) -> Stopped {
+    let hangup = hear_hangups();
     let (stages, stage) = watch::channel(Stage::Serving);
     let room = Arc::new(Room { either: builder(), http1: builder().http1_only(), terms, service, stage });
     let mut background = JoinSet::new();
-    if let Some(tls) = &room.terms.tls {
-        background.spawn(Arc::clone(tls).watch());
-    }
+    background.spawn(tls::watch(room.terms.tls.clone(), hangup));
     let mut doors = JoinSet::new();
     for listener in listeners.0 {
         doors.spawn(Arc::clone(&room).accept(listener));

@@ -3,23 +3,33 @@
 use super::certificate::{end, misnamed, outlived};
 use app::clock::Clock;
 use rules::Time;
+use rustix::fs::OFlags;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
+use zeroize::Zeroizing;
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How often it is said again what browsers mind about the certificate.
 const SAY_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// How long a look may take before it is said that it does.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// How often that is said again.
+const STALLED_EVERY: Duration = Duration::from_secs(3600);
+/// The longest file, in bytes: more than any chain of certificates has.
+const LONGEST: u64 = 1 << 20;
 
 /// Why the files do not make a TLS server.
 #[derive(Debug)]
@@ -105,6 +115,32 @@ impl TlsReload {
         }
     }
 
+    /// Looks at the files, and reads them if they changed or if somebody `asked`, on a thread that may be kept waiting: a
+    /// file system that does not answer must not stop who serves. Ready when it is through, so that no second look begins
+    /// before that; what there is to say then, as in [`TlsReload::doubts`].
+    pub(super) async fn look(self: &Arc<Self>, asked: bool) -> Vec<String> {
+        let tls = Arc::clone(self);
+        let mut looking = tokio::task::spawn_blocking(move || {
+            match asked {
+                true => tls.reload_and_log(),
+                false => tls.reload_if_changed(),
+            }
+            tls.doubts()
+        });
+        let mut patience = LOOK_WITHIN;
+        loop {
+            if let Ok(doubts) = tokio::time::timeout(patience, &mut looking).await {
+                return doubts.unwrap_or_default();
+            }
+            tracing::error!(
+                certificate = %self.certificate.display(),
+                key = %self.key.display(),
+                "the TLS files are still being read: their file system does not answer; the old certificate stays"
+            );
+            patience = STALLED_EVERY;
+        }
+    }
+
     fn reload_and_log(&self) {
         match self.reload() {
             Ok(()) => tracing::info!(certificate = %self.certificate.display(), "TLS certificate read again"),
@@ -148,35 +184,51 @@ impl TlsReload {
     fn about(&self, why: &str) -> String {
         format!("the TLS certificate in {} {why}", self.certificate.display())
     }
+}
 
-    /// Says what browsers mind, when it is new and now and then.
-    fn tell(&self, told: &mut Option<(Vec<String>, Instant)>) {
-        let doubts = self.doubts();
-        if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
-            return;
-        }
-        doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-        *told = Some((doubts, Instant::now()));
-    }
+/// Keeps SIGHUP from ending the process, from now on. Must run inside the runtime.
+pub fn hear_hangups() -> Option<Signal> {
+    let heard = signal(SignalKind::hangup());
+    heard.inspect_err(|error| tracing::error!(%error, "SIGHUP cannot be listened for, and would end the server")).ok()
+}
 
-    /// Looks at the files every half minute, and reads them at SIGHUP. Never ends.
-    pub(super) async fn watch(self: Arc<Self>) {
-        let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
-        let mut hangup = signal(SignalKind::hangup()).ok();
+/// Looks at the files every half minute, and reads them at SIGHUP; where there are none, says so. Never ends.
+pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal>) {
+    let Some(tls) = tls else {
         loop {
-            let hung_up = async {
-                match &mut hangup {
-                    Some(signal) => signal.recv().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = ticks.tick() => self.reload_if_changed(),
-                _ = hung_up => self.reload_and_log(),
-            }
-            self.tell(&mut told);
+            next(&mut hangup).await;
+            tracing::info!("SIGHUP came, and without TLS there is nothing to read again");
         }
+    };
+    let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
+    // After a look that took long the next one is half a minute away again.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let asked = tokio::select! {
+            _ = ticks.tick() => false,
+            () = next(&mut hangup) => true,
+        };
+        tell(tls.look(asked).await, &mut told);
     }
+}
+
+/// Ready at the next SIGHUP.
+async fn next(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Says what browsers mind, when it is new and now and then.
+fn tell(doubts: Vec<String>, told: &mut Option<(Vec<String>, Instant)>) {
+    if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
+        return;
+    }
+    doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    *told = Some((doubts, Instant::now()));
 }
 
 fn stamp(certificate: &Path, key: &Path) -> Stamp {
@@ -188,12 +240,13 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
 
 /// TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
 fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
-    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = CertificateDer::pem_slice_iter(&content(certificate)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| pem_error(certificate, "certificate", error))?;
     let Some(leaf) = chain.first().cloned() else {
         return Err(TlsError::Empty(certificate.to_owned(), "certificate"));
     };
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match is_locked(key) {
+    let text = content(key)?;
+    let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match is_locked(&text) {
         true => TlsError::Invalid(key.to_owned(), LOCKED.to_owned()),
         false => pem_error(key, "private key", error),
     })?;
@@ -216,6 +269,9 @@ fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     Ok(Pair { config: Arc::new(config), leaf })
 }
 
+/// Why something is not read that is there.
+const NO_FILE: &str = "it is not a regular file: put one in its place, or name another";
+const TOO_LONG: &str = "it is longer than 1 MiB: name the file that holds the PEM alone";
 /// Why a key cannot be read that was made with a passphrase.
 const LOCKED: &str = "its private key is encrypted, and nobody is there to type a passphrase: write it without one \
                       (openssl pkey -in KEY -out NEW), in a file that the server's user alone can read";
@@ -223,8 +279,28 @@ const LOCKED: &str = "its private key is encrypted, and nobody is there to type 
 const NO_VERSION_3: &str =
     "its first certificate is not one of X.509 version 3, with the server's names in subjectAltName";
 
-fn is_locked(key: &Path) -> bool {
-    std::fs::read_to_string(key).is_ok_and(|text| text.contains("ENCRYPTED"))
+fn is_locked(key: &[u8]) -> bool {
+    std::str::from_utf8(key).is_ok_and(|text| text.contains("ENCRYPTED"))
+}
+
+/// What a file says. A pipe would keep its reader waiting, and a device would never end.
+fn content(file: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
+    let unreadable = |error| TlsError::Unreadable(file.to_owned(), error);
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = File::options().read(true).custom_flags(flags).open(file).map_err(unreadable)?;
+    let meta = open.metadata().map_err(unreadable)?;
+    let why = match (meta.is_file(), meta.len() <= LONGEST) {
+        (false, _) => NO_FILE,
+        (true, false) => TOO_LONG,
+        (true, true) => {
+            // Of its final size at once: what grows leaves copies of a key behind.
+            let length = usize::try_from(meta.len()).unwrap_or_default();
+            let mut text = Zeroizing::new(Vec::with_capacity(length + 1));
+            open.take(LONGEST).read_to_end(&mut text).map_err(unreadable)?;
+            return Ok(text);
+        }
+    };
+    Err(TlsError::Invalid(file.to_owned(), why.to_owned()))
 }
 
 fn pem_error(file: &Path, what: &'static str, error: pem::Error) -> TlsError {

@@ -55,3 +55,27 @@ fn a_data_folder_that_is_none_is_one_clear_line() {
     }
     assert!(!none.exists(), "a command that only reads makes nothing");
 }
+
+/// Red where cli/mod.rs changes the folder's name (it would be made), or where config/mod.rs leaves such variables out (the
+/// server would start on SQLite).
+#[test]
+fn what_is_not_utf_8_is_refused_and_never_shown() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"hunter\xff");
+    for (place, flag, variable) in [
+        ("--data: data: is not UTF-8", Some(folder.path().join(odd)), None),
+        ("PORTIERE_STORE_URL: store.url: is not UTF-8", None, Some(("PORTIERE_STORE_URL", odd))),
+    ] {
+        for line in [&["user", "list"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+            let mut command = Command::new(BINARY);
+            command.args(line).arg("--data").arg(flag.clone().unwrap_or_else(|| folder.path().join("data")));
+            command.envs(variable).stdin(Stdio::null());
+            let output = command.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{line:?}: {said}");
+            assert!(said.contains(place) && !said.contains("hunter"), "{line:?}: {said}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line:?}: nothing is made");
+        }
+    }
+}

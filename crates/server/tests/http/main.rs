@@ -22,5 +22,6 @@ mod races;
 mod rfc;
 mod rounds;
 mod scale;
+mod signals;
 mod support;
 mod workers;

@@ -121,6 +121,34 @@ async fn files_that_could_not_be_read_are_tried_until_they_can() {
     assert!(ask(&server, &new, b"http/1.1").await.is_ok());
 }
 
+#[tokio::test]
+async fn what_is_no_file_keeps_nobody_waiting() {
+    // Red without O_NONBLOCK in `content`: whoever opens a pipe waits for who writes to it.
+    let files = Files::new();
+    let old = files.renew();
+    let tls = files.load().unwrap();
+    let server = Server::start(Terms { tls: Some(Arc::clone(&tls)), ..generous() });
+    for file in [&files.certificate, &files.key] {
+        std::fs::remove_file(file).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let looked = tokio::time::timeout(PATIENCE, tls.look(true)).await;
+        // Whoever waits is let go, or the runtime would wait for them.
+        drop(std::fs::File::options().read(true).write(true).open(file).unwrap());
+        assert!(looked.is_ok(), "{}", file.display());
+        let told = tls.reload().unwrap_err().to_string();
+        assert!(told.contains("not a regular file") && told.contains("cert.pem"), "{told}");
+        assert!(ask(&server, &old, b"http/1.1").await.is_ok(), "the old certificate stays");
+    }
+    std::fs::remove_file(&files.certificate).unwrap();
+    std::fs::create_dir(&files.certificate).unwrap();
+    let told = files.load().err().unwrap().to_string();
+    assert!(told.contains("not a regular file"), "{told}");
+    std::fs::remove_dir(&files.certificate).unwrap();
+    std::fs::File::create(&files.certificate).unwrap().set_len((1 << 20) + 1).unwrap();
+    let told = files.load().err().unwrap().to_string();
+    assert!(told.contains("longer than 1 MiB"), "{told}");
+}
+
 #[test]
 fn what_is_wrong_is_said_with_the_file() {
     let (files, others) = (Files::new(), Files::new());

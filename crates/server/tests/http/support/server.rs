@@ -126,6 +126,11 @@ impl Server {
         self.all().map(Node::log).collect()
     }
 
+    /// The process of each node.
+    pub fn pids(&self) -> Vec<u32> {
+        self.all().map(Node::pid).collect()
+    }
+
     fn all(&self) -> impl Iterator<Item = &Node> {
         [&self.node].into_iter().chain(self.others.iter().map(|(node, _)| node))
     }

@@ -1,0 +1,80 @@
+//! What signals do to a server, but for those that end it.
+
+use crate::support::*;
+use rustix::fs::{CWD, FileType, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Sends a signal, as `kill` does.
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Red where net/serve.rs hears SIGHUP only with TLS: whoever hears it not is ended by it.
+#[test]
+fn sighup_without_tls_ends_nothing() {
+    let server = Server::start(&[]);
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::HUP));
+    until("SIGHUP is answered", || server.logs().iter().all(|log| log.contains("nothing to read again")));
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// A server that speaks TLS, which ends with the test.
+struct Secured {
+    child: Child,
+    /// Of its metrics, which are plain.
+    port: u16,
+}
+
+impl Secured {
+    fn start(folder: &Path) -> Secured {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let port = free_port();
+        let child = Command::new(BINARY)
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder.join("data"))
+            .env("PORTIERE_TLS_CERTIFICATE", folder.join("cert.pem"))
+            .env("PORTIERE_TLS_KEY", folder.join("key.pem"))
+            .env("PORTIERE_METRICS_LISTEN", format!("127.0.0.1:{port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let server = Secured { child, port };
+        until("it answers", || server.answers());
+        server
+    }
+
+    fn answers(&self) -> bool {
+        Call::get("/metrics").try_send_here(self.port).is_some_and(|answer| answer.status == 200)
+    }
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Red without O_NONBLOCK in net/tls.rs, `content`: nothing is ever said, and the thread that reads waits for ever.
+#[test]
+fn a_certificate_that_is_a_pipe_stops_nobody_and_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Secured::start(folder.path());
+    let certificate = folder.path().join("cert.pem");
+    std::fs::remove_file(&certificate).unwrap();
+    mknodat(CWD, &certificate, FileType::Fifo, 0o600.into(), 0).unwrap();
+    signal(server.child.id(), Signal::HUP);
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    until("the log says why", || log().contains("not a regular file"));
+    assert!(server.answers());
+    signal(server.child.id(), Signal::TERM);
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
