@@ -71,8 +71,10 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
         Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => {
+            let no_core = serve::leave_no_core();
             let _logs = Logs::start(&config::load(global.sources(Vec::new()))?)
                 .map_err(|error| Failure::Failed(error.to_string()))?;
+            serve::tell_of_cores(no_core);
             serve.run()?;
             Ok(ExitCode::SUCCESS)
         }

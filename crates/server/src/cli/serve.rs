@@ -7,6 +7,8 @@ use crate::config::Config;
 use crate::logs::Logs;
 use crate::net::hear_hangups;
 use clap::Args;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,6 +35,7 @@ impl Serve {
 /// Runs the server until it is told to stop.
 pub fn run(config: Config, json: bool) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let no_core = leave_no_core();
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
@@ -47,6 +50,7 @@ pub fn run(config: Config, json: bool) -> Result<(), Failure> {
     };
     may_begin(&config.server.data)?;
     let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
+    tell_of_cores(no_core);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -54,6 +58,18 @@ pub fn run(config: Config, json: bool) -> Result<(), Failure> {
     // What still runs on other threads, such as a copy of the database, has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ended?)
+}
+
+/// A process that breaks down leaves its memory nowhere: keys and passwords are in it. From now on, and for good.
+pub fn leave_no_core() -> io::Result<()> {
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+}
+
+/// Says, once there is a log, when that failed.
+pub fn tell_of_cores(left: io::Result<()>) {
+    if let Err(error) = left {
+        tracing::warn!(%error, "core dumps, in which keys and passwords are, could not be turned off: set LimitCORE=0");
+    }
 }
 
 /// What a first start makes in somebody else's folder would be root's: keys that keep their server from starting.

@@ -22,6 +22,20 @@ fn sighup_without_tls_ends_nothing() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// Whether a process that breaks down leaves no memory behind, which others would find: the soft limit, and the hard one.
+pub fn leaves_no_core(pid: u32) -> bool {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let cores = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    cores.split_whitespace().take(2).eq(["0", "0"])
+}
+
+/// Red without `leave_no_core` in cli/serve.rs.
+#[test]
+fn keys_and_passwords_are_in_no_core_dump() {
+    let pids = default_server().pids();
+    assert!(!pids.is_empty() && pids.into_iter().all(leaves_no_core));
+}
+
 /// A server that speaks TLS, which ends with the test.
 struct Secured {
     child: Child,

@@ -3,6 +3,7 @@
 mod liar;
 
 use crate::monitoring::figures::{SERVED, samples};
+use crate::signals::leaves_no_core;
 use crate::support::*;
 use hasher::remote::frame::{Answer, Frame};
 use liar::Liar;
@@ -244,6 +245,8 @@ fn workers_come_back_when_the_server_does() {
     let (server, folder) = server("1", port);
     let mut worker = Worker::enrolled(server, folder.path(), "one");
     until("it is here", || connected(server) == 1);
+    // Red without `leave_no_core` in cli/mod.rs: passwords pass through a worker.
+    assert!(leaves_no_core(worker.child.id()));
     server.kill();
     server.restart();
     until("it is here again", || connected(server) == 1);
