@@ -296,11 +296,12 @@ pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     take_over(&config, &instance.app).await;
     instance.app.note_issuer().await?;
     let try_it = offers_try_it(&config, &url, &instance.app).await?;
-    let announced = announce(&config, &url, &instance, json).await?;
     let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
     let site = Site::new(&config, (url, try_it), &instance, &terms, tracer);
     let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
     let workers = Workers::bind(&config, &instance.app)?;
+    // Once nothing that it needs can be in use any more.
+    let announced = announce(&config, &url, &instance, json).await?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
     let watched = site.clone();

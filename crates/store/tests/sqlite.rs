@@ -229,6 +229,8 @@ async fn a_backup_holds_everything_while_writing_goes_on() {
             other.commit(three_rows(number)).await.unwrap();
         }
     });
+    // What an earlier try left, which was cut short: it never had the name.
+    std::fs::write(copies.path().join("copy.db.part"), "half of it").unwrap();
     engine.backup(&file).await.unwrap();
     writing.join_all().await;
     assert_eq!(mode(&file), 0o600);

@@ -1,6 +1,7 @@
 //! An online copy of the database.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,23 +18,40 @@ const PAGES: i32 = 1024;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Copies the database as it is at this moment into a new file that only its owner can read. Readers and writers go on.
-/// A file that is there already is refused; after a failure none is left.
+/// A file that is there already is refused. It has its name once it is whole: what was cut short is called `.part`, and is
+/// in nobody's way.
 pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     let failed = |text: String| Unavailable(format!("backup to {}: {text}", to.display()));
     // By this path SQLite cannot be led to take a file name for a URI.
     let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
-    open::create(to).map_err(|error| failed(error.to_string()))?;
-    let copied = copy(from, to).map_err(|error| match error.sqlite_error_code() {
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists).to_string()));
+    }
+    let part = &open::beside(to, ".part");
+    drop(fs::remove_file(part));
+    open::create(part).map_err(|error| failed(error.to_string()))?;
+    let copied = copy(from, part).map_err(|error| match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no room is left on that disk".to_owned(),
         _ => error.to_string(),
     });
-    let synced =
-        copied.and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(|error| error.to_string()));
-    synced.map_err(|text| {
+    let named = copied.and_then(|()| name(part, to).map_err(|error| error.to_string()));
+    named.map_err(|text| {
         // The first failure is the one to tell of.
-        drop(fs::remove_file(to));
+        drop(fs::remove_file(part));
         failed(text)
     })
+}
+
+/// Gives what is whole its name, which nothing has; durably.
+fn name(part: &Path, to: &Path) -> io::Result<()> {
+    File::open(part)?.sync_all()?;
+    match fs::hard_link(part, to) {
+        Ok(()) => fs::remove_file(part)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+        // Not every file system has links.
+        Err(_) => fs::rename(part, to)?,
+    }
+    File::open(to.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
 fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
