@@ -11,7 +11,8 @@ use hyper::header::{self, HeaderValue};
 
 /// `GET /assets/…`.
 pub async fn asset(door: Door, _: Body) -> Result<Response, Refusal> {
-    let path = door.uri.path().strip_prefix(door.site.url.path()).unwrap_or("");
+    // What is before it was taken off where the routes are nested.
+    let path = door.uri.path();
     let asset = assets().iter().find(|asset| asset.path == path).ok_or(Refusal::NotFound)?;
     let mut response = reply::plain(StatusCode::OK, asset.content_type, asset.bytes);
     let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
