@@ -301,7 +301,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
     let workers = Workers::bind(&config, &instance.app)?;
     // Once nothing that it needs can be in use any more.
-    let announced = announce(&config, &url, &instance, json).await?;
+    let announced = announce(&config, &site.url, &instance, json).await?;
     let upkeep = Upkeep { keys: config.keys.rotate_after };
     tracing::info!(?addresses, "ready");
     let watched = site.clone();

@@ -70,14 +70,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Request(Request::Verifier(verifier::Command::Enroll(enroll))) => {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
-        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => {
-            let no_core = serve::leave_no_core();
-            let _logs = Logs::start(&config::load(global.sources(Vec::new()))?)
-                .map_err(|error| Failure::Failed(error.to_string()))?;
-            serve::tell_of_cores(no_core);
-            serve.run()?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => work(&global, serve),
         Command::Request(Request::Profile(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
@@ -124,6 +117,16 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Hashes for a server elsewhere, until it is told to stop.
+fn work(global: &Global, serve: verifier::Serve) -> Result<ExitCode, Failure> {
+    let no_core = serve::leave_no_core();
+    let config = config::load(global.sources(Vec::new()))?;
+    let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+    serve::tell_of_cores(no_core);
+    serve.run()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Global {
