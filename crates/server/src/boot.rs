@@ -385,7 +385,7 @@ async fn export(exporter: &mut Option<Exporter>) {
     }
 }
 
-/// SIGTERM or SIGINT.
+/// SIGTERM, SIGINT, or the end of the terminal in which it was started.
 pub async fn told_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
@@ -393,10 +393,19 @@ pub async fn told_to_stop() {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                () = terminal_gone() => {}
             }
         }
         _ => std::future::pending().await,
     }
+}
+
+/// Ready when the terminal in which the process was started is gone. SIGHUP by itself asks for less: files are read again.
+async fn terminal_gone() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let heard = signal(SignalKind::hangup()).ok().filter(|_| std::io::stdin().is_terminal());
+    let Some(mut hangup) = heard else { return std::future::pending().await };
+    while hangup.recv().await.is_some() && std::io::stdin().is_terminal() {}
 }
 
 /// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs. Gives the
