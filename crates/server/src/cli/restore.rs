@@ -233,7 +233,8 @@ impl Copy {
         if !there.is_file() || there.len() == 0 {
             return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
         }
-        let log = beside(from, "-wal");
+        // SQLite keeps the log beside the file itself, and not beside a link to it.
+        let log = beside(&fs::canonicalize(from).map_err(|error| about(from, error))?, "-wal");
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
             let (from, log) = (from.display(), log.display());
             return Err(Failure::Failed(format!(

@@ -277,8 +277,25 @@ async fn a_database_with_a_log_beside_it_is_no_backup() {
     std::fs::write(house.path("copy.db-wal"), "what it knows last").unwrap();
     let Err(Failure::Failed(why)) = house.restore(&data, "copy.db", false).await else { panic!("refused") };
     assert!(why.contains("copy.db-wal") && why.contains("portiere backup"), "{why}");
+    // Red without `canonicalize` in cli/restore.rs, make.
+    std::os::unix::fs::symlink(house.path("copy.db"), house.path("link.db")).unwrap();
+    let Err(Failure::Failed(why)) = house.restore(&data, "link.db", false).await else { panic!("refused") };
+    assert!(why.contains("copy.db-wal") && why.contains("portiere backup"), "{why}");
     std::fs::write(house.path("copy.db-wal"), "").unwrap();
     house.restore(&data, "copy.db", false).await.unwrap();
+}
+
+/// Of the database of a server that was killed, the log would be put aside and only the rest restored.
+#[tokio::test]
+async fn a_database_with_its_log_is_not_restored_over_itself() {
+    // red where cli/restore.rs, make, does not look for a log.
+    let house = House::new().await;
+    let old = house.path("old");
+    std::fs::write(old.join("portiere.db-wal"), "what it knows last").unwrap();
+    let before = files(&old);
+    let Err(Failure::Failed(why)) = house.restore(&old, "old/portiere.db", true).await else { panic!("refused") };
+    assert!(why.contains("portiere.db-wal") && why.contains("portiere backup"), "{why}");
+    assert_eq!(files(&old), before);
 }
 
 /// An empty database in the place of one that was used looks like a new server.
