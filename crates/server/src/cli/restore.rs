@@ -261,8 +261,10 @@ impl Drop for Copy {
     }
 }
 
-/// What a database and its log end with.
-const ENDINGS: [&str; 3] = ["-wal", "-shm", ""];
+/// What a database and its log end with, in the order in which they are put aside. The database goes first: where this is cut
+/// short, a log without a database is left, with which no server starts. A database without its log would start, and lack what
+/// was acknowledged last.
+const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Gives the database that is there another name, and its log with it; also a log whose database is gone, which SQLite would play
 /// into whatever has its name. Answers the new name of the database.
