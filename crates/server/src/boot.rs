@@ -92,10 +92,10 @@ impl Instance {
         // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
         let (node, database, master) = match config.database() {
             Some(file) => {
-                if let Some(left) = left_of(&file) {
+                if let Some(left) = left_of(&file, &config.server.data) {
                     return Err(BootError::Other(format!(
                         "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the \
-                         database back; remove that file to begin anew",
+                         database back; move that file away to begin anew",
                         file.display(),
                         left.display()
                     )));
@@ -193,9 +193,10 @@ pub fn was_used(folder: &Path) -> bool {
     OURS.iter().any(|name| folder.join(name).exists())
 }
 
-/// What is left where a database was: its log, or what a restore that was cut short had put aside. An empty database in its place
-/// would look like a new server, and nobody would ask where everything went.
-fn left_of(database: &Path) -> Option<PathBuf> {
+/// What is left where a database was: its log, or what a restore that was cut short had put aside; of one that was closed, the mark
+/// of its audit log in the data folder. An empty database in its place would look like a new server, and nobody would ask where
+/// everything went.
+fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     if database.exists() {
         return None;
     }
@@ -203,7 +204,8 @@ fn left_of(database: &Path) -> Option<PathBuf> {
     let [log, aside] = ["-wal", ".replaced-"].map(|ending| format!("{name}{ending}"));
     let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
     let left = |name: &str| name == log || name.starts_with(&aside);
-    entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min()
+    let beside = entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min();
+    beside.or_else(|| Some(data.join("audit.mark")).filter(|mark| mark.exists()))
 }
 
 /// Makes the data folder, which is its owner's alone.

@@ -14,6 +14,7 @@ use rules::oauth::token::{AccessClaims, Audience, Opaque};
 use rules::worker::Worker;
 use rules::{Change, Handle, Span};
 use serde_json::json;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use store::tables::{ask, changes, codes, consents, devices, families, sessions, tokens};
 use tempfile::TempDir;
@@ -303,9 +304,9 @@ async fn a_database_with_its_log_is_not_restored_over_itself() {
 async fn nothing_begins_anew_where_a_database_was() {
     // red without left_of in boot.rs.
     let house = House::new().await;
-    for left in ["portiere.db-wal", "portiere.db.replaced-1"] {
+    for left in ["portiere.db-wal", "portiere.db.replaced-1", "audit.mark"] {
         let data = house.path(left);
-        std::fs::create_dir(&data).unwrap();
+        std::fs::DirBuilder::new().mode(0o700).create(&data).unwrap();
         std::fs::write(data.join(left), "x").unwrap();
         let why = match Instance::open(&config(&data), None).await {
             Err(why) => why.to_string(),
