@@ -248,6 +248,33 @@ async fn a_backup_holds_everything_while_writing_goes_on() {
 }
 
 #[tokio::test]
+async fn a_backup_has_its_name_once_it_is_whole() {
+    // red where sqlite/backup.rs, run, copies into `to`; and mostly without TURN, where two ask for one name.
+    let folder = folder();
+    let engine = ready(&folder).await;
+    for number in 0..200 {
+        engine.commit(three_rows(number)).await.unwrap();
+    }
+    let copies = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let file = copies.path().join(format!("copy-{round}.db"));
+        let sought = file.clone();
+        let first_seen = std::thread::spawn(move || {
+            loop {
+                match std::fs::read(&sought) {
+                    Ok(bytes) => return bytes,
+                    Err(_) => std::thread::yield_now(),
+                }
+            }
+        });
+        let (one, other) = tokio::join!(engine.backup(&file), engine.backup(&file));
+        assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|done| **done).count(), 1, "{one:?}, {other:?}");
+        assert!(first_seen.join().unwrap() == std::fs::read(&file).unwrap(), "it was seen before it was whole");
+        assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), round + 1, "and nothing else is left");
+    }
+}
+
+#[tokio::test]
 async fn a_full_queue_turns_batches_away() {
     let folder = folder();
     let options = Options { queue_limit: 2, group_limit: 1, ..options(&folder) };

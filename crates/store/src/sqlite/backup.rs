@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::backup::{Backup, StepResult};
@@ -17,6 +18,10 @@ const PAGES: i32 = 1024;
 /// How long they may.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Held by the one copy that is made. Two of one name at a time would write into one `.part`, and name what the other has not
+/// finished. A database belongs to one process, so nobody else copies it.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Copies the database as it is at this moment into a new file that only its owner can read. Readers and writers go on.
 /// A file that is there already is refused. It has its name once it is whole: what was cut short is called `.part`, and is
 /// in nobody's way.
@@ -24,6 +29,7 @@ pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     let failed = |text: String| Unavailable(format!("backup to {}: {text}", to.display()));
     // By this path SQLite cannot be led to take a file name for a URI.
     let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if fs::symlink_metadata(to).is_ok() {
         return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists).to_string()));
     }
