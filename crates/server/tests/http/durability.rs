@@ -292,6 +292,37 @@ fn a_backup_brings_back_people_and_no_tokens() {
 }
 
 #[test]
+fn the_log_of_a_server_that_was_killed_is_not_played_into_a_backup() {
+    // red where put_aside in server/cli/restore.rs looks at the database alone.
+    if !on_file() {
+        return;
+    }
+    let server = Server::leaked(&[]);
+    let known = Person::add(server);
+    let copy = server.folder.join("copy.db");
+    server.must(&["backup", copy.to_str().unwrap()], "");
+    let later = Person::add(server);
+    server.kill();
+    let database = server.data().join("portiere.db");
+    let log = std::fs::metadata(server.data().join("portiere.db-wal")).unwrap().len();
+    assert!(log > 0, "or the test shows nothing");
+    std::fs::remove_file(&database).unwrap();
+    // It opens the folder as a start does, and ends.
+    let refused = server.command(&["migrate"], "");
+    assert!(refused.code == 1 && refused.err.contains("portiere.db-wal"), "{}", refused.err);
+    assert!(!database.exists(), "nothing began anew");
+    server.must(&["restore", copy.to_str().unwrap()], "");
+    server.restart();
+    server.must(&["user", "show", &known.name], "");
+    assert_eq!(server.command(&["user", "show", &later.name], "").code, 1, "it is not in the backup");
+    // A restore takes nothing that is damaged.
+    let again = server.folder.join("again.db");
+    server.must(&["backup", again.to_str().unwrap()], "");
+    assert_eq!(server.stop(), Some(0));
+    server.must(&["restore", "--force", again.to_str().unwrap()], "");
+}
+
+#[test]
 fn a_database_server_that_was_restored_brings_back_people_and_no_tokens() {
     // red without end_all in server/cli/restore.rs: the nodes have nothing that remembers what was revoked since.
     let Some(server) = Server::pair() else { return };
