@@ -105,10 +105,11 @@ pub struct Asked {
     pub interval: i64,
 }
 
-/// The keyed hash of a user code as somebody typed it: case, and whatever is neither letter nor digit, do not matter (RFC 8628
-/// §6.1): phones make dashes of hyphens.
+/// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter (RFC 8628 §6.1), nor the dashes and
+/// spaces that phones and word processors make of these.
 pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
-    let letters: String = typed.chars().filter(|c| c.is_alphanumeric()).collect();
+    let between = |c: &char| matches!(c, ' ' | '\t' | '\u{a0}' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+    let letters: String = typed.chars().filter(|c| !between(c)).collect();
     let letters = letters.to_ascii_uppercase().into_bytes();
     (letters.len() == LENGTH && letters.iter().all(|b| ALPHABET.contains(b)))
         .then(|| Handle(mac(key, &[b"user code", &letters])))
@@ -340,11 +341,13 @@ mod tests {
         let handle = user_code_handle(&key, &code).expect("ours");
         let typed = format!(" {} ", code.to_lowercase().replace('-', ""));
         assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle));
-        for between in ["\u{2013}", "\u{a0}", "\t", ".", "_", " - "] {
+        for between in ["\u{2013}", "\u{2212}", "\u{a0}", "\t", " - "] {
             let typed = code.replace('-', between);
             assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle), "{typed:?}");
         }
-        assert!(user_code_handle(&key, &format!("{code}\u{e9}")).is_none(), "a letter is one, whatever its language");
+        for more in ["\u{e9}", ".", "_", "\0"] {
+            assert!(user_code_handle(&key, &format!("{code}{more}")).is_none(), "{more:?}");
+        }
         assert!(user_code_handle(&key, "AEIO-UAEI").is_none());
         assert!(user_code_handle(&key, "BCDF").is_none());
     }

@@ -57,7 +57,7 @@ fn metrics_are_open_to_nobody_beyond_this_machine() {
     assert_eq!(Config::load(Sources::default()).unwrap().metrics.listen, []);
     assert_eq!(with("'127.0.0.1:9464', '[::1]:9464'"), [""; 0]);
     for open in ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"] {
-        let found = with(&format!("'127.0.0.1:9464', '{open}'"));
+        let found = with(&format!("'127.0.0.1:9465', '{open}'"));
         assert_eq!(found, ["metrics.secret: is missing: metrics.listen names an address that other machines reach"]);
     }
     let open = "[metrics]\nlisten = ['0.0.0.0:9464']\nsecret = '/run/secret'\n";

@@ -120,7 +120,7 @@ mod tests {
         .unwrap();
         tell(&conn).unwrap();
         let end = "UPDATE families SET revoked_at = 1 WHERE realm = 'a' AND user_id = 'b' AND revoked_at IS NULL";
-        let told = "SEARCH families USING INDEX families_living (realm=? AND user_id=? AND revoked_at=?)";
+        let told = "SEARCH families USING COVERING INDEX families_living (realm=? AND user_id=? AND revoked_at=?)";
         assert_eq!(plan(&conn, end), told);
     }
 
