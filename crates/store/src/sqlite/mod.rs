@@ -155,6 +155,7 @@ impl Sqlite {
             migrations,
             group_limit: options.group_limit,
             last_group: 0,
+            callers: 0,
             began: Instant::now(),
             on_fatal: options.on_fatal,
         };

@@ -42,8 +42,11 @@ const STEP: Duration = Duration::from_millis(5);
 /// How far apart commits begin while several callers write.
 pub const PACE: Duration = Duration::from_millis(1);
 
-/// So many share a commit well enough: those who were just answered ask again while it runs.
+/// So many share a commit well enough, unless more are just coming.
 pub const ENOUGH: usize = 16;
+
+/// Fewer than one in so many of those who are there are few who come.
+const FEW: usize = 8;
 
 /// How long the writer sleeps between two looks at a queue that fills fast; the system adds about as much.
 const NAP: Duration = Duration::from_micros(20);
@@ -57,6 +60,8 @@ pub(super) struct Writer {
     pub(super) group_limit: usize,
     /// How many batches the last group had.
     pub(super) last_group: usize,
+    /// How many were waiting when it was done, itself included.
+    pub(super) callers: usize,
     /// When the last group was begun.
     pub(super) began: Instant,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -146,8 +151,8 @@ impl Writer {
 
     /// Adds every batch that waits, up to the limit; answers the job that is not a batch, if one came.
     ///
-    /// Under load commits begin at least [`PACE`] apart: what each costs beside its rows is then shared by more. A lone
-    /// writer is never kept waiting.
+    /// Under load commits begin at least [`PACE`] apart, or when all who can be expected have come: what each costs beside
+    /// its rows is then shared by more. A lone writer is never kept waiting.
     fn gather(&self, group: &mut Group) -> Option<Job> {
         let mut other = self.drain(group);
         if self.last_group <= 1 && group.batches.len() <= 1 {
@@ -155,15 +160,25 @@ impl Writer {
         }
         // Asleep rather than listening: each arrival would wake the thread. Where many write, enough have soon come.
         let many = self.last_group >= ENOUGH;
-        while other.is_none() && group.batches.len() < ENOUGH.min(self.group_limit) {
+        let mut came = group.batches.len();
+        while other.is_none() && !self.complete(group.batches.len(), came) {
             let rest = PACE.saturating_sub(self.began.elapsed());
             if rest < NAP {
                 break;
             }
             thread::sleep(if many { NAP } else { rest });
+            let before = group.batches.len();
             other = self.drain(group);
+            came = group.batches.len() - before;
         }
         other
+    }
+
+    /// Whether a group of this size is worth no more waiting, of which so many came last: once it has enough, until those
+    /// who were on their way when the last group was answered are all back, or few come any more.
+    fn complete(&self, size: usize, came: usize) -> bool {
+        let back = size >= self.callers || came * FEW < size;
+        size >= self.group_limit || (size >= ENOUGH && back)
     }
 
     fn drain(&self, group: &mut Group) -> Option<Job> {
@@ -189,7 +204,7 @@ impl Writer {
         if done.as_ref().is_ok_and(|committed| committed.took.is_some()) && !self.place.stands() {
             done = Err(Fault::Fatal(ELSEWHERE.to_owned()));
         }
-        self.state.waiting.fetch_sub(self.last_group, Relaxed);
+        self.callers = self.state.waiting.fetch_sub(self.last_group, Relaxed);
         match done {
             Ok(committed) => {
                 if let Some(took) = committed.took {
