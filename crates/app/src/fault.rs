@@ -56,7 +56,14 @@ impl From<hasher::Refusal> for Fault {
             hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
                 Fault::Busy(span(retry_after))
             }
-            other => Fault::Unavailable(format!("hashing: {other}")),
+            // Of this moment: there was no memory, or the server is about to end.
+            refusal @ (hasher::Refusal::Failed | hasher::Refusal::Stopped) => {
+                tracing::error!(%refusal, "a password was not hashed");
+                Fault::Busy(Span::seconds(1))
+            }
+            refusal @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_)) => {
+                Fault::Broken(format!("hashing: {refusal}"))
+            }
         }
     }
 }

@@ -81,9 +81,14 @@ impl App {
                 }
             }
         }
+        // In the place of a proof that another version made, too.
         let fresh = keys.checks().map(|check| (check.name(), check.to_string()));
-        let fresh = fresh.filter(|(name, _)| noted.iter().all(|(known, _)| known != name));
-        let writes: Vec<_> = fresh.map(|(name, proof)| note(&self.realm.id, &name, &proof)).collect();
+        let fresh = fresh.filter(|of_today| !noted.contains(of_today));
+        let write = |(name, proof): (String, String)| {
+            let before = noted.iter().any(|(known, _)| *known == name).then(|| forget(&self.realm.id, &name));
+            before.into_iter().chain([note(&self.realm.id, &name, &proof)])
+        };
+        let writes: Vec<_> = fresh.flat_map(write).collect();
         if !writes.is_empty() {
             self.engine.commit(writes).await?;
         }
@@ -140,17 +145,25 @@ impl App {
     async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
         let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
         // Of today's it is not asked: they are announced where they are made.
-        let mut found = HashSet::from([self.today()]);
+        let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {
             let page = self.ask(OtherHashes { beginnings: &beginnings, after: &after, limit: AT_ONCE }).await?;
-            // One that cannot be read or verified fails at once; it is logged when somebody tries it.
-            found.extend(page.iter().filter_map(|(_, hash)| self.kind_of(&hash.parse().ok()?).ok()));
+            let kinds = page.iter().map(|(_, hash)| self.kind_of(&hash.parse().ok()?).ok());
+            foreign += kinds.clone().filter(Option::is_none).count();
+            found.extend(kinds.flatten());
             match page.into_iter().last() {
                 Some((last, _)) => after = last,
-                None => return Ok(found),
+                None => break,
             }
         }
+        if foreign > 0 {
+            tracing::warn!(
+                accounts = foreign,
+                "stored password hashes cannot be verified with these settings: their owners are told that the password is wrong"
+            );
+        }
+        Ok(found)
     }
 
     /// What a new hash asks for.

@@ -8,10 +8,11 @@
 use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    argon2::{self, Algorithm, Cost},
+    argon2::{self, Algorithm, Cost, Params, Version},
     bcrypt,
     formats::serial::Serial,
     job::Kind,
+    policy::TAG_BYTES,
 };
 
 /// Most jobs that run side by side on one thread.
@@ -64,6 +65,17 @@ impl Family {
             Family::Bcrypt => 60_000.0,
             // Whose work is guessed in nanoseconds already.
             Family::Serial(_) => 2.0,
+        }
+    }
+    /// One of its kinds: all of them take the same memory.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Family::Argon2(algorithm, cost) => {
+                let (version, tag_bytes) = (Version::V19, TAG_BYTES as u32);
+                Kind::Argon2(Params { algorithm, version, cost, tag_bytes })
+            }
+            Family::Bcrypt => Kind::Bcrypt { cost: 10 },
+            Family::Serial(serial) => Kind::Serial(serial),
         }
     }
     /// Which algorithm it is: its place among the rates that stand in for what was not measured.
@@ -252,16 +264,15 @@ impl Costs {
         all.filter(|(family, paces)| !matches!(family, Family::Serial(_)) && paces[0].is_some()).collect()
     }
 
-    /// The families that were measured, each with its best number of lanes up to `most` and the pace there.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Family, usize)> {
-        self.families.iter().map(|(family, paces)| (*family, paces.best(MAX_TOGETHER)))
+    /// The families that were measured.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Family> {
+        self.families.keys().copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::argon2::{Params, Version};
 
     fn kind(memory: u32, passes: u32) -> Kind {
         let cost = Cost::new(memory, passes, 1).unwrap();

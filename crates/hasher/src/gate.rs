@@ -318,9 +318,10 @@ impl Gate {
         self.books().costs.settled()
     }
 
-    /// All families that were measured, with their best number of lanes.
+    /// All families that were measured, with the number of lanes that they have under load.
     pub(crate) fn families(&self) -> Vec<(Family, usize)> {
-        self.books().costs.all().collect()
+        let books = self.books();
+        books.costs.all().map(|family| (family, books.lanes(family.kind()))).collect()
     }
 
     /// Expected time of one job that has a thread to itself.
@@ -449,7 +450,9 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.answer.is_some() {
+        if let Some(answer) = &mut self.answer {
+            // First: what is put back into the queue from now on is known to be for nobody, what was before is found.
+            answer.close();
             self.gate.withdraw(&self.key, self.id);
         }
     }

@@ -137,6 +137,14 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Whether anybody still waits for the tag.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.reply {
+            Reply::Caller(reply) => !reply.is_closed(),
+            Reply::Canary { .. } => true,
+        }
+    }
+
     /// What tells whether a worker's answer to its canary of this number is right.
     pub(crate) fn canary((link, id): (u64, u64), (kind, h0): (Kind, H0), key: FairKey) -> Self {
         let (input, reply) = (Input::Argon2(h0), Reply::Canary { link, id });

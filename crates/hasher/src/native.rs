@@ -91,7 +91,7 @@ fn together(cost: u32, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
 impl Input {
     fn h0(&self) -> Option<H0> {
         match self {
-            Input::Argon2(h0) => Some(H0::from_bytes(*h0.as_bytes())),
+            Input::Argon2(h0) => Some(h0.clone()),
             Input::Bcrypt(_) | Input::Serial { .. } => None,
         }
     }
@@ -106,7 +106,7 @@ impl Input {
 /// Something to measure with: an input of this kind, another for each `number`. Nothing for kinds that run one at a time.
 pub(crate) fn sample(kind: Kind, number: u8) -> Option<Input> {
     match kind {
-        Kind::Argon2(_) => Some(Input::Argon2(H0::from_bytes([number; 64]))),
+        Kind::Argon2(_) => Some(Input::Argon2(H0::from_bytes(&[number; 64]))),
         Kind::Bcrypt { .. } => {
             let key = Zeroizing::new(vec![number; 16]);
             Some(Input::Bcrypt(bcrypt::Job { flavour: bcrypt::Flavour::B, key, salt: [number; 16] }))

@@ -1,13 +1,19 @@
 //! Secrets kept outside the database: the pepper (RFC 9106 §3.1, K), the key that binds a verifier to its account, and
 //! secrets of the systems that hashes were imported from. A stored hash names the key it needs by a [`KeyId`].
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, slice, str::FromStr, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
+
+use crate::{
+    argon2::{self, Block, Cost, H0, Params, Tag},
+    cpu::Level,
+    formats::params,
+};
 
 /// Names a key in a stored hash (`keyid` of the PHC string format): 1 to 8 bytes, not secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,12 +111,43 @@ impl Key {
     pub fn role(&self) -> Role {
         self.role
     }
-    /// What to keep in the database, so that another key of the same name is noticed at start.
+    /// What to keep in the database, so that another key of the same name is noticed at start. For an import key it takes
+    /// as long as a password's hash.
     pub fn check(&self) -> KeyCheck {
-        let mac = self.authenticate(&[b"key check", self.role.name().as_bytes(), self.id.as_bytes()]);
+        match self.role {
+            Role::Pepper | Role::Binding => self.fast_check(),
+            Role::Import => self.slow_check(),
+        }
+    }
+
+    /// Enough for 256 random bits, which nobody guesses.
+    fn fast_check(&self) -> KeyCheck {
+        let mac = self.authenticate(&[CHECK, self.role.name().as_bytes(), self.id.as_bytes()]);
+        self.checked(&mac.finalize().into_bytes())
+    }
+
+    /// For what somebody may have made up (Devise's pepper): each guess costs what one at a password costs.
+    fn slow_check(&self) -> KeyCheck {
+        // The id comes last, so that no two keys have one salt.
+        let salt = [CHECK, self.role.name().as_bytes(), self.id.as_bytes()].concat();
+        let params = Params { tag_bytes: KeyCheck::BYTES as u32, ..params(CHECK_COST) };
+        let h0 = H0::new(&params, &self.bytes, &salt, &[], &[]);
+        let mut memory = Zeroizing::new(vec![Block::ZERO; params.memory_blocks()]);
+        let mut tag = Tag::default();
+        argon2::fill(Level::best(), &params, slice::from_ref(&h0), &mut memory, slice::from_mut(&mut tag));
+        self.checked(&tag)
+    }
+
+    fn checked(&self, bytes: &[u8]) -> KeyCheck {
         let mut value = [0; KeyCheck::BYTES];
-        value.copy_from_slice(&mac.finalize().into_bytes()[..KeyCheck::BYTES]);
+        value.copy_from_slice(&bytes[..KeyCheck::BYTES]);
         KeyCheck { role: self.role, id: self.id, value }
+    }
+
+    /// Whether this is the key that `kept` was made of: a [`Key::check`] of now, or of before import keys had slow ones.
+    fn proves(&self, kept: &KeyCheck) -> bool {
+        let is = |check: KeyCheck| bool::from(check.value.ct_eq(&kept.value));
+        is(self.fast_check()) || self.role == Role::Import && is(self.slow_check())
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -128,6 +165,15 @@ impl Key {
     }
 }
 
+/// What sets a check apart from whatever else is made of a key.
+const CHECK: &[u8] = b"key check";
+
+/// Of slow checks. It is part of each that was kept, and stays as it is whatever the policy.
+const CHECK_COST: Cost = match Cost::new(19_456, 2, 1) {
+    Ok(cost) => cost,
+    Err(_) => panic!("within the limits of RFC 9106"),
+};
+
 /// HMAC takes a key of any length.
 fn keyed(key: &[u8]) -> Hmac<Sha256> {
     match Hmac::new_from_slice(key) {
@@ -142,8 +188,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Tells a key from another of the same name without being of use to guess it: 128 bits of an HMAC under the key. Its
-/// text is `ROLE:KEYID:HEX`.
+/// Tells a key from another of the same name: 128 bits of an HMAC under the key, which nobody guesses, or, for an import
+/// key, which somebody may, of Argon2id of the key (m=19456, t=2, p=1). Its text is `ROLE:KEYID:HEX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCheck {
     role: Role,
@@ -257,7 +303,7 @@ impl Keys {
     /// go only when none does), [`KeysError::Wrong`] when another key has.
     pub fn confirm(&self, kept: &KeyCheck) -> Result<(), KeysError> {
         let key = self.find(kept.role, kept.id).ok_or(KeysError::Missing(kept.role, kept.id))?;
-        if key.check().value.ct_eq(&kept.value).into() { Ok(()) } else { Err(KeysError::Wrong(kept.role, kept.id)) }
+        if key.proves(kept) { Ok(()) } else { Err(KeysError::Wrong(kept.role, kept.id)) }
     }
 }
 
@@ -342,6 +388,27 @@ mod tests {
         }
         for text in ["", "pepper", "pepper:azE", "pepper:azE:00", "salt:azE:00000000000000000000000000000000"] {
             assert_eq!(text.parse::<KeyCheck>(), Err(BadKey), "{text}");
+        }
+    }
+
+    /// Another system's secret may be a word that HMACs would find at once.
+    #[test]
+    fn an_import_key_is_proved_by_a_slow_hash_and_by_the_hmac_of_before() {
+        let import = |secret: &[u8]| Key::import(id(b"dv"), Zeroizing::new(secret.to_vec()));
+        let (key, other) = (import(b"changeme1"), import(b"changeme2"));
+        let (kept, before) = (key.check(), key.fast_check());
+        let params = ::argon2::Params::new(19_456, 2, 1, Some(16)).unwrap();
+        let theirs = ::argon2::Argon2::new(::argon2::Algorithm::Argon2id, ::argon2::Version::V0x13, params);
+        let mut value = [0; 16];
+        theirs.hash_password_into(b"changeme1", b"key checkimportdv", &mut value).unwrap();
+        assert_eq!(kept.value, value);
+        assert_eq!(before.to_string(), "import:ZHY:b237e25ea4251d5ddc7880c2de51b0cc");
+        let keys = Keys::new([key]).unwrap();
+        for check in [kept, before] {
+            let check: KeyCheck = check.to_string().parse().unwrap();
+            assert_eq!(keys.confirm(&check), Ok(()));
+            let others = Keys::new([other.clone()]).unwrap();
+            assert_eq!(others.confirm(&check), Err(KeysError::Wrong(Role::Import, id(b"dv"))));
         }
     }
 

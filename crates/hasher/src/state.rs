@@ -65,7 +65,8 @@ pub struct State {
     pub remote_total: u64,
     /// Batches in which they were computed: `done_total / batches_total` is how many ran side by side.
     pub batches_total: u64,
-    /// Jobs whose caller went away while they waited.
+    /// Jobs whose caller went away before they were begun: while they waited, or while a worker had
+    /// them that did not do them.
     pub withdrawn_total: u64,
     /// Threads that hash.
     pub threads: usize,

@@ -151,7 +151,8 @@ pub fn recommend(
         let Some(most) = bench.passes_within(target, kib, least) else { continue };
         // The last measurement is the one that is shown: close to the target it may be late where the first was not.
         for policy in (least..=most).rev().take(2).filter_map(|passes| allowed(kib, passes)) {
-            let found = bench.recommend(policy, target)?;
+            // What could not be had this time is left for a smaller one.
+            let Ok(found) = bench.recommend(policy, target) else { continue };
             if found.in_time {
                 return Ok(found);
             }
@@ -159,7 +160,8 @@ pub fn recommend(
     }
     let sizes = bench.sizes();
     let rows = owasp().filter(|row| sizes.contains(&row.memory)).filter_map(|row| allowed(row.memory, row.passes));
-    let fastest = rows.min_by_key(|policy| bench.single(policy.cost)).ok_or(TooLittleMemory)?;
+    let timed = rows.filter_map(|policy| Some((bench.single(policy.cost)?, policy)));
+    let (_, fastest) = timed.min_by_key(|(single, _)| *single).ok_or(TooLittleMemory)?;
     bench.recommend(fastest, target)
 }
 
@@ -217,7 +219,7 @@ impl Bench {
 
     /// Most passes with which one hash of so many KiB takes no longer than `target`; nothing when `least` takes longer.
     fn passes_within(&self, target: Duration, kib: u32, least: u32) -> Option<u32> {
-        let time = |passes| Cost::new(kib, passes, 1).ok().map(|cost| self.single(cost));
+        let time = |passes| Cost::new(kib, passes, 1).ok().and_then(|cost| self.single(cost));
         let first = time(least).filter(|first| *first <= target)?;
         let more = time((least + 1).min(Cost::MAX_PASSES))?.saturating_sub(first);
         let extra = (target - first).as_nanos().checked_div(more.as_nanos()).unwrap_or(0);
@@ -226,22 +228,22 @@ impl Bench {
         (least..=passes).rev().find(|&passes| time(passes).is_some_and(|time| time <= target))
     }
 
-    /// Median time of one hash on an idle machine.
-    fn single(&self, cost: Cost) -> Duration {
+    /// Median time of one hash on an idle machine; nothing where its memory cannot be had.
+    fn single(&self, cost: Cost) -> Option<Duration> {
         let mut kernel = Native::new(Level::best());
         let mut once = || timed(&mut kernel, Kind::of_policy(cost), 1);
         // The first one maps the memory.
-        let first = once();
-        let mut times: Vec<_> = (0..if first < SPAN { 5 } else { 1 }).map(|_| once()).collect();
+        let first = once()?;
+        let mut times = (0..if first < SPAN { 5 } else { 1 }).map(|_| once()).collect::<Option<Vec<_>>>()?;
         times.sort();
-        times[times.len() / 2]
+        times.get(times.len() / 2).copied()
     }
 
     /// Everything about one set of parameters; nothing where there is no memory for it.
     fn measure(&self, cost: Cost) -> Option<Measured> {
         let threads = self.threads_for(cost);
         let fit = (self.memory / u64::from(cost.memory())).checked_div(threads as u64)?;
-        let single = self.single(cost);
+        let single = self.single(cost)?;
         let (mut best, mut together, mut worse) = (0.0, 1, 0);
         for size in 1..=usize::try_from(fit).unwrap_or(usize::MAX).min(ARGON2_TOGETHER) {
             let rate = rate(cost, (threads, size), SPAN);
@@ -254,38 +256,42 @@ impl Bench {
                 break;
             }
         }
+        // One alone had its memory; all threads together may not.
+        if best == 0.0 {
+            return None;
+        }
         let memory = u64::from(cost.memory()) * 1024 * (threads * together) as u64;
         Some(Measured { single, rate: best, together, threads, memory })
     }
 }
 
 /// Hashes a second of so many threads, each with so many passwords side by side (up to [`MOST_TOGETHER`]), measured for about
-/// `span`. That there is memory for them all is for the caller to see to.
+/// `span`. That there is memory for them all is for the caller to see to; 0 where one of the threads could have none.
 pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 {
     let size = size.clamp(1, ARGON2_TOGETHER);
     let over = AtomicBool::new(false);
     let each = || {
         let mut kernel = Native::new(Level::best());
-        timed(&mut kernel, Kind::of_policy(cost), size);
+        timed(&mut kernel, Kind::of_policy(cost), size)?;
         let (begun, mut batches) = (Instant::now(), 0);
         // Until the first has had its time, so that all are measured while all are busy.
         while batches == 0 || !over.load(Ordering::Relaxed) {
-            timed(&mut kernel, Kind::of_policy(cost), size);
+            timed(&mut kernel, Kind::of_policy(cost), size)?;
             batches += 1;
             if begun.elapsed() >= span {
                 over.store(true, Ordering::Relaxed);
             }
         }
-        f64::from(batches) * size as f64 / begun.elapsed().as_secs_f64()
+        Some(f64::from(batches) * size as f64 / begun.elapsed().as_secs_f64())
     };
     thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
-        running.into_iter().filter_map(|thread| thread.join().ok()).sum()
+        running.into_iter().map(|thread| thread.join().ok().flatten()).sum::<Option<f64>>().unwrap_or(0.0)
     })
 }
 
 /// How long one hash takes that comes now and then: so many, each after its thread has rested for `pause`. What it needs of the
-/// caches has gone to others by then.
+/// caches has gone to others by then. [`Duration::MAX`] where the memory cannot be had.
 pub fn rested(cost: Cost, pause: Duration, count: usize) -> Vec<Duration> {
     let mut kernel = Native::new(Level::best());
     timed(&mut kernel, Kind::of_policy(cost), 1);
@@ -293,20 +299,23 @@ pub fn rested(cost: Cost, pause: Duration, count: usize) -> Vec<Duration> {
         thread::sleep(pause);
         timed(&mut kernel, Kind::of_policy(cost), 1)
     };
-    std::iter::repeat_with(after_a_rest).take(count).collect()
+    std::iter::repeat_with(after_a_rest).take(count).map(|time| time.unwrap_or(Duration::MAX)).collect()
 }
 
-fn timed(kernel: &mut Native, kind: Kind, size: usize) -> Duration {
+/// Nothing where the memory cannot be had, although the machine has as much: that is no time that a hash took.
+fn timed(kernel: &mut impl Kernel, kind: Kind, size: usize) -> Option<Duration> {
     let inputs: Vec<_> = (0..size).filter_map(|number| sample(kind, number as u8)).collect();
     let begun = Instant::now();
-    // Without memory it takes no time and gives no hash: the caller has looked at the memory before.
-    let _ = kernel.tags(kind, &inputs);
-    begun.elapsed()
+    kernel.tags(kind, &inputs).ok().map(|_| begun.elapsed())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        job::{Input, Tag},
+        native::Fault,
+    };
 
     #[test]
     fn a_recommendation_is_in_time_in_memory_and_never_weak() {
@@ -341,6 +350,22 @@ mod tests {
             let found = Recommendation::of(Policy::default(), measured, Duration::from_millis(target));
             assert_eq!(found.in_time, in_time, "{target} ms");
         }
+    }
+
+    /// What cannot be mapped is over at once, and would be taken for the fastest.
+    #[test]
+    fn a_hash_without_memory_took_no_time_that_counts() {
+        struct Poor;
+        impl Kernel for Poor {
+            fn tags(&mut self, _: Kind, _: &[Input]) -> Result<Vec<Tag>, Fault> {
+                Err(Fault)
+            }
+            fn held(&self) -> u64 {
+                0
+            }
+            fn keep(&mut self, _: u64) {}
+        }
+        assert_eq!(timed(&mut Poor, Kind::of_policy(Policy::default().cost), 1), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::account::everything_else;
 use crate::browser::Browser;
 use crate::sign_up::{Judged, NewPerson, Problem, taken};
 use crate::{App, Fault, entropy};
+use hasher::Stored;
 use hasher::import::{self, Imported};
 use rules::Decision;
 use rules::decision::Change;
@@ -38,6 +39,11 @@ impl App {
     ) -> Result<Result<User, Refused>, Fault> {
         let hash = match import::any(hash) {
             Err(error) => return Ok(Err(Refused(format!("the password hash: {error}")))),
+            Ok(Imported::Stored(stored)) if is_bound(&stored) => {
+                return Ok(Err(Refused::new(
+                    "the password hash: it is bound to another account, and no new one can use it",
+                )));
+            }
             Ok(Imported::Stored(stored)) => stored.to_string(),
             Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
         };
@@ -202,6 +208,11 @@ impl App {
     }
 }
 
+/// Whether a hash is worth something for one account alone: a new one has an id that nothing was bound to.
+fn is_bound(hash: &Stored) -> bool {
+    hash.keys().any(|(role, _)| role == hasher::Role::Binding)
+}
+
 fn refused(problems: Vec<Problem>) -> Refused {
     Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
@@ -228,5 +239,21 @@ pub fn weakness(weak: Weak) -> String {
         Weak::Common => "the password is among those that everybody tries first".into(),
         Weak::Personal => "the password is made of the person's own name".into(),
         Weak::NotText => "the password is not UTF-8 text".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verifier_of_another_account_is_told_from_a_hash() {
+        let read = |hash: &str| match import::any(hash) {
+            Ok(Imported::Stored(stored)) => is_bound(&stored),
+            _ => panic!("{hash}"),
+        };
+        let rest = "$c2l4dGVlbiBieXRlIHNsdA$xCx6TzAjWZx7FnQVoBzb/MoX5N9ILT3QY0qhOXwGUj4";
+        assert!(read(&format!("$pv1$m=64,t=2,p=1,keyid=azE,bindid=YjE{rest}")));
+        assert!(!read(&format!("$argon2id$v=19$m=64,t=2,p=1,keyid=azE{rest}")));
     }
 }

@@ -3,10 +3,10 @@
 //! `cargo run --release -p hasher --example bench_hash [-- NAME…]` measures in turn (A B A B), seven times: plain calls of
 //! the `argon2` or `bcrypt` crate on a thread for each core; `argon2-rust`, the fastest library for one password at a
 //! time, with a pooled hasher a thread; the pool as a server starts it, with what it learned the round before; and pools
-//! with 1 to 6 lanes and no choice. It prints medians and half their range, the median of the ratios of neighbours (to the
-//! best fixed number of lanes, too), the time of a single hash, the memory that was resident, and how late a light thread
-//! wakes while all cores hash. Names are those of the first column, in part: `19456`, `bcrypt`, `avx2`. A name takes
-//! about half a minute.
+//! with each fixed number of lanes that the kind can have. It prints medians and half their range, the median of the ratios
+//! of neighbours (to the best fixed number of lanes, too), the time of a single hash, the memory that was resident, and how
+//! late a light thread wakes while all cores hash. Names are those of the first column, in part: `19456`, `bcrypt`, `avx2`.
+//! A name takes about half a minute.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report on the terminal is what this is for")]
 
 mod baseline;
@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hasher::{Calibration, FairKey, Hasher, Level, Policy, Settings, Stored};
+use hasher::{Calibration, FairKey, Hasher, Level, Policy, Settings, Stored, bcrypt, tune};
 use report::{Row, median, percentile};
 use tokio::{runtime::Runtime, task::JoinSet};
 
@@ -31,8 +31,8 @@ const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(350);
 /// Hashes of each contestant that are timed alone.
 const SINGLES: usize = 41;
-/// Most lanes of the pools with a fixed number of them.
-const LANES: usize = 6;
+/// Callers for each thread: enough that as many as it runs wait while it runs as many.
+const CALLERS: usize = 24;
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const TAIL: &str = "$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 const BCRYPT: &str = "$2b$10$abcdefghijklmnopqrstuuAnJ2ZBpRdpgbvuHuCbtnJlSEzXZqkHa";
@@ -49,6 +49,16 @@ pub enum What {
     },
     /// bcrypt at cost 10.
     Bcrypt,
+}
+
+impl What {
+    /// Most lanes that a pool runs of it, whatever it is told.
+    fn lanes(self) -> usize {
+        match self {
+            What::Argon2 { .. } => tune::MOST_TOGETHER,
+            What::Bcrypt => bcrypt::MAX_TOGETHER,
+        }
+    }
 }
 
 /// One line of the report.
@@ -98,7 +108,7 @@ impl Case {
     }
     /// Room for the lanes that are tried, on every thread.
     fn ceiling(&self) -> Result<u64, Box<dyn Error>> {
-        Ok(u64::from(self.policy()?.cost.memory()) * 1024 * (LANES * cores()) as u64)
+        Ok(u64::from(self.policy()?.cost.memory()) * 1024 * (self.what.lanes() * cores()) as u64)
     }
     fn settings(&self, calibration: Option<Calibration>) -> Result<Settings, Box<dyn Error>> {
         let (threads, memory) = (NonZeroUsize::new(cores()), Some(self.ceiling()?));
@@ -113,7 +123,7 @@ impl Case {
             What::Bcrypt => ("bcrypt".to_owned(), 250),
         };
         let pace = |of: usize| if of == lanes { 100 * unit } else { (100_000 - of * 5_000) * unit };
-        let paces: Vec<_> = (1..=LANES).map(|of| format!(" {}", pace(of))).collect();
+        let paces: Vec<_> = (1..=self.what.lanes()).map(|of| format!(" {}", pace(of))).collect();
         let text = format!("lanes 1\nmachine {machine}\n{name}:{}\n", paces.concat());
         Ok(Hasher::start(self.settings(Some(Calibration::from_text(&text)?))?)?)
     }
@@ -151,14 +161,15 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
     row.resident = resident.most();
     let mut known = hasher.calibration();
     runtime.block_on(hasher.stop());
-    row.fixed = vec![Vec::new(); LANES];
+    let most = case.what.lanes();
+    row.fixed = vec![Vec::new(); most];
     for round in 0..ROUNDS {
         report::progress(&case.name(), &format!("round {} of {ROUNDS}", round + 1));
         row.plain.push(baseline::plain(case.what, ROUND)?);
         row.pooled.extend(baseline::pooled(case.what, case.level, ROUND)?);
         // Each round in another order: what comes before may matter. And each pool in memory that the one before it had.
-        for turn in 0..=LANES {
-            let lanes = (turn + round) % (LANES + 1);
+        for turn in 0..=most {
+            let lanes = (turn + round) % (most + 1);
             if lanes > 0 {
                 let pool = case.fixed(&machine, lanes)?;
                 row.fixed[lanes - 1].push(runtime.block_on(load(&pool, &stored, ROUND))?);
@@ -195,7 +206,7 @@ impl Case {
 async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f64, Box<dyn Error>> {
     let over = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
-    for host in 0..(4 * LANES * cores()) as u8 {
+    for host in 0..(CALLERS * cores()) as u8 {
         let (hasher, stored, over) = (hasher.clone(), stored.clone(), over.clone());
         let key = FairKey::new("main", [192, 0, 2, host].into());
         callers.spawn(async move {

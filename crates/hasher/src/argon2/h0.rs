@@ -12,8 +12,9 @@ use super::params::Params;
 
 /// The 64-byte pre-hash of parameters, password, salt, secret and associated data. Nothing else of them enters the
 /// fill, so who holds it can compute the tag but learns none of the inputs. Wiped on drop; does not print itself.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct H0([u8; 64]);
+///
+/// Its bytes stay at one place, whoever holds it: what is moved by value leaves a copy behind that nobody wipes.
+pub struct H0(Box<[u8; 64]>);
 
 impl H0 {
     /// H0 of these inputs (RFC 9106 §3.2 step 1). Empty `secret` or `data` means none.
@@ -38,8 +39,8 @@ impl H0 {
         for (pair, (length, field)) in parts[6..].chunks_exact_mut(2).zip(lengths.iter().zip(fields)) {
             pair.copy_from_slice(&[length, field]);
         }
-        let mut h0 = H0([0; 64]);
-        blake2b(&parts, &mut h0.0);
+        let mut h0 = H0(Box::new([0; 64]));
+        blake2b(&parts, &mut h0.0[..]);
         h0
     }
 
@@ -49,15 +50,31 @@ impl H0 {
     }
 
     /// An H0 that was computed elsewhere.
-    pub fn from_bytes(bytes: [u8; 64]) -> H0 {
-        H0(bytes)
+    pub fn from_bytes(bytes: &[u8; 64]) -> H0 {
+        let mut h0 = H0(Box::new([0; 64]));
+        h0.0.copy_from_slice(bytes);
+        h0
     }
 
     /// The input of H' for a first block: H0, `block` (0 or 1), `lane` (RFC 9106 §3.2 steps 3 and 4).
     pub(super) fn first(&self, block: u32, lane: u32, bytes: &mut [u8]) {
-        expand(&[&self.0, &block.to_le_bytes(), &lane.to_le_bytes()], bytes);
+        expand(&[&self.0[..], &block.to_le_bytes(), &lane.to_le_bytes()], bytes);
     }
 }
+
+impl Clone for H0 {
+    fn clone(&self) -> Self {
+        H0::from_bytes(&self.0)
+    }
+}
+
+impl Drop for H0 {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for H0 {}
 
 impl fmt::Debug for H0 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,4 +117,21 @@ fn blake2b(parts: &[&[u8]], out: &mut [u8]) {
     let mut whole = Zeroizing::new([0; 64]);
     core.finalize_variable_core(&mut buffer, (&mut *whole).into());
     out.copy_from_slice(&whole[..out.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moved is a pointer, so that what is wiped in the end is all there ever was of it.
+    #[test]
+    fn the_bytes_stay_where_they_are() {
+        let h0 = H0::from_bytes(&[7; 64]);
+        let place = h0.as_bytes().as_ptr();
+        let moved = std::hint::black_box([h0]);
+        assert_eq!(moved[0].as_bytes().as_ptr(), place);
+        let copy = moved[0].clone();
+        drop(moved);
+        assert_eq!(copy.as_bytes(), &[7; 64]);
+    }
 }

@@ -121,8 +121,13 @@ impl Books {
         }
     }
 
-    /// A job that a worker did not do: another one gets it, once; then it is done here, before what came later.
+    /// A job that a worker did not do: another one gets it, once; then it is done here, before what came later. For
+    /// somebody who went away meanwhile nobody does it.
     pub(crate) fn place_again(&mut self, mut job: Job, but: Option<u64>, now: Instant) {
+        if !job.is_wanted() {
+            self.withdrawn += 1;
+            return;
+        }
         let again = !std::mem::replace(&mut job.failed, true);
         match self.desk.first(job.kind, but, now).filter(|_| again) {
             Some((other, _)) => self.send(other, job, now),

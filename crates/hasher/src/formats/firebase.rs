@@ -58,6 +58,10 @@ impl FirebaseHash {
         const NO_KEY: Refusal = Refusal::Unsupported("its import key is no signer key of Firebase, which is base64");
         let signer = std::str::from_utf8(key(keys, Role::Import, self.key_id)?.bytes()).map_err(|_| NO_KEY)?;
         let signer = Zeroizing::new(text::any_base64(signer).map_err(|_| NO_KEY)?);
+        // Encryption keeps the length: no password would ever be right.
+        if signer.len() != self.hash.len() {
+            return Err(Refusal::Unsupported("its import key is another signer key: it is not as long as the hash"));
+        }
         let input = Input::Serial { password: Zeroizing::new(password.to_vec()), salt: self.salt.clone() };
         let check = Check::Firebase { signer, hash: self.hash.clone() };
         Ok(Prepared { kind: Kind::Serial(self.cost.serial(KEY_BYTES)), input, check })

@@ -1,5 +1,5 @@
-//! Hashes without a kernel of ours: computed one at a time with the crates of their field, and replaced at the owner's
-//! next login.
+//! Hashes without a kernel: computed one at a time, scrypt by `romix`, the others with the crates of their field, and
+//! replaced at the owner's next login.
 
 use hmac::{EagerHash, digest::Digest as _};
 use md5::Md5;

@@ -136,6 +136,10 @@ impl Gate {
             let late: Vec<_> = books.desk.remotes.values_mut().flat_map(|remote| remote.overdue(now)).collect();
             let some = !late.is_empty();
             for mut job in late {
+                if !job.is_wanted() {
+                    books.withdrawn += 1;
+                    continue;
+                }
                 job.reach = Reach::Here;
                 let cost = books.share(job.kind);
                 books.queue.put_back(cost, job);

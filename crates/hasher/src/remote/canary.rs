@@ -33,7 +33,7 @@ impl Chance {
         for half in bytes.chunks_exact_mut(32) {
             half.copy_from_slice(&self.block());
         }
-        H0::from_bytes(bytes)
+        H0::from_bytes(&bytes)
     }
 
     fn byte(&mut self) -> u8 {

@@ -367,7 +367,7 @@ impl Remote {
                 let place = Box::new((job.key.clone(), job.id));
                 let Cargo::Job(job) = std::mem::replace(&mut flight.cargo, Cargo::Lent(place)) else { continue };
                 self.base += (gone.as_nanos() as f64 - self.base).max(0.0) * WEIGHT;
-                self.counts.hedged += 1;
+                self.counts.hedged += u64::from(job.is_wanted());
                 self.late += 1;
                 late.push(job);
             }

@@ -319,7 +319,12 @@ impl<'a> Rest<'a> {
     }
     fn ask(&mut self) -> Result<Ask, BadFrame> {
         let (id, cost, tag_bytes) = (self.long()?, self.cost()?, self.tag_bytes()?);
-        Ok(Ask { id, cost, tag_bytes, h0: H0::from_bytes(self.array()?) })
+        Ok(Ask { id, cost, tag_bytes, h0: self.h0()? })
+    }
+    fn h0(&mut self) -> Result<H0, BadFrame> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
+        self.0 = rest;
+        Ok(H0::from_bytes(taken))
     }
     fn answer(&mut self) -> Result<Answer, BadFrame> {
         let (id, length) = (self.long()?, usize::from(self.byte()?));
@@ -337,7 +342,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ask(id: u64) -> Ask {
-        Ask { id, cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32, h0: H0::from_bytes([id as u8; 64]) }
+        Ask { id, cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32, h0: H0::from_bytes(&[id as u8; 64]) }
     }
 
     fn frames() -> Vec<Frame> {

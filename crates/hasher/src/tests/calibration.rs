@@ -1,7 +1,7 @@
 //! How the number of lanes is found, kept, and found again.
 
 use super::stage::*;
-use crate::{Calibration, Policy, Settings, cost::SETTLED};
+use crate::{Calibration, Policy, Settings, cost::SETTLED, job::Kind};
 
 #[tokio::test]
 async fn a_calibration_is_made_once_and_kept() {
@@ -170,4 +170,17 @@ async fn what_work_has_taught_is_not_measured() {
     assert!(
         measured.clone().count() > 5 && measured.into_iter().all(|kind| kind == crate::job::Kind::Bcrypt { cost: 5 })
     );
+}
+
+/// What is shown is what is done: no more lanes than there is memory for, nor than the algorithm has.
+#[tokio::test]
+async fn the_lanes_that_are_told_are_those_that_run() {
+    let rising = [800.0, 700.0, 600.0, 500.0, 400.0, 300.0, 200.0, 100.0].map(Some);
+    for (memory, lanes) in [(8, 1), (16, 2), (1000, 4)] {
+        let hasher = Stage::open().hasher(wide(1, memory));
+        let kinds = [Kind::Bcrypt { cost: 5 }, argon2(8)];
+        hasher.gate().know(kinds.iter().map(|kind| ((*kind).into(), &rising[..])));
+        let told: Vec<_> = hasher.kinds().into_iter().map(|kind| kind.lanes).collect();
+        assert_eq!(told, [lanes, 8], "{memory} KiB: Argon2, then bcrypt");
+    }
 }

@@ -40,7 +40,7 @@ fn attach(hasher: &Hasher, name: &str, ready: Ready) -> Link {
 
 /// Asks for a job that a worker may do.
 fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
-    let input = Input::Argon2(H0::from_bytes([number; 64]));
+    let input = Input::Argon2(H0::from_bytes(&[number; 64]));
     match hasher.gate().admit_to(Reach::Anywhere, &key("main", 1), (usual(), input)) {
         Ok(ticket) => begin(ticket.answer()),
         Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
@@ -140,6 +140,37 @@ async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
     stage.permit(None);
     assert!(job.await.is_ok() && first.await.is_ok());
     drop(third);
+}
+
+#[tokio::test]
+async fn what_a_worker_did_not_do_for_somebody_who_went_away_is_left() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let job = anywhere(&hasher, 1);
+    assert_eq!(sent(&link).await.len(), 1);
+    drop(job);
+    drop(link);
+    let state = hasher.state();
+    assert_eq!((state.waiting, state.withdrawn_total), (0, 1));
+}
+
+#[tokio::test]
+async fn what_is_late_for_somebody_who_went_away_is_not_done_here() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let mut jobs: Vec<_> = (0..2).map(|number| anywhere(&hasher, number)).collect();
+    sent(&link).await;
+    let before = hasher.state().waiting;
+    drop(jobs.pop());
+    stage.skip(&hasher, Duration::from_secs(1));
+    hasher.look_after_workers();
+    let state = hasher.state();
+    assert_eq!((state.waiting, state.withdrawn_total), (before + 1, 1));
+    assert_eq!(hasher.workers()[0].counts.hedged, 1);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ struct Inputs {
 impl Inputs {
     fn random(random: &mut Random) -> Self {
         Inputs {
-            password: random.bytes(0, 80),
+            password: random_password(random),
             salt: random.bytes(8, 40),
             secret: random.bytes(0, 40),
             data: random.bytes(0, 100),
@@ -33,12 +33,34 @@ impl Inputs {
     }
 }
 
-fn random_params(random: &mut Random) -> Params {
+/// Now and then as long as people's may be, which is several blocks of BLAKE2b.
+fn random_password(random: &mut Random) -> Vec<u8> {
+    let most = random.one_of(&[80, 80, 80, 1024]);
+    random.bytes(0, most)
+}
+
+fn random_cost(random: &mut Random) -> Cost {
+    // Now and then the most passes or lanes that a stored hash may have, in little memory.
+    match random.between(0, 15) {
+        0 => {
+            let lanes = random.between(1, 8);
+            return Cost::new(random.between(8 * lanes, 8 * lanes + 20), random.between(5, 64), lanes).unwrap();
+        }
+        1 => {
+            let lanes = random.between(9, 64);
+            return Cost::new(8 * lanes, random.between(1, 4), lanes).unwrap();
+        }
+        _ => {}
+    }
     let lanes = random.one_of(&[1, 1, 1, 2, 3, 4, 5, 8]);
     // Now and then segments of more than 128 blocks, which take more than one block of addresses.
     let most = random.one_of(&[8 * lanes + 20, 64 * lanes, 900 * lanes]);
+    Cost::new(random.between(8 * lanes, most), random.between(1, 4), lanes).unwrap()
+}
+
+fn random_params(random: &mut Random) -> Params {
     let tag_bytes = random.between(4, 300);
-    let cost = Cost::new(random.between(8 * lanes, most), random.between(1, 4), lanes).unwrap();
+    let cost = random_cost(random);
     let algorithm = random.one_of(&[Algorithm::Argon2d, Algorithm::Argon2i, Algorithm::Argon2id]);
     let version = random.one_of(&[Version::V16, Version::V19]);
     let tag_bytes = random.one_of(&[4, 16, 32, 63, 64, 65, 96, 97, tag_bytes]);
@@ -112,10 +134,13 @@ fn second_oracle(params: &Params, inputs: &Inputs) -> Vec<u8> {
     tag
 }
 
-/// The numbers in lock step to try: every one, but of large sets, which take most of the time, another one each.
+/// The numbers in lock step to try: every one, but of sets with much memory, many passes or many lanes, which take most of
+/// the time, another one each.
 fn numbers(set: u32, params: &Params) -> std::ops::RangeInclusive<usize> {
     let one = 1 + set as usize % MAX_TOGETHER;
-    if params.cost.memory() > 64 * params.cost.lanes() { one..=one } else { 1..=MAX_TOGETHER }
+    let cost = params.cost;
+    let dear = cost.memory() > 64 * cost.lanes() || cost.passes() > 4 || cost.lanes() > 8;
+    if dear { one..=one } else { 1..=MAX_TOGETHER }
 }
 
 #[test]

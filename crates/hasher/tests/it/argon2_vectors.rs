@@ -62,7 +62,7 @@ fn the_pre_hash_of_rfc_9106() {
         "2889de487eb42ae500c0007ed9252f1069eadec40d5765b485de6dc2437a67b8\
          546a2f0acc1a0882db8fcf74714b472e94df421a5da1112ffa11434370a1e997"
     );
-    assert_eq!(H0::from_bytes(*h0.as_bytes()).as_bytes(), h0.as_bytes());
+    assert_eq!(H0::from_bytes(h0.as_bytes()).as_bytes(), h0.as_bytes());
     assert_eq!(format!("{h0:?}"), "H0(..)");
 }
 

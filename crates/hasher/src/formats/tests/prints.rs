@@ -47,7 +47,7 @@ fn nothing_prints_a_salt_or_a_tag() {
         let fast = Fast::new(Digest::Md5, salted, &salt).unwrap();
         shown(format!("{fast:?} {:?}", Imported::Fast(fast.clone())));
     }
-    shown(format!("{:?}", H0::from_bytes([b's'; 64])));
+    shown(format!("{:?}", H0::from_bytes(&[b's'; 64])));
     shown(format!("{:?}", import::Salted::Not));
 }
 

@@ -152,6 +152,15 @@ fn a_refusal_to_verify_names_the_limit() {
     assert_eq!(refused, Some(Refusal::Limit(limits::ARGON2_TAG)));
 }
 
+/// At import, instead of answering its owner "wrong" for ever.
+#[test]
+fn a_firebase_hash_is_as_long_as_its_signer_key() {
+    let refused = parse(FIREBASE).prepare(b"", ALICE, &keys()).err();
+    assert!(matches!(refused, Some(Refusal::Unsupported(why)) if why.contains("as long as")), "{refused:?}");
+    let longer = FIREBASE.replacen("$AAAAAAAAAAAAAAAAAAAAAA", &format!("${}", "A".repeat(86)), 1);
+    assert!(parse(&longer).prepare(b"", ALICE, &keys()).is_ok());
+}
+
 #[test]
 fn what_deviates_is_malformed() {
     let table = [
