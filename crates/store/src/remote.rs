@@ -54,6 +54,38 @@ impl fmt::Debug for Settings {
 /// Why a batch is not written to a server that answers since it was let in to another.
 pub(crate) const REPLACED: &str = "another database server answers by now";
 
+/// How long a change of a table waits for those that use the table: whoever comes to use it then waits behind it.
+pub(crate) const BRIEF: Duration = Duration::from_secs(2);
+/// How long these are let by before it is tried again.
+const LETS_BY: Duration = Duration::from_secs(3);
+/// How often it is tried: for three minutes in all.
+const ATTEMPTS: u32 = 36;
+
+/// A change of a table that is tried again while others use that table.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    tried: u32,
+}
+
+impl Patience {
+    /// Lets the others by; whether it is worth another try.
+    pub(crate) async fn lasts(&mut self) -> bool {
+        let more = self.counts();
+        if more {
+            tokio::time::sleep(LETS_BY).await;
+        }
+        more
+    }
+
+    fn counts(&mut self) -> bool {
+        self.tried += 1;
+        if self.tried == 1 {
+            tracing::warn!("a change of the schema waits for others that use its table: a dump, a long transaction?");
+        }
+        self.tried < ATTEMPTS
+    }
+}
+
 /// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
@@ -162,3 +194,16 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_table_is_tried_for_three_minutes() {
+        let mut patience = Patience::default();
+        let pauses = std::iter::from_fn(|| patience.counts().then_some(LETS_BY)).sum::<Duration>();
+        let took = pauses + BRIEF * ATTEMPTS;
+        assert!((170..=180).contains(&took.as_secs()), "{took:?}");
+    }
+}

@@ -4,10 +4,10 @@ use super::Ward;
 use crate::{App, Fault};
 use rules::ending::Record;
 use rules::{Span, Time};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use store::engine::Write;
 use store::tables::fences::Fence;
-use store::tables::journal::{known, replay};
+use store::tables::journal::{Known, known, replay};
 
 /// Records that are looked for at a time.
 const AT_ONCE: usize = 1024;
@@ -29,24 +29,32 @@ pub(super) struct Said {
 #[derive(Default)]
 struct Back {
     lost: u64,
+    /// Whether the database has something of it, and whether it was told something of it again.
     found: bool,
+    said: bool,
     /// The youngest record since which nothing was missing.
     since: Option<Time>,
     enough: bool,
 }
 
 impl Back {
-    /// Takes one record that is, or is not, in the database; whether it was lost.
-    fn takes(&mut self, record: &Record, known: &HashSet<String>) -> bool {
-        match &record.witness {
-            None => true,
-            Some(witness) if known.contains(witness) => {
+    /// Takes one record that is, or is not, in the database; whether it is to be said.
+    fn takes(&mut self, record: &Record, known: &HashMap<String, Known>) -> bool {
+        let Some(witness) = &record.witness else { return true };
+        match known.get(witness) {
+            Some(Known::Kept) => {
                 self.found = true;
                 let since = *self.since.get_or_insert(record.at);
                 self.enough = since.since(record.at) >= UNBROKEN;
                 false
             }
-            Some(_) => {
+            // It tells nothing of those before: a replay begins with the newest, and may have been interrupted.
+            Some(Known::Said) => {
+                self.said = true;
+                self.since = None;
+                false
+            }
+            None => {
                 self.lost += 1;
                 self.since = None;
                 true
@@ -68,7 +76,8 @@ impl App {
                 }
             }
         }
-        Ok(Said { lost: back.lost, whole: back.found || back.lost == 0 || !ward.journal.is_cut() })
+        let gap = back.lost > 0 || back.said;
+        Ok(Said { lost: back.lost, whole: back.found || !gap || !ward.journal.is_cut() })
     }
 
     async fn say_chunk(&self, ward: &Ward, fence: &Fence, chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
@@ -110,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_look_back_ends_where_nothing_is_missing_for_long_enough() {
-        let known: HashSet<String> = ["a", "b", "c"].map(str::to_owned).into();
+        let known = ["a", "b", "c"].map(|witness| (witness.to_owned(), Known::Kept)).into();
         let mut back = Back::default();
         assert!(back.takes(&record(9_000_000, Some("lost")), &known));
         assert!(!back.takes(&record(8_000_000, Some("a")), &known));
@@ -121,5 +130,16 @@ mod tests {
         assert!(!back.enough);
         assert!(!back.takes(&record(7_998_000 - UNBROKEN.0, Some("c")), &known));
         assert!(back.enough && back.found && back.lost == 2);
+    }
+
+    #[test]
+    fn what_was_said_before_is_not_said_and_does_not_end_the_look_back() {
+        // red where `Said` counts as `Kept`: a replay that was interrupted after a quarter of an hour's records.
+        let known = [("said", Known::Said), ("also", Known::Said)].map(|(witness, known)| (witness.to_owned(), known));
+        let (known, mut back) = (known.into(), Back::default());
+        assert!(!back.takes(&record(9_000_000, Some("said")), &known));
+        assert!(!back.takes(&record(9_000_000 - UNBROKEN.0, Some("also")), &known));
+        assert!(!back.enough && !back.found && back.said);
+        assert!(back.takes(&record(1_000_000, Some("lost")), &known));
     }
 }

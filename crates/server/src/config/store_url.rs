@@ -25,6 +25,12 @@ impl Value for StoreUrl {
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = String::parse(raw)?;
         let wrong = || format!("is not {}", Self::takes());
+        // A driver takes what comes after the first `?` for parameters: such a password would be none of the URL's.
+        if text.split_once('?').is_some_and(|(_, rest)| rest.contains('@')) && !text.starts_with("sqlite:") {
+            return Err(
+                "has an @ after a ?: percent-encode them (%40, %3F) in a user, a password or a parameter".into()
+            );
+        }
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
         match scheme {
             "sqlite" if !rest.is_empty() && !rest.starts_with("//") && !rest.starts_with(':') => {
@@ -52,9 +58,9 @@ fn names_a_database(rest: &str) -> bool {
 
 /// The URL as it may be shown: a password in it becomes `(hidden)`, one among its parameters too.
 fn without_password(url: &str) -> String {
-    let (url, query) = url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)));
-    let at = url.rfind('@').unwrap_or(0);
-    let (before, after) = url.split_at(at);
+    // The last `@` of all: whatever is in a password, it is before that.
+    let (before, after) = url.split_at(url.rfind('@').unwrap_or(0));
+    let (after, query) = after.split_once('?').map_or((after, None), |(after, query)| (after, Some(query)));
     let user = before.match_indices(':').nth(1).map_or(before, |(colon, _)| &before[..colon]);
     let hidden = if user.len() < before.len() { ":(hidden)" } else { "" };
     let shown = query.map(|query| {
@@ -84,6 +90,17 @@ mod tests {
         ] {
             assert_eq!(read(url).unwrap().show().as_deref(), Some(shown), "{url}");
         }
+    }
+
+    #[test]
+    fn an_at_sign_after_a_question_mark_is_refused_and_never_shown() {
+        for url in ["postgres://u:pa?ss@h/d", "mysql://u:pa?ss@h/d", "postgres://h/d?user=u@h&password=pa", "x?pa@ss"] {
+            let why = read(url).unwrap_err();
+            assert!(why.contains("percent-encode") && !why.contains("pa?") && !why.contains("=pa"), "{url}: {why}");
+        }
+        assert!(read("postgres://u:pa%3Fss@h/d?application_name=a%40b").is_ok());
+        assert!(read("sqlite:a?b@c.db").is_ok(), "a file may be called so");
+        assert_eq!(without_password("postgres://u:pa?ss@h/d?port=1"), "postgres://u:(hidden)@h/d?port=1");
     }
 
     #[test]

@@ -160,13 +160,15 @@ impl World {
         Ok(fence)
     }
 
-    /// A node says again what is missing.
+    /// A node says again what is missing: each record twice, as where an answer was lost.
     async fn says_again(&self, node: usize, fence: &Fence) -> Done {
         let witnesses = self.journals[node].iter().filter_map(|record| record.witness.clone()).collect();
         let known = known(&*self.engine, &self.realm, witnesses).await.map_err(|why| why.0)?;
         for record in self.journals[node].iter().rev() {
-            if record.witness.as_ref().is_none_or(|witness| !known.contains(witness)) {
-                commit(&self.engine, replay(&self.realm, record, fence, END)).await?;
+            if record.witness.as_ref().is_none_or(|witness| !known.contains_key(witness)) {
+                for _ in 0..2 {
+                    commit(&self.engine, replay(&self.realm, record, fence, END)).await?;
+                }
             }
         }
         Ok(())
@@ -292,6 +294,7 @@ pub async fn replays(engine: Shared) -> Done {
         nothing_acknowledged_is_undone(&world).await.map_err(what)?;
         nothing_newer_is_overwritten(&world).await.map_err(what)?;
         lifted_when_nobody_is_waited_for(&world, &fence).await.map_err(what)?;
+        no_later_fence_says_it_again(&mut world).await.map_err(what)?;
     }
     Ok(())
 }
@@ -458,4 +461,21 @@ async fn lifted_when_nobody_is_waited_for(world: &World, fence: &Fence) -> Done 
     let id = SessionId(ordered("again", Time(5_990)));
     let used = ask(&*world.engine, &world.realm, sessions::WithUser(Some(&id))).await.map_err(|why| why.0)?;
     same(used.is_some(), true, "a session from before the fence is there again")
+}
+
+async fn no_later_fence_says_it_again(world: &mut World) -> Done {
+    let (at, cyd) = (END + Span(10), UserId::from("cyd"));
+    let on = Change::SetDisabled { user: cyd.clone(), disabled_at: None, at };
+    let back = Change::SetMember { group: "staff".into(), user: "ada".into(), member: true };
+    let changes = [on, back, Change::StartSession(Box::new(session("cyd", "since", at)))];
+    world.seed += 1;
+    commit(&world.engine, changes::batch(&world.realm, &changes, at, &Fresh::new([world.seed; 32]))).await?;
+    let fence = world.fence().await?;
+    for node in [0, 1] {
+        world.says_again(node, &fence).await?;
+    }
+    same(world.user("cyd").await?.is_some_and(|user| user.disabled_at.is_none()), true, "who was enabled since")?;
+    same(world.count("SELECT 1 FROM members WHERE realm = ? AND user_id = ?", "ada").await?, 1, "who joined since")?;
+    let lives = world.session("since", at).await?.is_some_and(|(session, _)| session.ended_at.is_none());
+    same(lives, true, "a session that was begun since")
 }

@@ -51,7 +51,25 @@ const POSTGRES_TABLES: &str = "SELECT CAST(t.relname AS text) FROM pg_class AS t
 const MYSQL_TABLES: &str =
     "SELECT t.table_name FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() ORDER BY t.table_name";
 
+const SQLITE_FENCES: &str = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 7) = 'moving_'";
+
+const POSTGRES_FENCES: &str = "SELECT CAST(t.relname AS text) FROM pg_trigger AS f JOIN pg_class AS t ON t.oid = f.tgrelid \
+     WHERE f.tgname = 'moving' AND t.relnamespace = CAST(current_schema() AS regnamespace)";
+
+// Whoever may not make triggers sees none, and has made none.
+const MYSQL_FENCES: &str = "SELECT t.trigger_name FROM information_schema.triggers AS t \
+     WHERE t.event_object_schema = DATABASE() AND SUBSTR(t.trigger_name, 1, 7) = 'moving_'";
+
 impl Dialect {
+    /// A name for every fence that stands.
+    pub(crate) fn fences(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => SQLITE_FENCES,
+            Dialect::Postgres => POSTGRES_FENCES,
+            Dialect::Mysql => MYSQL_FENCES,
+        }
+    }
+
     /// The name of every table. Asked at each start: it opens none.
     pub(crate) fn tables(self) -> &'static str {
         match self {

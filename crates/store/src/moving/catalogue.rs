@@ -165,6 +165,12 @@ pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
     Ok(rows.into_iter().filter_map(name).collect())
 }
 
+/// Whether no table is fenced.
+pub(super) async fn is_unfenced(engine: &dyn Engine) -> Result<bool, Trouble> {
+    let read = Read { sql: Sql::fixed(engine.dialect().fences()), args: vec![] };
+    Ok(engine.fetch(&[read]).await?.concat().is_empty())
+}
+
 /// Whether there is such a table.
 pub(super) async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
     Ok(names(engine).await?.iter().any(|name| name == table))

@@ -8,34 +8,50 @@ use super::catalogue::{self, MOVES};
 use super::marks::{self, Leave, Mark, Marks};
 use crate::engine::{Engine, Unavailable};
 
-/// How often triggers are tried that others' transactions keep off.
-const TRIES: u32 = 6;
+/// How often triggers are tried that something keeps off: for others' transactions the engine waits itself.
+const TRIES: u32 = 2;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Lets nothing be written to `engine` any more, because it is being moved to `peer`; what the move is called: `id`, or
 /// what it was called when it was begun before. When it answers, no write is under way.
 pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, Trouble> {
-    let id = match Marks::read(engine).await? {
+    let (id, begun) = match Marks::read(engine).await? {
         marks @ Marks { out: None, .. } if marks.obstacle().is_some() => {
             return Err(Trouble(marks.obstacle().unwrap_or_default()));
         }
         Marks { out: None, .. } => {
             marks::leave(engine, id, peer).await?;
-            id.to_owned()
+            (id.to_owned(), true)
         }
         Marks { out: Some(out), .. } if out.peer != peer || out.state == Leave::Lifting => {
             return Err(Trouble(out.sentence()));
         }
-        Marks { out: Some(Mark { id, state: Leave::Fencing, .. }), .. } => id,
+        Marks { out: Some(Mark { id, state: Leave::Fencing, .. }), .. } => (id, false),
         Marks { out: Some(Mark { id, .. }), .. } => return Ok(id),
     };
+    match fence_all(engine, &id).await {
+        Ok(()) => Ok(id),
+        Err(why) => Err(given_up(engine, &id, begun, why).await),
+    }
+}
+
+async fn fence_all(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     let tables = catalogue::tables(engine).await?;
     let dialect = engine.dialect();
     let fences = tables.keys().filter(|table| *table != MOVES).flat_map(|table| dialect.fence(table));
     alter(engine, dialect.before_fences().into_iter().chain(fences).collect()).await?;
-    marks::leave_turns(engine, &id, Leave::Fencing, Leave::Fenced).await?;
-    Ok(id)
+    marks::leave_turns(engine, id, Leave::Fencing, Leave::Fenced).await
+}
+
+/// Takes the mark of a move away that begins here and has fenced nothing. Any other is left there, and that is said: no
+/// server starts on such a database.
+async fn given_up(engine: &dyn Engine, id: &str, begun: bool, Trouble(why): Trouble) -> Trouble {
+    let nothing_done = begun && catalogue::is_unfenced(engine).await.unwrap_or(false);
+    if nothing_done && marks::stays(engine, id).await.is_ok() {
+        return Trouble(why);
+    }
+    Trouble(format!("{why}; the source is marked as being moved: run it again, or portiere move --abort"))
 }
 
 /// Everything is at the other end: this one stays as it is for good.

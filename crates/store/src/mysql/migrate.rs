@@ -6,19 +6,24 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-use super::fault::sentence;
+use super::fault::{Fault, sentence};
 use crate::dialect::mysql::{self, Created, Flavor, Keyed};
+use crate::remote::{BRIEF, Patience};
 use crate::schema::{self, Migration, State, Step};
 
 /// One program at a time, of those that use this server. The name is of the database, cut to what a name may be.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 300)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
 
-/// A large table may be rebuilt for long; others that use it are waited for.
-const PATIENCE: [(Flavor, &str); 2] = [
-    (Flavor::MariaDb, "SET SESSION max_statement_time = 0, lock_wait_timeout = 60"),
-    (Flavor::MySql, "SET SESSION max_execution_time = 0, lock_wait_timeout = 60"),
-];
+/// A large table may be rebuilt for long. Others that use it are not waited for so long that all wait behind: it is tried
+/// again.
+fn limits(flavor: Flavor) -> String {
+    let longest = match flavor {
+        Flavor::MariaDb => "max_statement_time",
+        Flavor::MySql => "max_execution_time",
+    };
+    format!("SET SESSION {longest} = 0, lock_wait_timeout = {}", BRIEF.as_secs())
+}
 
 /// Error numbers: a table, a column, an index that is there; a column or an index that is not; a table that is not.
 const TABLE_EXISTS: u16 = 1050;
@@ -30,9 +35,7 @@ const NO_TRIGGERS: [u16; 2] = [1419, 1142];
 
 /// Runs what remains.
 pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
-    for (_, sql) in PATIENCE.into_iter().filter(|(of, _)| *of == flavor) {
-        conn.query_drop(sql).await.map_err(|error| sentence(&error))?;
-    }
+    conn.query_drop(limits(flavor)).await.map_err(|error| sentence(&error))?;
     let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;
     if locked.flatten() != Some(1) {
         return Err("another program is bringing this database to its schema".to_owned());
@@ -45,11 +48,9 @@ pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [M
 
 /// Changes the schema. Each statement is a commit of its own here.
 pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]) -> Result<(), String> {
-    for (_, sql) in PATIENCE.into_iter().filter(|(of, _)| *of == flavor) {
-        conn.query_drop(sql).await.map_err(|error| sentence(&error))?;
-    }
+    conn.query_drop(limits(flavor)).await.map_err(|error| sentence(&error))?;
     for statement in statements {
-        match conn.query_drop(statement.as_str()).await {
+        match change(conn, statement).await {
             Err(Error::Server(server)) if server.code == TRIGGER_EXISTS => {}
             Err(Error::Server(server)) if NO_TRIGGERS.contains(&server.code) => {
                 return Err(format!(
@@ -64,11 +65,27 @@ pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]
     Ok(())
 }
 
+/// One statement, again where others are in its way.
+async fn change(conn: &mut Conn, sql: &str) -> Result<(), Error> {
+    let mut patience = Patience::default();
+    loop {
+        match conn.query_drop(sql).await {
+            Err(error) if is_rival(&error) && patience.lasts().await => {}
+            done => return done,
+        }
+    }
+}
+
+/// Whether others were in the way: on this server, or on another member of its cluster.
+fn is_rival(error: &Error) -> bool {
+    matches!(Fault::of(error), Fault::Rival(_))
+}
+
 async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
     let plain = Keyed::default();
     for table in [schema::MARKERS, schema::ANNOUNCED] {
         let made = mysql::step(table, &plain, flavor).map_err(|why| why.0.to_owned())?;
-        conn.query_drop(made).await.map_err(|error| sentence(&error))?;
+        change(conn, &made).await.map_err(|error| sentence(&error))?;
     }
     let done: Vec<(i64, i64)> = conn.query(schema::DONE).await.map_err(|error| sentence(&error))?;
     let announced: Vec<(i64, i64)> = conn.query(schema::OLDEST).await.map_err(|error| sentence(&error))?;
@@ -76,7 +93,7 @@ async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]
     let plan = schema::plan(migrations, &state).map_err(|error| error.to_string())?;
     plan.tell(migrations);
     for version in plan.announce {
-        conn.exec_drop(schema::ANNOUNCE, version).await.map_err(|error| sentence(&error))?;
+        announce(conn, version).await.map_err(|error| sentence(&error))?;
     }
     for step in plan.steps {
         tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
@@ -89,35 +106,80 @@ async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]
     Ok(())
 }
 
-/// One step and its marker: together where the step is a change of rows, and after each other where it is one of a table.
+/// Says who can work on a version before anything of it is done. Our lock is of one member of a cluster: a program that uses
+/// another may be first.
+async fn announce(conn: &mut Conn, version: (i64, i64)) -> Result<(), Error> {
+    let mut patience = Patience::default();
+    loop {
+        match conn.exec_drop(schema::ANNOUNCE, version).await {
+            Err(Error::Server(server)) if server.code == DUPLICATE => return Ok(()),
+            Err(error) if is_rival(&error) && patience.lasts().await => {}
+            done => return done,
+        }
+    }
+}
+
+/// One step, again where others are in its way.
 async fn take(conn: &mut Conn, step: &Step, (keyed, flavor): (&Keyed, Flavor)) -> Result<(), String> {
-    let text = |error: Error| sentence(&error);
     let sql = mysql::step(step.sql, keyed, flavor).map_err(|why| why.0.to_owned())?;
-    conn.query_drop("START TRANSACTION").await.map_err(text)?;
+    let mut patience = Patience::default();
+    loop {
+        match attempt(conn, step, &sql).await {
+            Err(error) if is_rival(&error) && patience.lasts().await => {
+                // What it changed of rows must not stand without its marker.
+                conn.query_drop("ROLLBACK").await.map_err(|error| sentence(&error))?;
+            }
+            done => return done.map_err(|error| sentence(&error)),
+        }
+    }
+}
+
+/// One step and its marker: together where the step is a change of rows, and after each other where it is one of a table.
+async fn attempt(conn: &mut Conn, step: &Step, sql: &str) -> Result<(), Error> {
+    conn.query_drop("START TRANSACTION").await?;
     if let Err(error) = conn.query_drop(sql).await
         && !was_done(conn, step, &error).await?
     {
-        return Err(text(error));
+        return Err(error);
     }
     match conn.exec_drop(schema::MARK, (step.version, step.step)).await {
-        Err(Error::Server(server)) if server.code == DUPLICATE => {}
-        other => other.map_err(text)?,
+        // Another was first: rows are not changed once more.
+        Err(Error::Server(server)) if server.code == DUPLICATE => conn.query_drop("ROLLBACK").await,
+        marked => {
+            marked?;
+            conn.query_drop("COMMIT").await
+        }
     }
-    conn.query_drop("COMMIT").await.map_err(text)
 }
 
 /// Whether a step failed because its work was done before, its marker apart.
-async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, String> {
+async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, Error> {
     let Error::Server(server) = error else { return Ok(false) };
     match Created::of(step.sql) {
         Some(created) if server.code == TABLE_EXISTS => {
             // A table of somebody else's may have the name.
             let sql = "SELECT column_name FROM information_schema.columns \
                        WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
-            let found: Vec<String> = conn.exec(sql, (created.table,)).await.map_err(|error| sentence(&error))?;
+            let found: Vec<String> = conn.exec(sql, (created.table,)).await?;
             Ok(created.columns().eq(found.iter().map(String::as_str)))
         }
         Some(_) => Ok(false),
         None => Ok(DONE.contains(&server.code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql_async::ServerError;
+
+    #[test]
+    fn who_is_in_the_way_is_told_from_what_is_wrong() {
+        // red without `is_rival`: two programs on two members of a cluster, one of which does not start.
+        let error = |code| Error::Server(ServerError { code, message: String::new(), state: String::new() });
+        for (code, rival) in [(1205, true), (1213, true), (DUPLICATE, false), (TABLE_EXISTS, false), (1142, false)] {
+            assert_eq!(is_rival(&error(code)), rival, "{code}");
+        }
+        assert!(limits(Flavor::MariaDb).ends_with("max_statement_time = 0, lock_wait_timeout = 2"));
     }
 }

@@ -35,6 +35,8 @@ pub(super) enum Fault {
     Conflict { at: usize, why: Broken },
     /// Nothing of it stands.
     Refused(String),
+    /// Nothing of it stands, because others held a lock for longer than it may wait.
+    Held(String),
     /// Nothing of it stands, and through another connection it might.
     Unsent(String),
     /// It may stand or not.
@@ -46,7 +48,7 @@ impl Fault {
     pub(super) fn sentence(self) -> String {
         match self {
             Fault::Conflict { at, why } => format!("statement {at} does not hold ({why:?})"),
-            Fault::Refused(why) | Fault::Unsent(why) | Fault::Unknown(why) => why,
+            Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why) | Fault::Unknown(why) => why,
         }
     }
 }
@@ -64,6 +66,9 @@ pub(super) enum Ended {
     Doubt(String),
 }
 
+/// The SQLSTATE of a lock that was not let go of in time.
+const NO_LOCK: &str = "55P03";
+
 /// How often a batch is sent again.
 const TRIES: u32 = 10;
 
@@ -80,7 +85,7 @@ pub(super) struct Flight {
     done: Done,
     failed: Option<Failure>,
     warned: Option<String>,
-    /// The server said that it ends the connection here.
+    /// The server said itself that it ends the connection here.
     pub(super) last: bool,
     /// How many bytes the connection has to have sent for all of it to be sent.
     ends: u64,
@@ -140,12 +145,12 @@ impl Flight {
                 self.complete(count)?;
             }
             Message::Failed(failure) => {
-                self.last = failure.severity != "ERROR";
-                // When only the commit remained, the connection's end says nothing about it.
-                if self.last && self.is_complete() {
-                    self.warned = Some(failure.text);
-                } else {
-                    self.failed = Some(failure);
+                let last = failure.is_last();
+                self.last |= last && !failure.is_hearsay();
+                match last && (self.is_complete() || failure.is_hearsay()) {
+                    // When only the commit remained, the connection's end says nothing about it.
+                    true => self.warned = Some(failure.text),
+                    false => self.failed = Some(failure),
                 }
             }
             Message::Notice(notice) if notice.severity == "WARNING" => self.warned = Some(notice.text),
@@ -242,6 +247,7 @@ impl Flight {
         };
         match (why, self.at.checked_sub(self.job.cargo.ours)) {
             (Some(why), Some(at)) if self.is_batch() => Fault::Conflict { at, why },
+            _ if failure.code == NO_LOCK => Fault::Held(sentence(failure)),
             _ => Fault::Refused(sentence(failure)),
         }
     }
@@ -264,4 +270,54 @@ fn sentence(failure: &Failure) -> String {
 /// gone or does not fit the schema any more.
 fn doubtful(code: &str) -> bool {
     matches!(code, "25006" | "0A000" | "26000" | "42P05") || code.starts_with("57P") || code.starts_with("08")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Sql, Value, Write};
+    use crate::postgres::cargo::{Book, Cargo};
+    use crate::postgres::gauge::Ticket;
+    use crate::remote::Statements;
+    use tokio::sync::oneshot;
+
+    /// What a batch of two statements is told whose connection ends after this failure, when `sent` of its bytes were sent.
+    fn told(failure: Failure, sent: u64) -> (Fault, bool) {
+        const ENDS: u64 = 100;
+        let sql = Sql::fixed("INSERT INTO t (a) VALUES (?)");
+        let write = Write { sql, args: vec![Value::Int(1)], must: Must::Touch(1) };
+        let cargo = Cargo::batch(&Book::new(Statements::Unnamed), None, &[write.clone(), write]).unwrap();
+        let (reply, mut answer) = oneshot::channel();
+        let (cargo, ticket, now) = (Arc::new(cargo), Ticket::take(&Arc::new(Gauge::new())), Instant::now());
+        let job = Job { cargo, reply, ticket, tries: 0, handed: now };
+        let mut flight = Flight::new(job, VecDeque::new(), ENDS, now);
+        flight.hear(Message::Complete(1), &mut []).unwrap();
+        flight.hear(Message::Failed(failure), &mut []).unwrap();
+        let last = flight.last;
+        flight.lost((sent, true), "the connection was lost");
+        (answer.try_recv().unwrap().unwrap_err(), last)
+    }
+
+    fn fatal(code: &str, of_pooler: bool) -> Failure {
+        Failure { severity: "FATAL".into(), code: code.into(), text: "gone".into(), of_pooler }
+    }
+
+    #[test]
+    fn who_lost_the_server_does_not_know_what_it_did() {
+        // red without `is_hearsay` in hear: the batch is sent once more, and may stand already.
+        for (code, of_pooler) in [("08P01", true), ("57P01", true), ("08006", false), ("58000", false)] {
+            let unknown = (Fault::Unknown("gone".into()), false);
+            assert_eq!(told(fatal(code, of_pooler), 100), unknown, "{code}");
+            assert!(matches!(told(fatal(code, of_pooler), 99), (Fault::Unsent(_), false)), "not sent whole: {code}");
+        }
+        assert_eq!(told(fatal("57P01", false), 100), (Fault::Unsent("gone (57P01)".into()), true));
+    }
+
+    #[test]
+    fn a_lock_that_others_hold_is_told_from_what_is_wrong() {
+        // red without `Held`: a change of a table is not tried again.
+        let error = |code| Failure { severity: "ERROR".into(), ..fatal(code, false) };
+        assert_eq!(told(error("55P03"), 100).0, Fault::Held("gone (55P03)".into()));
+        assert_eq!(told(error("53100"), 100).0, Fault::Refused("gone (53100)".into()));
+    }
 }

@@ -8,6 +8,7 @@ use super::flight::Fault;
 use super::link::{Link, Purpose};
 use super::pool::Pool;
 use crate::engine::{Broken, Read, Row, Sql, Unavailable, Value};
+use crate::remote::{self, Patience};
 use crate::schema::{self, Migration, State, Step};
 
 /// Nothing interrupts who waits for the lock.
@@ -17,8 +18,11 @@ const PATIENT: Sql =
 /// The number of our lock: `portiere` in ASCII.
 const LOCK: Sql = Sql::fixed("SELECT pg_advisory_xact_lock(8102098814193724005)");
 
-/// A table that others use is not waited for so long that all of them wait behind.
-const BRIEF: Sql = Sql::fixed("SELECT set_config('lock_timeout', '10s', true)");
+/// A table that others use is not waited for so long that all of them wait behind: it is tried again.
+fn brief() -> Read {
+    let sql = Sql::fixed("SELECT set_config('lock_timeout', ?, true)");
+    Read { sql, args: vec![Value::Text(format!("{}ms", remote::BRIEF.as_millis()))] }
+}
 
 /// Where the marker comes among the statements of a step.
 const MARKER: usize = 3;
@@ -51,9 +55,13 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
 pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Unavailable> {
     let mut link = Link::make(pool, Purpose::Schema).await.map_err(|error| Unavailable(error.to_string()))?;
     for statement in statements {
-        let brief = Read { sql: BRIEF, args: vec![] };
-        let cargo = Cargo::alteration(&pool.book, &brief, statement).map_err(Unavailable)?;
-        link.send(cargo).await.map_err(|fault| Unavailable(fault.sentence()))?;
+        let cargo = || Cargo::alteration(&pool.book, &brief(), statement.clone()).map_err(Unavailable);
+        let mut patience = Patience::default();
+        let mut done = link.send(cargo()?).await;
+        while matches!(done, Err(Fault::Held(_))) && patience.lasts().await {
+            done = link.send(cargo()?).await;
+        }
+        done.map_err(|fault| Unavailable(fault.sentence()))?;
     }
     Ok(())
 }
@@ -62,7 +70,7 @@ pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Un
 async fn announce(pool: &Pool, link: &mut Link, (version, oldest): (i64, i64)) -> Result<(), Unavailable> {
     let plain = |sql| Read { sql, args: vec![] };
     let said = Read { sql: Sql::fixed(schema::ANNOUNCE), args: vec![Value::Int(version), Value::Int(oldest)] };
-    let cargo = Cargo::schema(&pool.book, &[plain(PATIENT), plain(LOCK), plain(BRIEF), said], None);
+    let cargo = Cargo::schema(&pool.book, &[plain(PATIENT), plain(LOCK), brief(), said], None);
     match link.send(cargo.map_err(Unavailable)?).await {
         // Another node was first.
         Ok(_) | Err(Fault::Conflict { at: MARKER, why: Broken::Unique }) => Ok(()),
@@ -74,9 +82,14 @@ async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailab
     tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
     let plain = |sql| Read { sql, args: vec![] };
     let mark = Read { sql: Sql::fixed(schema::MARK), args: vec![Value::Int(step.version), Value::Int(step.step)] };
-    let before = [plain(PATIENT), plain(LOCK), plain(BRIEF), mark];
-    let cargo = Cargo::schema(&pool.book, &before, Some(step.sql)).map_err(Unavailable)?;
-    match link.send(cargo).await {
+    let before = [plain(PATIENT), plain(LOCK), brief(), mark];
+    let cargo = || Cargo::schema(&pool.book, &before, Some(step.sql)).map_err(Unavailable);
+    let mut patience = Patience::default();
+    let mut done = link.send(cargo()?).await;
+    while matches!(done, Err(Fault::Held(_))) && patience.lasts().await {
+        done = link.send(cargo()?).await;
+    }
+    match done {
         Ok(_) => Ok(()),
         // Another node was first.
         Err(Fault::Conflict { at: MARKER, why: Broken::Unique }) => Ok(()),

@@ -105,7 +105,7 @@ impl Postgres {
                 }
                 Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
-                Err(Fault::Refused(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
+                Err(Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
             }
         })
     }

@@ -159,22 +159,40 @@ pub(super) struct Failure {
     pub(super) code: String,
     /// A sentence in the server's language.
     pub(super) text: String,
+    /// It has no severity that is the same in each language: a pooler said it, and not the server.
+    pub(super) of_pooler: bool,
 }
 
 impl Failure {
     fn parse(body: &[u8]) -> Result<Self, Garbled> {
-        let mut failure = Failure::default();
+        let (mut failure, mut localized) = (Failure::default(), String::new());
         for field in body.split(|byte| *byte == 0) {
             let Some((letter, value)) = field.split_first() else { continue };
             let value = || String::from_utf8_lossy(value).into_owned();
             match letter {
+                b'S' => localized = value(),
                 b'V' => failure.severity = value(),
                 b'C' => failure.code = value(),
                 b'M' => failure.text = value(),
                 _ => {}
             }
         }
+        if failure.severity.is_empty() {
+            // PgBouncer says it in English alone.
+            (failure.severity, failure.of_pooler) = (localized, true);
+        }
         if failure.severity.is_empty() { Err(Garbled) } else { Ok(failure) }
+    }
+
+    /// Whether it ends the connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.severity != "ERROR"
+    }
+
+    /// Whether it ends the connection and tells nothing of what the server did: whoever said it may have lost the server in
+    /// the middle of an answer, or after all was committed.
+    pub(super) fn is_hearsay(&self) -> bool {
+        self.is_last() && (self.of_pooler || self.code.starts_with("08") || self.code.starts_with("58"))
     }
 }
 
@@ -312,7 +330,28 @@ mod tests {
     #[test]
     fn a_failure_is_read_in_the_servers_own_words() {
         let body = b"SFEHLER\0VERROR\0C23505\0Mdoppelt\0Dpersonal\0\0";
-        let failure = Failure { severity: "ERROR".into(), code: "23505".into(), text: "doppelt".into() };
+        let failure =
+            Failure { severity: "ERROR".into(), code: "23505".into(), text: "doppelt".into(), of_pooler: false };
         assert_eq!(next(&said(b'E', body)).unwrap().unwrap().0, Message::Failed(failure));
+    }
+
+    #[test]
+    fn what_a_pooler_says_is_read_and_known_as_its_own() {
+        // red without `S`: PgBouncer sends no `V`.
+        let read = |body: &[u8]| match next(&said(b'E', body)).unwrap().unwrap().0 {
+            Message::Failed(failure) => failure,
+            other => panic!("{other:?}"),
+        };
+        let failure = read(b"SFATAL\0C08P01\0Mserver conn crashed?\0\0");
+        assert_eq!((failure.severity.as_str(), failure.code.as_str()), ("FATAL", "08P01"));
+        assert!(failure.of_pooler && failure.is_last() && failure.is_hearsay());
+        for (body, hearsay) in [
+            (b"SFATAL\0C57P01\0Mgone\0\0".as_slice(), true),
+            (b"SERROR\0C08P01\0Mno\0\0", false),
+            (b"SFATAL\0VFATAL\0C57P01\0Mshut down\0\0", false),
+            (b"SFATAL\0VFATAL\0C58P01\0Mno file\0\0", true),
+        ] {
+            assert_eq!(read(body).is_hearsay(), hearsay, "{body:?}");
+        }
     }
 }

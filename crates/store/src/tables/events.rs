@@ -99,6 +99,13 @@ pub(super) fn record(realm: &RealmId, id: String, event: &Event) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
+/// As [`record`] where no line of that id is there. Of the event its kind and its detail.
+pub(super) fn record_unless_there(realm: &RealmId, id: &str, event: &Event) -> Write {
+    let sql = "INSERT INTO events (realm, id, kind, detail, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    let detail = super::row::to_json(&event.detail);
+    write(sql, values![realm, id, event.kind.name(), detail, event.at], Must::Any)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

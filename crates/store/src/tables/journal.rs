@@ -3,24 +3,42 @@
 //! Every statement does nothing where the change is there, and nothing to what came later; those of several nodes may
 //! be said in any order.
 
-use super::events::about;
+use super::events::{about, record_unless_there};
 use super::fences::Fence;
 use super::row::{every, to_json};
 use super::{clients, families, groups, keys, realms, sessions, tokens, users, values, write};
 use crate::engine::{Engine, Must, Read, Unavailable, Value, Write};
 use rules::ending::{Ending, Record};
+use rules::events::{Event, Kind};
 use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::{Span, Time};
-use std::collections::HashSet;
+use std::collections::HashMap;
+
+/// What a database knows of a batch whose witness it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It has the batch.
+    Kept,
+    /// It had lost the batch, and was told what that had ended.
+    Said,
+}
 
 /// Which of these lines of the audit log are there, however many are asked for.
-pub async fn known(engine: &dyn Engine, realm: &RealmId, ids: Vec<String>) -> Result<HashSet<String>, Unavailable> {
-    let lines = about("SELECT id FROM events WHERE realm = ?", values![realm], &ids);
+pub async fn known(
+    engine: &dyn Engine,
+    realm: &RealmId,
+    ids: Vec<String>,
+) -> Result<HashMap<String, Known>, Unavailable> {
+    let lines = about("SELECT id, kind FROM events WHERE realm = ?", values![realm], &ids);
     let reads: Vec<Read> = lines.into_iter().map(|(sql, args, _)| Read { sql, args }).collect();
     let answers = engine.fetch(&reads).await?;
-    every(answers.concat(), |row| row.text())
-        .map(HashSet::from_iter)
+    let line = |id: String, kind: String| match kind == Kind::FenceReplayed.name() {
+        true => (id, Known::Said),
+        false => (id, Known::Kept),
+    };
+    every(answers.concat(), |row| Some(line(row.text()?, row.text()?)))
+        .map(HashMap::from_iter)
         .ok_or_else(|| Unavailable("a row is not what this program writes".into()))
 }
 
@@ -46,7 +64,10 @@ impl Upto {
     }
 }
 
-/// Says one record again. It has to be one whose witness is not there, where it has one.
+/// Says one record again, in one batch. It has to be one whose witness is not there, where it has one.
+///
+/// The batch brings the witness's line back, so that no later fence says the record once more: whoever was enabled since
+/// would be disabled again. A failover that loses this batch loses whatever came after it, too.
 pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec<Write> {
     let upto = Upto::of(record, fence);
     let mut writes: Vec<Write> =
@@ -54,6 +75,8 @@ pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec
     if record.endings.iter().any(Ending::is_configuration) {
         writes.push(realms::bump_epoch(realm));
     }
+    let line = Event::new(Kind::FenceReplayed, now).detail("fence", fence.number);
+    writes.extend(record.witness.as_ref().map(|witness| record_unless_there(realm, witness, &line)));
     writes.iter_mut().for_each(|write| write.must = Must::Any);
     writes
 }
