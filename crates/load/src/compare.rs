@@ -10,8 +10,11 @@ use crate::Refusal;
 use crate::report::Report;
 use crate::series::{Found, Series};
 use crate::timeline::{Sketch, Slice};
+use crate::welch::{Mean, welch};
 use serde::Serialize;
 use std::fmt;
+
+pub use crate::welch::student;
 
 /// Runs of each that are enough for an interval over runs.
 const RUNS: usize = 5;
@@ -19,11 +22,6 @@ const RUNS: usize = 5;
 const DRAWS: usize = 2000;
 /// What lies outside of the interval, on each side.
 const TAIL: f64 = 0.025;
-/// Student's t with so much beyond it, for 1 degree of freedom and more.
-const STUDENT: [f64; 20] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086,
-];
 
 /// B beside A.
 #[derive(Clone, Debug, Serialize)]
@@ -32,6 +30,8 @@ pub struct Comparison {
     pub method: String,
     /// By workload.
     pub parts: Vec<Part>,
+    /// What makes a side worth less than it looks.
+    pub notes: Vec<String>,
 }
 
 /// One workload.
@@ -83,7 +83,7 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
         return Err(Refusal::Use(line));
     }
     match (&a.found, &b.found) {
-        (Some(a), Some(b)) => return Ok(limits(a, b)),
+        (Some(of_a), Some(of_b)) => return Ok(Comparison { notes: doubts(a, b), ..limits(of_a, of_b) }),
         (None, None) => {}
         _ => return Err(Refusal::Use("one is a search, the other is not".to_owned())),
     }
@@ -101,7 +101,24 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
             "bootstrap over slices of time, in blocks; it does not see what differs from run to run (--repeat 5)".into()
         }
     };
-    Ok(Comparison { method, parts })
+    Ok(Comparison { method, parts, notes: doubts(a, b) })
+}
+
+/// What makes a side worth less than it looks, one sentence for each reason.
+fn doubts(a: &Series, b: &Series) -> Vec<String> {
+    let of = |(side, series): (&str, &Series)| {
+        let found = series.found.is_some_and(|found| found.by_generator);
+        let bound = found || series.found.is_none() && series.runs.iter().any(Report::is_bound_by_generator);
+        let noisy = series.spread.is_some_and(|spread| !spread.accepted);
+        let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
+        let said = [
+            bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),
+            noisy.then(|| format!("{side} is noisy: its runs lie too far apart to be quoted.")),
+            cut,
+        ];
+        said.into_iter().flatten().collect::<Vec<_>>()
+    };
+    [("A", a), ("B", b)].into_iter().flat_map(of).collect()
 }
 
 /// The reports of each workload, those beside others too.
@@ -122,7 +139,7 @@ fn limits(a: &Found, b: &Found) -> Comparison {
     let limit = Figure { name: "limit /s", a: a.rate, b: b.rate, ratio: b.rate / a.rate, low: least, high: most };
     let method = "each limit lies between the highest rate that held and the lowest that did not".to_owned();
     let part = Part { workload: "search".to_owned(), offered: false, notes: vec![], figures: vec![limit] };
-    Comparison { method, parts: vec![part] }
+    Comparison { method, parts: vec![part], notes: vec![] }
 }
 
 const NAMES: [&str; 6] = ["iterations/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "came out well %"];
@@ -145,7 +162,7 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
     let paces = sides.map(|(_, runs)| runs.first().map_or("", |run| run.pace.as_str()));
     let apart = (paces[0] != paces[1])
         .then(|| format!("A is of a {}, B of a {}: that is not the same load.", paces[0], paces[1]));
-    let smooth = |run: &&Report| is_open(run) && run.unanswered() == 0;
+    let smooth = |run: &&Report| run.is_open() && run.unanswered() == 0;
     Ok(Part {
         workload: name.to_owned(),
         offered: sides.iter().all(|(_, runs)| runs.iter().all(smooth)),
@@ -155,10 +172,6 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
             .collect(),
         figures: (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect(),
     })
-}
-
-fn is_open(report: &Report) -> bool {
-    report.pace.starts_with("open loop")
 }
 
 type Intervals = [(f64, f64); 6];
@@ -177,7 +190,7 @@ fn of_run(report: &Report) -> Row {
         _ => [latency.mean, latency.p50, latency.p95, latency.p99],
     };
     // Who is under way at the end of a closed loop has done nothing wrong.
-    let missing = if is_open(report) { report.unanswered() } else { report.failed + report.refused };
+    let missing = if report.is_open() { report.unanswered() } else { report.failed + report.refused };
     let well = share(report.iterations as f64, (report.iterations + missing) as f64);
     [report.iterations_per_second, mean, p50, p95, p99, well]
 }
@@ -185,45 +198,6 @@ fn of_run(report: &Report) -> Row {
 /// In per cent; of nothing, nothing came out well.
 fn share(done: f64, due: f64) -> f64 {
     if due > 0.0 { done / due * 100.0 } else { 0.0 }
-}
-
-/// A mean over runs.
-struct Mean {
-    mean: f64,
-    /// Of its logarithm.
-    variance: f64,
-    /// Degrees of freedom.
-    freedom: f64,
-}
-
-impl Mean {
-    fn of(values: &[f64]) -> Mean {
-        let (count, freedom) = (values.len() as f64, values.len() as f64 - 1.0);
-        let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / freedom;
-        Mean { mean, variance: variance / count / mean.powi(2), freedom }
-    }
-}
-
-/// The interval of the ratio of `b` to `a`.
-fn welch(a: &Mean, b: &Mean) -> (f64, f64) {
-    let (variance, ratio) = (a.variance + b.variance, b.mean / a.mean);
-    let freedom = variance.powi(2) / (a.variance.powi(2) / a.freedom + b.variance.powi(2) / b.freedom);
-    let reach = student(freedom) * variance.sqrt();
-    // Runs that do not differ at all, or without anything in them.
-    if !reach.is_finite() {
-        return (ratio, ratio);
-    }
-    (ratio * (-reach).exp(), ratio * reach.exp())
-}
-
-/// Student's t for a 95 % interval; between whole degrees of freedom that of the fewer.
-pub fn student(freedom: f64) -> f64 {
-    const NORMAL: f64 = 1.96;
-    match STUDENT.get((freedom as usize).saturating_sub(1)) {
-        Some(t) => *t,
-        None => NORMAL + (NORMAL.powi(3) + NORMAL) / (4.0 * freedom),
-    }
 }
 
 fn over_slices(a: &[&Report], b: &[&Report]) -> Result<(Row, Row, Intervals), Refusal> {
@@ -247,7 +221,7 @@ type Piece<'a> = (&'a Slice, f64);
 fn slices<'a>(reports: &[&'a Report]) -> Result<Vec<Piece<'a>>, Refusal> {
     let due = |report: &Report, slice: &Slice| {
         let ended = (slice.done + slice.failed + slice.refused) as f64;
-        if is_open(report) { ended.max(slice.level * slice.seconds) } else { ended }
+        if report.is_open() { ended.max(slice.level * slice.seconds) } else { ended }
     };
     let of = |report: &&'a Report| report.timeline.iter().map(|slice| (slice, due(report, slice))).collect::<Vec<_>>();
     let slices: Vec<_> = reports.iter().flat_map(of).collect();
@@ -259,9 +233,10 @@ fn slices<'a>(reports: &[&'a Report]) -> Result<Vec<Piece<'a>>, Refusal> {
 
 fn of_slices(slices: &[Piece<'_>]) -> Row {
     let mut all = Sketch::default();
-    let (mut seconds, mut due) = (0.0, 0.0);
+    let (mut seconds, mut due, mut managed) = (0.0, 0.0, 0);
     for (slice, due_in_it) in slices {
         all.merge(&slice.latencies);
+        managed += slice.managed();
         seconds += slice.seconds;
         due += due_in_it;
     }
@@ -270,7 +245,7 @@ fn of_slices(slices: &[Piece<'_>]) -> Row {
         0 => [f64::NAN; 4],
         _ => [all.mean(), all.quantile(0.5), all.quantile(0.95), all.quantile(0.99)],
     };
-    [count / seconds, mean, p50, p95, p99, share(count, due)]
+    [managed as f64 / seconds, mean, p50, p95, p99, share(count, due)]
 }
 
 /// As many as there are, drawn with replacement in blocks of neighbours.
@@ -312,6 +287,7 @@ impl fmt::Display for Comparison {
             }
             notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         }
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         writeln!(f, "Method: {}.", self.method)
     }
 }
@@ -333,7 +309,7 @@ mod tests {
                     let mut latencies = Sketch::default();
                     let done = rng.u64(rate * 9 / 10..=rate * 11 / 10);
                     (0..done).for_each(|_| latencies.add(Duration::from_micros(rng.u64(millis * 500..millis * 1500))));
-                    Slice { done, latencies, ..like.clone() }
+                    Slice { done, ended: Some(done), latencies, ..like.clone() }
                 })
                 .collect();
             let all = of_slices(&slices(&[&report]).unwrap());
@@ -407,7 +383,8 @@ mod tests {
                 (run.iterations, run.iterations_per_second, run.failed) = (0, 0.0, 3000);
                 run.latency = Default::default();
                 for slice in &mut run.timeline {
-                    (slice.done, slice.failed, slice.latencies) = (0, 100, Sketch::default());
+                    (slice.done, slice.ended, slice.failed) = (0, Some(0), 100);
+                    slice.latencies = Sketch::default();
                 }
             }
             for (a, b, side, verdict) in [(&good, &bad, "B", "B is lower"), (&bad, &good, "A", "B is higher")] {
@@ -461,6 +438,24 @@ mod tests {
         assert_eq!(of_run(run)[5], 25.0);
         run.pace = "closed loop, 75 users, no pause".to_owned();
         assert_eq!(of_run(run)[5], 100.0);
+    }
+
+    #[test]
+    fn what_makes_a_side_worth_less_is_said_of_that_side() {
+        let good = series(5, 100, 20, 1);
+        let mut bad = good.clone();
+        bad.runs[3].generator_busiest = 1.0;
+        bad.cut_short = Some("interrupted".to_owned());
+        bad.spread = Some(crate::series::Spread { rate: 0.1, mean: 0.1, p99: 0.1, accepted: false });
+        assert!(compare(&good, &good).unwrap().notes.is_empty());
+        let text = compare(&good, &bad).unwrap().to_string();
+        for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {
+            assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
+        }
+        let found = |by_generator| Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, by_generator };
+        let search = |by_generator| Series { found: Some(found(by_generator)), ..Series::default() };
+        let notes = compare(&search(true), &search(false)).unwrap().notes;
+        assert_eq!(notes, ["A was bound by the generator: it is not the server's limit alone."]);
     }
 
     #[test]

@@ -19,6 +19,16 @@ pub fn of_thread() -> Duration {
     Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
 }
 
+/// How long the calling thread has been ready while others had the processors: the second field of its `schedstat`, in
+/// nanoseconds (the kernel's `sched-stats`). Zero where that cannot be read.
+pub fn waited_of_thread() -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat").ok().and_then(|text| of_schedstat(&text)).unwrap_or_default()
+}
+
+fn of_schedstat(text: &str) -> Option<Duration> {
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 /// The sum over several processes, `None` when one cannot be read.
 pub fn of_processes(pids: &[u32]) -> Option<Duration> {
     pids.iter().map(|pid| of_process(*pid)).sum()
@@ -43,6 +53,12 @@ mod tests {
         assert_eq!(of_stat(stat, 100), Some(Duration::from_secs(2)));
         assert_eq!(of_stat("7 (x", 100), None);
         assert_eq!(of_stat("7 (x) S 1 7", 100), None);
+    }
+
+    #[test]
+    fn the_wait_for_a_processor_is_the_second_field() {
+        assert_eq!(of_schedstat("981 1500000000 7\n"), Some(Duration::from_millis(1500)));
+        assert_eq!((of_schedstat("981"), of_schedstat("")), (None, None));
     }
 
     #[test]

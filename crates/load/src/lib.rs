@@ -34,12 +34,14 @@ pub mod programme;
 pub mod record;
 mod rehearsal;
 pub mod report;
+mod room;
 pub mod run;
 pub mod schedule;
 pub mod search;
 pub mod series;
 pub mod timeline;
 pub mod visitor;
+mod welch;
 pub mod wire;
 
 /// Why nothing was measured, in one line.

@@ -1,8 +1,8 @@
 //! Files for results: known to be writable before anybody waits for what should be in them.
 
 use crate::Refusal;
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 /// Makes sure that a file can be written. One that is not there yet is made and removed again, so that nothing is left of it
@@ -19,14 +19,94 @@ pub fn try_out(file: &Path) -> Result<(), Refusal> {
     outcome.map_err(|error| cannot(file, &error))
 }
 
-/// Writes a result; what was there is replaced.
+/// Writes a result; what was there is replaced once all of it is on the disk, and stays where it cannot be written.
 ///
 /// # Errors
 /// [`Refusal::Failure`].
 pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
-    std::fs::write(file, text).map_err(|error| cannot(file, &error))
+    replace(file, text).map_err(|error| cannot(file, &error))
+}
+
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let there = match file.metadata() {
+        // A pipe, a terminal or a device is written to, and never replaced.
+        Ok(there) if !there.is_file() => return std::fs::write(file, text),
+        Ok(there) => Some(there.permissions()),
+        Err(_) => None,
+    };
+    // A link goes on leading to its file.
+    let file = if there.is_some() { file.canonicalize()? } else { file.to_owned() };
+    // Beside the file, so that it is on the same disk.
+    let partial = file.with_file_name(format!(".portiere-{}.partial", std::process::id()));
+    match OpenOptions::new().write(true).create_new(true).open(&partial) {
+        Ok(opened) => by_way_of(&partial, &file, || fill(opened, text, there)),
+        // The file may be written where its folder may not; and what another program of that number left behind is not ours.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::AlreadyExists) => {
+            std::fs::write(&file, text)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Fills `partial`, and puts it in the place of `file` when that went well.
+fn by_way_of(partial: &Path, file: &Path, fill: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
+    let written = fill().and_then(|()| std::fs::rename(partial, file));
+    if written.is_err() {
+        // What went wrong is told; that this one cannot be removed either would say nothing more.
+        let _ = std::fs::remove_file(partial);
+    }
+    written
+}
+
+fn fill(mut file: File, text: &str, permissions: Option<Permissions>) -> std::io::Result<()> {
+    file.write_all(text.as_bytes())?;
+    permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
+    file.sync_all()
 }
 
 fn cannot(file: &Path, error: &std::io::Error) -> Refusal {
     Refusal::Failure(format!("{} cannot be written: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn a_result_replaces_what_was_there_and_leaves_nothing_beside_it() {
+        let folder = std::env::temp_dir().join(format!("load-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, link) = (folder.join("a.json"), folder.join("link"));
+        write(&file, "first").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, "second").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "second", "through the link");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Red where it is written in place: what an hour had measured would be gone.
+    #[test]
+    fn what_was_there_stays_where_the_new_cannot_be_written() {
+        let folder = std::env::temp_dir().join(format!("load-unwritten-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, partial) = (folder.join("a.json"), folder.join("partial"));
+        std::fs::write(&file, "before").unwrap();
+        std::fs::write(&partial, "aft").unwrap();
+        let full = by_way_of(&partial, &file, || Err(ErrorKind::StorageFull.into()));
+        assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), partial.exists()), ("before", false));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays() {
+        write(Path::new("/dev/null"), "text").unwrap();
+        assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+        assert!(write(Path::new("/dev/full"), "text").is_err());
+    }
 }

@@ -50,20 +50,21 @@ impl Programme {
     /// # Errors
     /// [`Refusal`], where nothing was measured.
     pub fn carry_out(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
-        let again = |plans: Vec<Plan>| std::iter::repeat_n(plans, repeat as usize);
         let plans: Vec<Vec<Plan>> = match self {
-            Programme::Plain => again(vec![plan.clone()]).collect(),
-            Programme::Constant { sign_ups } => again(constant(plan, sign_ups)).collect(),
+            Programme::Plain => vec![vec![plan.clone()]],
+            Programme::Constant { sign_ups } => vec![constant(plan, sign_ups)],
             Programme::Overload => return overload(plan, run),
-            Programme::Growth => again(vec![plan.clone()]).chain(again(vec![a_day(plan)])).collect(),
+            Programme::Growth => vec![vec![plan.clone()], vec![a_day(plan)]],
         };
-        let mut runs = Vec::new();
-        let ended = plans.iter().try_for_each(|plans| {
+        let mut runs: Vec<Report> = Vec::new();
+        let mut again = plans.iter().flat_map(|plans| std::iter::repeat_n(plans, repeat as usize));
+        let ended = again.try_for_each(|plans| {
             runs.push(run(plans)?);
             plan.interrupt.check()
         });
         // Half a run is better than none, and spoils whole ones.
-        if plan.interrupt.since().is_some() && runs.len() > 1 {
+        let half = plan.interrupt.since().is_some() && runs.last().is_some_and(|last| !is_whole(last, plan));
+        if half && runs.len() > 1 {
             runs.pop();
         }
         let cut_short = why_cut_short(ended, runs.is_empty())?;
@@ -73,6 +74,12 @@ impl Programme {
             _ => Series { cut_short, ..Series::of(runs) },
         })
     }
+}
+
+/// True when a run went on to the end of its window, and nobody's late answer was cut off after it.
+fn is_whole(run: &Report, plan: &Plan) -> bool {
+    let mut all = std::iter::once(run).chain(&run.beside);
+    run.seconds >= plan.duration.as_secs_f64() && all.all(|one| !one.is_open() || one.unfinished == 0)
 }
 
 /// Why a series ended before its time, where there is a series at all.
@@ -156,11 +163,12 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         }
     };
     let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
+    // So many that at this latency nobody has to wait for a free one.
+    let enough = |rate: f64| (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
+    let users = |rate: f64| visitors.unwrap_or_else(|| enough(rate));
     let mut trials: Vec<Trial> = Vec::new();
     let ended = limit(first, terms.precision, |rate| {
-        // So many that at this latency nobody has to wait for a free one.
-        let enough = (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
-        let pace = Pace::Open { rate, visitors: visitors.unwrap_or(enough) };
+        let pace = Pace::Open { rate, visitors: users(rate) };
         let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..plan.clone() }])?)?;
         let holds = terms.hold(&report);
         trials.push(Trial { offered: rate, holds: Some(holds), report });
@@ -173,6 +181,11 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         let (p99, errors) = (terms.p99, terms.errors * 100.0);
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
+        let by_generator = |trial: &Trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms);
+        let line = match trials.last().is_some_and(by_generator) {
+            true => line + "; the generator was the bottleneck there (--threads, --vus)",
+            false => line,
+        };
         return Err(Refusal::Failure(line));
     };
     let broke = trials.iter().filter(|trial| trial.holds == Some(false) && trial.offered > best.offered);
@@ -182,16 +195,25 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         not: lowest.map(|trial| trial.offered),
         p99_ms: terms.p99.as_secs_f64() * 1000.0,
         errors: terms.errors,
-        by_generator: lowest.is_some_and(|trial| trial.report.is_bound_by_generator()),
+        by_generator: lowest
+            .is_some_and(|trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms)),
     };
     trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
     Ok(Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() })
 }
 
+/// True when it may be the generator that did not keep the terms. Where all users are busy at once the first of them has been so
+/// for as long as that many starts take; when that is longer than the terms allow, the server has broken them by itself.
+fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> bool {
+    report.is_busy() || report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interrupt::Interrupt;
     use crate::plan::tests::plan;
+    use std::time::Instant;
 
     /// Holds what is offered up to 100 a second.
     fn server(plans: &[Plan]) -> Report {
@@ -223,6 +245,32 @@ mod tests {
         let strict = Terms { p99: Duration::from_micros(1), ..terms };
         let refusal = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap_err();
         assert!(refusal.to_string().starts_with("no rate near 60.0/s keeps p99"), "{refusal}");
+    }
+
+    /// Red where nobody asks why a rate does not hold: the wait for one of too few users was the server's limit.
+    #[test]
+    fn a_limit_that_too_few_users_set_is_the_generators() {
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
+        let mut crowded = |plans: &[Plan]| {
+            let mut report = server(plans);
+            report.waited_for_users = report.failed * 50;
+            Ok(report)
+        };
+        let mut found = |users| search(&plan(), users, &terms, &mut crowded).unwrap().found.unwrap();
+        // A hundred and some a second, each for half a second at most, take fifty and some users.
+        assert!(found(Some(20)).by_generator && found(Some(20)).to_string().contains("--vus"));
+        assert!(!found(Some(80)).by_generator && !found(None).by_generator);
+    }
+
+    #[test]
+    fn what_is_repeated_without_end_is_not_made_beforehand() {
+        let mut left = 3;
+        let mut tires = |plans: &[Plan]| {
+            left -= 1;
+            if left == 0 { Err(Refusal::Failure("tired".to_owned())) } else { Ok(server(plans)) }
+        };
+        let series = Programme::Plain.carry_out(&plan(), u32::MAX, &mut tires).unwrap();
+        assert_eq!((series.runs.len(), series.cut_short.as_deref()), (2, Some("tired")));
     }
 
     #[test]
@@ -275,6 +323,28 @@ mod tests {
         }
         assert!(Programme::Plain.carry_out(&plan(), 5, &mut dies_at(1)).is_err());
         assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).is_err());
+    }
+
+    /// Red where the last run is thrown away whenever somebody wants the end.
+    #[test]
+    fn only_a_run_that_was_itself_cut_is_thrown_away() {
+        let kept = |seconds: f64, unfinished: u64| {
+            let (sender, interrupt) = Interrupt::by_hand();
+            let mut calls = 0;
+            let mut ends_in_the_third = |plans: &[Plan]| {
+                calls += 1;
+                let whole = server(plans);
+                if calls < 3 {
+                    return Ok(whole);
+                }
+                sender.send_replace(Some(Instant::now()));
+                Ok(Report { seconds, unfinished, pace: "open loop, 1/s, at most 1 at once".to_owned(), ..whole })
+            };
+            let plan = Plan { interrupt, ..plan() };
+            Programme::Plain.carry_out(&plan, 5, &mut ends_in_the_third).unwrap().runs.len()
+        };
+        // The window is a second; answers that were waited for after it belong to the run, too.
+        assert_eq!([kept(1.0, 0), kept(0.4, 0), kept(1.0, 3)], [3, 2, 2]);
     }
 
     #[test]

@@ -66,6 +66,31 @@ fn milliseconds(micros: u64) -> f64 {
     Duration::from_micros(micros).as_secs_f64() * 1000.0
 }
 
+/// The slices of the window that an iteration belongs to; `None` is outside of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    /// Where its latency counts, and what came of it: where it was due in an open loop, where it ended in a closed one.
+    pub counts: Option<usize>,
+    /// Where it ended: what a server managed is what it finished meanwhile, whenever that was due.
+    pub ended: Option<usize>,
+}
+
+/// Shares of the window that a thread of the generator spent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Busy {
+    /// On a processor.
+    pub running: f64,
+    /// Ready, while others had the processors.
+    pub waiting: f64,
+}
+
+impl Busy {
+    /// Whatever it had to do: it was not idle.
+    pub fn all(self) -> f64 {
+        self.running + self.waiting
+    }
+}
+
 /// Everything that one thread has seen in the window.
 #[derive(Clone, Default)]
 pub struct Record {
@@ -73,8 +98,12 @@ pub struct Record {
     pub iterations: Latencies,
     /// Finished steps, also of iterations that failed later.
     pub steps: BTreeMap<Step, Latencies>,
-    /// Responses received.
+    /// Iterations without a setback that ended in the window.
+    pub ended: u64,
+    /// Responses to iterations that ended in the window.
     pub requests: u64,
+    /// Starts of an open loop that found no free visitor.
+    pub waited: u64,
     /// Iterations that the server refused politely (503 with Retry-After), by step.
     pub refused: BTreeMap<Step, Latencies>,
     /// Iterations that failed, by step and reason.
@@ -83,23 +112,31 @@ pub struct Record {
     pub unfinished: u64,
     /// The same by slices of the window.
     pub slices: Vec<Tally>,
-    /// The share of the window in which the thread was busy, where it can be read; of several threads the busiest.
-    pub busy: f64,
+    /// How busy the thread was, where it can be read; of several threads the busiest.
+    pub busy: Busy,
 }
 
 impl Record {
-    /// Takes in one iteration and how it ended, in a slice of the window.
-    pub fn take(&mut self, lap: &Lap, slice: usize, latency: Duration, outcome: &Result<(), Setback>) {
-        if slice >= self.slices.len() {
-            self.slices.resize_with(slice + 1, Tally::default);
+    /// Takes in one iteration and how it ended.
+    pub fn take(&mut self, lap: &Lap, place: Place, latency: Duration, outcome: &Result<(), Setback>) {
+        if let Some(slice) = place.ended {
+            let done = u64::from(outcome.is_ok());
+            self.requests += lap.requests;
+            self.ended += done;
+            self.slice(slice).ended += done;
         }
-        let tally = &mut self.slices[slice];
+        if let Some(slice) = place.counts {
+            self.judge(lap, slice, latency, outcome);
+        }
+    }
+
+    fn judge(&mut self, lap: &Lap, slice: usize, latency: Duration, outcome: &Result<(), Setback>) {
+        let tally = self.slice(slice);
         match outcome {
             Ok(()) => tally.done.add(latency),
             Err(Setback { cause: Cause::Refused { .. }, .. }) => tally.refused += 1,
             Err(_) => tally.failed += 1,
         }
-        self.requests += lap.requests;
         for (step, took) in &lap.steps {
             self.steps.entry(*step).or_default().add(*took);
         }
@@ -112,12 +149,23 @@ impl Record {
         }
     }
 
+    fn slice(&mut self, slice: usize) -> &mut Tally {
+        if slice >= self.slices.len() {
+            self.slices.resize_with(slice + 1, Tally::default);
+        }
+        &mut self.slices[slice]
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Record) {
         self.iterations.merge(&other.iterations);
+        self.ended += other.ended;
         self.requests += other.requests;
+        self.waited += other.waited;
         self.unfinished += other.unfinished;
-        self.busy = self.busy.max(other.busy);
+        if other.busy.all() > self.busy.all() {
+            self.busy = other.busy;
+        }
         if other.slices.len() > self.slices.len() {
             self.slices.resize_with(other.slices.len(), Tally::default);
         }
@@ -166,10 +214,11 @@ mod tests {
         let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
         let refused = Cause::Refused { retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
         let mut record = Record::default();
-        record.take(&lap, 1, Duration::from_millis(10), &Ok(()));
-        record.take(&lap, 1, Duration::from_millis(99), &setback(refused));
-        record.take(&lap, 1, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
-        record.take(&lap, 1, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
+        let second = Place { counts: Some(1), ended: Some(1) };
+        record.take(&lap, second, Duration::from_millis(10), &Ok(()));
+        record.take(&lap, second, Duration::from_millis(99), &setback(refused));
+        record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
+        record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
         let mut whole = record.clone();
         whole.merge(&record);
         assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
@@ -180,13 +229,37 @@ mod tests {
         let last = &whole.slices[1];
         assert_eq!((whole.slices.len(), last.done.count(), last.refused, last.failed), (2, 2, 2, 4));
         assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
+        assert_eq!((whole.ended, last.ended), (2, 2));
+    }
+
+    /// Red where rates are those of what was due in the window: a server that is offered twice what it carries would manage that.
+    #[test]
+    fn what_ends_after_the_window_has_a_latency_and_no_part_in_the_rate() {
+        let lap = Lap { requests: 3, steps: vec![] };
+        let mut record = Record::default();
+        record.take(&lap, Place { counts: Some(0), ended: Some(2) }, Duration::from_secs(2), &Ok(()));
+        record.take(&lap, Place { counts: Some(1), ended: None }, Duration::from_secs(9), &Ok(()));
+        record.take(&lap, Place { counts: None, ended: Some(0) }, Duration::from_secs(1), &Ok(()));
+        record.take(&lap, Place::default(), Duration::from_secs(1), &Ok(()));
+        assert_eq!((record.iterations.count(), record.ended, record.requests), (2, 2, 6));
+        let slices: Vec<_> = record.slices.iter().map(|slice| (slice.done.count(), slice.ended)).collect();
+        assert_eq!(slices, [(1, 1), (1, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn the_busiest_thread_is_the_one_with_the_least_rest() {
+        let of = |running, waiting| Record { busy: Busy { running, waiting }, ..Record::default() };
+        let mut whole = of(0.6, 0.0);
+        whole.merge(&of(0.5, 0.3));
+        assert_eq!((whole.busy.running, whole.busy.waiting), (0.5, 0.3));
     }
 
     #[test]
     fn endless_reasons_do_not_grow_the_record() {
         let mut record = Record::default();
         for n in 0..1000 {
-            record.take(&Lap::default(), 0, Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
+            let place = Place { counts: Some(0), ended: Some(0) };
+            record.take(&Lap::default(), place, Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
         }
         assert_eq!(record.failed.len(), MAX_REASONS + 1);
         assert_eq!(record.failed.values().sum::<u64>(), 1000);

@@ -114,10 +114,27 @@ pub async fn prepared(visitor: &mut Visitor) -> Result<(), Setback> {
 async fn wait_if_refused(setback: Setback, tries: u32, most: u32) -> Result<(), Setback> {
     match setback.cause {
         Cause::Refused { retry_after, .. } if tries < most => {
-            // Spread over twice the time asked for: all visitors are told the same.
-            sleep(retry_after.mul_f64(1.0 + fastrand::f64()).min(Duration::from_secs(10))).await;
+            sleep(stay_away(retry_after, fastrand::f64())).await;
             Ok(())
         }
         _ => Err(setback),
+    }
+}
+
+/// Spread over twice the time asked for, by a chance from 0 to 1: all visitors are told the same. A server may ask for any time,
+/// also for one that cannot be doubled.
+fn stay_away(asked: Duration, chance: f64) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(10);
+    asked.min(LONGEST).mul_f64(1.0 + chance).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_stays_away_for_long_whatever_was_asked() {
+        let seconds = |asked, chance| stay_away(Duration::from_secs(asked), chance).as_secs_f64();
+        assert_eq!([seconds(4, 0.5), seconds(9, 0.9), seconds(u64::MAX, 1.0), seconds(0, 1.0)], [6.0, 10.0, 10.0, 0.0]);
     }
 }

@@ -37,9 +37,10 @@ pub struct Report {
     pub seconds: f64,
     /// Iterations without a setback.
     pub iterations: u64,
-    /// Those, a second.
+    /// Iterations without a setback that ended in the window, a second: in an open loop others than [`Report::iterations`], which
+    /// are those that were due in it, where answers take long.
     pub iterations_per_second: f64,
-    /// Responses received, also in iterations that ended early.
+    /// Responses to iterations that ended in the window, also to those that ended early.
     pub requests: u64,
     /// Those, a second.
     pub requests_per_second: f64,
@@ -49,6 +50,9 @@ pub struct Report {
     pub refused: u64,
     /// Iterations that were under way at the end, or (open loop) due and not done in time.
     pub unfinished: u64,
+    /// Starts of an open loop that found no free user: their wait is in the latencies, and is the generator's.
+    #[serde(default)]
+    pub waited_for_users: u64,
     /// Whole iterations without a setback; in an open loop from their scheduled start.
     pub latency: Latency,
     /// The steps, in order.
@@ -60,6 +64,9 @@ pub struct Report {
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
+    /// The share in which that thread was ready and others had the processors.
+    #[serde(default)]
+    pub generator_waited: f64,
     /// What the server spent, when its processes were named; of what runs side by side the first one says it.
     pub server: Option<Server>,
     /// What has to be known about how it was measured.
@@ -142,6 +149,8 @@ pub struct Server {
 impl Report {
     /// How busy a thread of the generator has to be to have set the limit itself.
     const BOUND: f64 = 0.95;
+    /// The share of starts that may find no free user.
+    const MAY_WAIT: f64 = 0.01;
 
     /// Makes a report of what was recorded.
     pub fn of(scene: &Scene, record: Record, spent: Spent) -> Report {
@@ -173,16 +182,18 @@ impl Report {
             pace: format!("{}{shape}", plan.pace),
             seconds,
             iterations,
-            iterations_per_second: iterations as f64 / seconds,
+            iterations_per_second: record.ended as f64 / seconds,
             requests: record.requests,
             requests_per_second,
             failed,
             refused,
             unfinished,
+            waited_for_users: record.waited,
             latency: Latency::from(&record.iterations),
             steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),
             timeline: slices(plan, &record.slices, window),
-            generator_busiest: record.busy,
+            generator_busiest: record.busy.running,
+            generator_waited: record.busy.waiting,
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
             server,
@@ -191,9 +202,43 @@ impl Report {
         }
     }
 
-    /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's.
+    /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's alone.
     pub fn is_bound_by_generator(&self) -> bool {
-        self.generator_busiest >= Self::BOUND || self.beside.iter().any(Report::is_bound_by_generator)
+        self.is_busy() || self.lacks_users() || self.beside.iter().any(Report::is_bound_by_generator)
+    }
+
+    /// True when the busiest thread of the generator had no time left.
+    pub fn is_busy(&self) -> bool {
+        self.generator_busiest + self.generator_waited >= Self::BOUND
+    }
+
+    /// True when an open loop had too few users for its rate at the latency that there was.
+    pub fn lacks_users(&self) -> bool {
+        self.waited_for_users as f64 > Self::MAY_WAIT * (self.iterations + self.unanswered()) as f64
+    }
+
+    /// In sentences: by what the generator set a limit of its own, apart from what ran [beside](Report::beside).
+    pub fn limits_of_generator(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.is_busy() {
+            let [busiest, waited] = [self.generator_busiest, self.generator_waited].map(|share| share * 100.0);
+            // Less than half a per cent is none.
+            let waited =
+                if waited < 0.5 { String::new() } else { format!(" and waited for one {waited:.0} % of the time") };
+            said.push(format!(
+                "The generator was the bottleneck: its busiest thread was at {busiest:.0} % of a core{waited} (--threads)."
+            ));
+        }
+        if self.lacks_users() {
+            let count = self.waited_for_users;
+            said.push(format!("{count} starts waited for a free user, which is in the latencies: raise --vus."));
+        }
+        said
+    }
+
+    /// True for an open loop.
+    pub fn is_open(&self) -> bool {
+        self.pace.starts_with("open loop")
     }
 
     /// Iterations that were due, or begun, and did not come out well.
@@ -243,14 +288,7 @@ impl fmt::Display for Report {
                 None => writeln!(f)?,
             }
         }
-        if self.generator_busiest >= Self::BOUND {
-            let busiest = self.generator_busiest * 100.0;
-            writeln!(
-                f,
-                "The generator was the bottleneck: its busiest thread was at {busiest:.0} % of a core (--threads)."
-            )?;
-        }
-        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
+        self.limits_of_generator().iter().chain(&self.notes).try_for_each(|note| writeln!(f, "{note}"))?;
         if let Some(rate) = self.server.and_then(|server| server.requests_per_cpu_second) {
             writeln!(f, "{rate:>12.0} requests per second of server CPU")?;
         }
@@ -277,16 +315,18 @@ fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
     /// In seconds; a shorter run says little about it.
     const LONG: f64 = 60.0;
     let steady = timeline.windows(2).all(|pair| pair[0].level == pair[1].level);
-    if !steady || timeline.iter().map(|slice| slice.seconds).sum::<f64>() < LONG {
+    // One that was ended early may have fewer slices than quarters.
+    if !steady || timeline.len() < 4 || timeline.iter().map(|slice| slice.seconds).sum::<f64>() < LONG {
         return Ok(());
     }
     let quarter = |slices: &[Slice]| {
-        let (mut all, mut seconds) = (Sketch::default(), 0.0);
+        let (mut all, mut managed, mut seconds) = (Sketch::default(), 0, 0.0);
         for slice in slices {
             all.merge(&slice.latencies);
+            managed += slice.managed();
             seconds += slice.seconds;
         }
-        (all.count() as f64 / seconds, all.quantile(0.5), all.quantile(0.99))
+        (managed as f64 / seconds, all.quantile(0.5), all.quantile(0.99))
     };
     let length = timeline.len() / 4;
     let (first, last) = (quarter(&timeline[..length]), quarter(&timeline[timeline.len() - length..]));
@@ -312,8 +352,16 @@ pub(crate) mod tests {
         let mut sketch = Sketch::default();
         (0..count).for_each(|_| latencies.add(Duration::from_millis(10)));
         (0..count).for_each(|_| sketch.add(Duration::from_millis(10)));
-        let slice =
-            Slice { from: 0.0, seconds: 1.0, level: 1.0, done: count, failed: 0, refused: 0, latencies: sketch };
+        let slice = Slice {
+            from: 0.0,
+            seconds: 1.0,
+            level: 1.0,
+            done: count,
+            ended: Some(count),
+            failed: 0,
+            refused: 0,
+            latencies: sketch,
+        };
         Report {
             workload: workload.to_owned(),
             target: "http://localhost:1".to_owned(),
@@ -326,11 +374,13 @@ pub(crate) mod tests {
             failed: 0,
             refused: 0,
             unfinished: 0,
+            waited_for_users: 0,
             latency: Latency::from(&latencies),
             steps: vec![],
             failures: vec![],
             generator_cores: None,
             generator_busiest: 0.0,
+            generator_waited: 0.0,
             server: None,
             notes: vec![],
             timeline: vec![slice],
@@ -348,17 +398,43 @@ pub(crate) mod tests {
             table.contains("The generator was the bottleneck: its busiest thread was at 97 % of a core"),
             "{table}"
         );
+        // On a machine that others use a thread without a processor is as little at rest.
+        (report.generator_busiest, report.generator_waited) = (0.5, 0.4);
+        assert!(!report.is_bound_by_generator());
+        report.generator_waited = 0.46;
+        let table = report.to_string();
+        assert!(table.contains("at 50 % of a core and waited for one 46 % of the time (--threads)"), "{table}");
+    }
+
+    #[test]
+    fn starts_that_found_no_free_user_are_the_generators() {
+        let mut report = report("w1", 990, 10.0);
+        (report.unfinished, report.waited_for_users) = (10, 10);
+        assert!(!report.is_bound_by_generator() && !report.to_string().contains("free user"));
+        report.waited_for_users = 11;
+        let table = report.to_string();
+        assert!(report.is_bound_by_generator() && !report.is_busy());
+        assert!(table.contains("11 starts waited for a free user, which is in the latencies: raise --vus."), "{table}");
+    }
+
+    #[test]
+    fn a_soak_that_was_ended_early_has_no_quarters() {
+        let mut report = report("jwks", 10, 10.0);
+        report.timeline = (0..3).map(|_| Slice { seconds: 30.0, ..report.timeline[0].clone() }).collect();
+        let table = report.to_string();
+        assert!(!table.contains("quarter") && !table.contains("NaN"), "{table}");
     }
 
     #[test]
     fn a_long_run_says_how_its_end_differs_from_its_beginning() {
         let mut report = report("jwks", 10, 10.0);
-        let slice = |at: u32| Slice { seconds: 10.0, done: u64::from(at), ..report.timeline[0].clone() };
+        let slice = |_| Slice { seconds: 10.0, ..report.timeline[0].clone() };
         let timeline: Vec<_> = (0..8).map(slice).collect();
         report.timeline = timeline[..5].to_vec();
         assert!(!report.to_string().contains("quarter"));
         report.timeline = timeline;
         report.timeline[7].latencies.add(Duration::from_secs(2));
+        report.timeline[7].ended = Some(12);
         let table = report.to_string();
         assert!(
             table.contains("first quarter 1.0/s, p50 10.08 ms, p99 10.08 ms; last 1.1/s, p50 10.08 ms, p99 1"),

@@ -5,21 +5,21 @@ use crate::cpu;
 use crate::interrupt::Interrupt;
 use crate::pacer::Pacer;
 use crate::plan::{Pace, Plan};
-use crate::record::{Latencies, Record};
+use crate::record::{Busy, Latencies, Place, Record};
 use crate::rehearsal::{prepared, rehearse};
 use crate::report::{Report, Spent};
+use crate::room::make_room;
 use crate::schedule::Schedule;
 use crate::timeline::slice_length;
 use crate::visitor::{Cause, Scene, Setback, Visitor};
 use crate::wire::Fault;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, watch};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, sleep_until, timeout_at};
 
@@ -103,25 +103,6 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     Ok(Report { beside: reports.collect(), ..first })
 }
 
-/// Allows this process as many open files as there are users, each of whom has a connection.
-fn make_room(users: u64) -> Result<(), Refusal> {
-    /// Files that are open anyway.
-    const OTHERS: u64 = 64;
-    let needed = users.saturating_add(OTHERS);
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let raised = Rlimit { current: Some(needed), ..limit };
-    if limit.maximum.is_some_and(|most| most < needed) || setrlimit(Resource::Nofile, raised).is_err() {
-        let most = limit.maximum.unwrap_or_default();
-        return Err(Refusal::Failure(format!(
-            "{users} users need as many open files, and {most} are allowed (ulimit -n)"
-        )));
-    }
-    Ok(())
-}
-
 /// The threads, and what they tell while they make ready.
 struct Crew {
     /// With the plan that each works for.
@@ -192,6 +173,10 @@ impl Window {
     fn after(begin: Instant, plan: &Plan) -> Self {
         let from = begin + plan.warmup;
         Window { begin, from, until: from + plan.duration }
+    }
+
+    fn holds(&self, moment: Instant) -> bool {
+        (self.from..self.until).contains(&moment)
     }
 }
 
@@ -349,12 +334,15 @@ impl Post {
     }
 }
 
-/// The share of the window in which the calling thread is on a processor.
-async fn busy(window: Window, interrupt: Interrupt) -> f64 {
+/// The shares of the window in which the calling thread is on a processor, and waits for one.
+async fn busy(window: Window, interrupt: Interrupt) -> Busy {
+    let spent = || (cpu::of_thread(), cpu::waited_of_thread());
     interrupt.unless(sleep_until(window.from.into())).await;
-    let (begun, before) = (Instant::now(), cpu::of_thread());
+    let (begun, before) = (Instant::now(), spent());
     interrupt.unless(sleep_until(window.until.into())).await;
-    cpu::of_thread().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64()
+    let (after, passed) = (spent(), begun.elapsed().as_secs_f64());
+    let share = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / passed;
+    Busy { running: share(before.0, after.0), waiting: share(before.1, after.1) }
 }
 
 /// Where the visitors of one thread report. They take turns on that thread, so cells are enough.
@@ -405,8 +393,8 @@ impl Desk {
             let outcome = visitor.iterate().await;
             self.under_way.update(|count| count - 1);
             let ended = Instant::now();
-            let counts = (self.window.from..self.window.until).contains(&ended);
-            self.book(&visitor, ended - begun, &outcome, counts.then_some(ended));
+            let counts = self.window.holds(ended).then_some(ended);
+            self.book(&visitor, ended - begun, &outcome, self.place(counts, ended));
             self.rest(&outcome).await;
             if !pause.is_zero() {
                 sleep(pause).await;
@@ -417,27 +405,40 @@ impl Desk {
     /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
     async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule, gate: &Semaphore) {
         let counted = schedule.counted();
-        while let Ok(permit) = gate.acquire().await {
+        let mut was_busy = false;
+        while let Ok((permit, waited)) = next_start(gate).await {
             permit.forget();
             let slot = self.slot.get();
             if slot >= counted.end || Instant::now() >= self.window.until + LATE {
                 return;
             }
             self.slot.set(slot + self.scene.plan.threads() as u64);
-            let due = self.window.begin + schedule.due(slot);
+            let (due, counts) = (self.window.begin + schedule.due(slot), counted.contains(&slot));
+            // Before its first a visitor was not busy, but not there yet.
+            self.record.borrow_mut().waited += u64::from(waited && was_busy && counts);
             let outcome = visitor.iterate().await;
-            self.book(&visitor, due.elapsed(), &outcome, counted.contains(&slot).then_some(due));
+            let ended = Instant::now();
+            let latency = ended.saturating_duration_since(due);
+            self.book(&visitor, latency, &outcome, self.place(counts.then_some(due), ended));
             self.rest(&outcome).await;
+            was_busy = true;
         }
     }
 
-    /// Writes down an iteration; `when` is the time that it counts for, if it does.
-    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, when: Option<Instant>) {
-        // What comes after the end does not count, also when the end comes early.
-        if let Some(when) = when.filter(|_| self.scene.plan.interrupt.since().is_none()) {
+    /// Where an iteration belongs; `counts` is the time that it counts for, if it does.
+    fn place(&self, counts: Option<Instant>, ended: Instant) -> Place {
+        let slice = |when: Instant| {
             let since = when.saturating_duration_since(self.window.from);
-            let slice = (since.as_secs_f64() / self.slice.as_secs_f64()) as usize;
-            self.record.borrow_mut().take(visitor.lap(), slice, latency, outcome);
+            (since.as_secs_f64() / self.slice.as_secs_f64()) as usize
+        };
+        Place { counts: counts.map(slice), ended: self.window.holds(ended).then(|| slice(ended)) }
+    }
+
+    /// Writes down an iteration.
+    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, place: Place) {
+        // What comes after the end does not count, also when the end comes early.
+        if self.scene.plan.interrupt.since().is_none() {
+            self.record.borrow_mut().take(visitor.lap(), place, latency, outcome);
         }
         if self.has_watcher {
             let mut pulse = self.pulse.borrow_mut();
@@ -462,9 +463,29 @@ impl Desk {
     fn close(&self) -> Record {
         let mut record = self.record.take();
         // In an open loop the schedule says what is missing, also what never began.
-        if matches!(self.scene.plan.pace, Pace::Closed { .. }) {
-            record.unfinished = self.under_way.get();
+        match &self.schedule {
+            None => record.unfinished = self.under_way.get(),
+            Some((schedule, _)) => record.waited += self.never_begun(schedule),
         }
         record
+    }
+
+    /// This thread's starts that were due in the window, and that nobody has taken.
+    fn never_begun(&self, schedule: &Schedule) -> u64 {
+        let end = self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until));
+        let first = schedule.counted().start;
+        let due = first + schedule.due_within(end.saturating_duration_since(self.window.begin));
+        let next = self.slot.get();
+        let before = |start: u64| start.saturating_sub(next).div_ceil(self.scene.plan.threads() as u64);
+        before(due) - before(first)
+    }
+}
+
+/// The next start at the gate, and whether it was due before anybody waited for it. The gate is fair: what is left at it was let go
+/// while every visitor was busy.
+async fn next_start(gate: &Semaphore) -> Result<(SemaphorePermit<'_>, bool), AcquireError> {
+    match gate.try_acquire() {
+        Ok(permit) => Ok((permit, true)),
+        Err(_) => gate.acquire().await.map(|permit| (permit, false)),
     }
 }

@@ -45,7 +45,8 @@ pub struct Found {
     pub p99_ms: f64,
     /// The share of errors that was borne.
     pub errors: f64,
-    /// True when the generator was the bottleneck where it did not hold: the limit may be the generator's.
+    /// True when the generator was the bottleneck where it did not hold, or had too few users to say more: the limit may be the
+    /// generator's.
     pub by_generator: bool,
 }
 
@@ -92,7 +93,7 @@ impl fmt::Display for Found {
             None => writeln!(f, "no rate was found that it does not hold.")?,
         }
         if *by_generator {
-            writeln!(f, "That may be the limit of the generator, which was the bottleneck there (--threads).")?;
+            writeln!(f, "That may be the limit of the generator, which was the bottleneck there (--threads, --vus).")?;
         }
         Ok(())
     }
@@ -155,8 +156,10 @@ impl Trial {
     /// Whether it held, and whether that says more of the generator than of the server.
     fn remark(&self) -> String {
         let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
-        let bound = self.report.is_bound_by_generator().then_some("generator bound");
-        verdict.into_iter().chain(bound).collect::<Vec<_>>().join(", ")
+        let all = || std::iter::once(&self.report).chain(&self.report.beside);
+        let bound = all().any(Report::is_busy).then_some("generator bound");
+        let few = all().any(Report::lacks_users).then_some("no user free");
+        verdict.into_iter().chain(bound).chain(few).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -207,6 +210,9 @@ mod tests {
         assert_eq!(cells[3], [&["offered/s", "beside", "it"][..], &figures].concat());
         assert_eq!((cells[4][..3].join(" "), cells[5][..3].join(" ")), ("5.0 jwks 3.0".into(), "20.0 jwks 3.0".into()));
         assert_eq!(cells.len(), 6);
+        let mut few = trial(20.0, Some(false), 0.1);
+        few.report.waited_for_users = 5;
+        assert_eq!(few.remark(), "does not hold, no user free");
     }
 
     #[test]

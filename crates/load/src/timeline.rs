@@ -88,6 +88,8 @@ impl<'de> Deserialize<'de> for Sketch {
 pub struct Tally {
     /// Iterations without a setback.
     pub done: Sketch,
+    /// Those that ended in it.
+    pub ended: u64,
     /// Iterations that failed.
     pub failed: u64,
     /// Iterations that were refused politely.
@@ -98,6 +100,7 @@ impl Tally {
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Tally) {
         self.done.merge(&other.done);
+        self.ended += other.ended;
         self.failed += other.failed;
         self.refused += other.refused;
     }
@@ -114,6 +117,9 @@ pub struct Slice {
     pub level: f64,
     /// Iterations without a setback.
     pub done: u64,
+    /// Those that ended in it, whenever they were due; `None` in a result of before that was counted.
+    #[serde(default)]
+    pub ended: Option<u64>,
     /// Iterations that failed.
     pub failed: u64,
     /// Iterations that were refused politely.
@@ -122,13 +128,25 @@ pub struct Slice {
     pub latencies: Sketch,
 }
 
+impl Slice {
+    /// What the server managed meanwhile: iterations without a setback.
+    pub fn managed(&self) -> u64 {
+        self.ended.unwrap_or(self.done)
+    }
+
+    /// The same a second.
+    pub fn rate(&self) -> f64 {
+        self.managed() as f64 / self.seconds
+    }
+}
+
 /// The length of a slice: about a second, with at least 10 of them and at most 120.
 pub fn slice_length(window: Duration) -> Duration {
     window.div_f64(window.as_secs_f64().round().clamp(10.0, 120.0)).max(Duration::from_nanos(1))
 }
 
 /// The slices of a window of which so much has passed, the empty ones too. In a closed loop an iteration belongs where it ended,
-/// in an open loop where it was due.
+/// in an open loop where it was due; what was managed counts where it ended in both.
 pub fn slices(plan: &Plan, tallies: &[Tally], passed: Duration) -> Vec<Slice> {
     let length = slice_length(plan.duration);
     // Rounded, since a whole window may be off by a nanosecond, and a rest that is short belongs to the slice before it.
@@ -144,6 +162,7 @@ pub fn slices(plan: &Plan, tallies: &[Tally], passed: Duration) -> Vec<Slice> {
             seconds: seconds.as_secs_f64(),
             level: level(plan, plan.warmup + from + seconds / 2),
             done: tally.done.count(),
+            ended: Some(tally.ended),
             failed: tally.failed,
             refused: tally.refused,
             latencies: tally.done,
@@ -190,13 +209,15 @@ mod tests {
     #[test]
     fn a_rest_that_is_short_belongs_to_the_slice_before_it() {
         let plan = Plan { duration: Duration::from_secs(20), ..plan() };
-        let tallies: Vec<Tally> = (0..4).map(|_| Tally { done: sketch([1, 2]), failed: 1, refused: 0 }).collect();
+        let tallies: Vec<Tally> =
+            (0..4).map(|_| Tally { done: sketch([1, 2]), ended: 2, failed: 1, refused: 0 }).collect();
         for (millis, count) in [(3_001, 3), (3_499, 3), (3_501, 4), (100, 1)] {
             let slices = slices(&plan, &tallies, Duration::from_millis(millis));
             let length: f64 = slices.iter().map(|slice| slice.seconds).sum();
             let (done, failed) = slices.iter().fold((0, 0), |(d, f), slice| (d + slice.done, f + slice.failed));
             assert!((length * 1000.0 - millis as f64).abs() < 1e-6, "{millis}: {length}");
             assert_eq!((slices.len(), done, failed), (count, 8, 4), "{millis}");
+            assert_eq!(slices.iter().map(Slice::managed).sum::<u64>(), 8, "{millis}");
         }
     }
 

@@ -4,7 +4,8 @@
 use super::outcome::Capacity;
 use super::probe::{self, Bench, Probes};
 use super::progress::Bar;
-use super::{page, report, verify};
+use super::verify::{self, Verification};
+use super::{page, report};
 use clap::{Args, ValueHint};
 use load::{Refusal, output};
 use std::io::Write;
@@ -66,7 +67,12 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     if let Some(file) = &command.html {
         output::write(file, &page::of(&capacity))?;
     }
-    Ok(())
+    let outside = capacity.verification.as_ref().and_then(Verification::shortfall);
+    match outside.filter(|_| !command.quick) {
+        // What was asked for is a proof. One short sample is none, whatever comes out.
+        Some(why) => Err(Refusal::Failure(why)),
+        None => Ok(()),
+    }
 }
 
 fn measure(command: &Command, program: &Path, data: &Path) -> Result<Capacity, Refusal> {

@@ -21,6 +21,7 @@ pub fn of(capacity: &Capacity) -> String {
     table(&mut out, &report::limits(capacity));
     out.push_str("<h2>Latency by load</h2>\n");
     table(&mut out, &report::latencies(capacity));
+    paragraph(&mut out, report::CAVEAT);
     for forecast in capacity.forecasts.iter().filter(|one| one.operation != Operation::Userinfo) {
         let _ = writeln!(out, "<h3>{}</h3>\n{}", escaped(forecast.operation.name()), curve(forecast).svg());
     }

@@ -83,6 +83,14 @@ pub struct Verification {
     pub notes: Vec<String>,
 }
 
+impl Verification {
+    /// How many predictions are further off than they may be, in a sentence without its end; `None` where there is none.
+    pub fn shortfall(&self) -> Option<String> {
+        let (all, outside) = (self.compared.len(), self.compared.iter().filter(|one| !one.is_within()).count());
+        (outside > 0).then(|| format!("{outside} of {all} predictions are outside of what they should keep"))
+    }
+}
+
 /// The runs, with what is expected of each: the load generator runs on the same cores, so it is in the model.
 pub fn predict(probes: &Probes) -> Vec<Trial> {
     let stations = stations(probes, Generator::Here);
@@ -193,9 +201,26 @@ fn remarks(what: &str, report: &Report) -> Vec<String> {
     if report.failed + report.refused > 0 {
         notes.push(format!("{what}: {} failed, {} refused", report.failed, report.refused));
     }
-    if report.is_bound_by_generator() {
-        notes.push(format!("{what}: the load generator was the bottleneck"));
-    }
-    notes.extend(report.notes.iter().map(|note| format!("{what}: {note}")));
+    let limits = report.limits_of_generator();
+    notes.extend(limits.iter().chain(&report.notes).map(|note| format!("{what}: {note}")));
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_that_falls_short_says_by_how_many() {
+        let of = |predicted: &[f64]| {
+            let (what, figure) = (String::new(), String::new());
+            let one = Compared { what, figure, predicted: 0.0, measured: 100.0, allowed: 0.15 };
+            let compared =
+                predicted.iter().map(|predicted| Compared { predicted: *predicted, ..one.clone() }).collect();
+            Verification { file: String::new(), compared, notes: vec![] }.shortfall()
+        };
+        assert_eq!(of(&[90.0, 110.0]), None);
+        let said = "1 of 2 predictions are outside of what they should keep";
+        assert_eq!(of(&[90.0, 117.0]).as_deref(), Some(said));
+    }
 }

@@ -23,23 +23,22 @@ impl Files {
         Ok(Files { html, save, markdown })
     }
 
-    /// Writes what there is by now; what was there before is replaced.
+    /// Writes what there is by now; what was there before is replaced. One that cannot be written keeps none of the others from it.
     pub fn write(&self, report: &Report) -> Result<(), Refusal> {
-        if let Some(file) = &self.html {
-            write(file, &page(report))?;
-        }
-        if let Some(file) = &self.save {
-            write(file, &to_json(report)?)?;
-        }
-        if let Some((file, folder)) = &self.markdown {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            let (text, pictures) = markdown(report, &name);
-            remove_pictures(folder)?;
-            pictures.iter().try_for_each(|(name, picture)| write(&folder.join(name), picture))?;
-            write(file, &text)?;
-        }
-        Ok(())
+        let none = Ok(());
+        let save = self.save.as_ref().map_or(none.clone(), |file| write(file, &to_json(report)?));
+        let html = self.html.as_ref().map_or(none.clone(), |file| write(file, &page(report)));
+        let markdown = self.markdown.as_ref().map_or(none, |(file, folder)| with_its_pictures(file, folder, report));
+        save.and(html).and(markdown)
     }
+}
+
+fn with_its_pictures(file: &Path, folder: &Path, report: &Report) -> Result<(), Refusal> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let (text, pictures) = markdown(report, &name);
+    pictures.iter().try_for_each(|(name, picture)| write(&folder.join(name), picture))?;
+    write(file, &text)?;
+    remove_pictures(folder, |name| pictures.iter().any(|(picture, _)| picture == name))
 }
 
 /// The report that `file` has; `None` where there is no such file yet.
@@ -64,11 +63,14 @@ fn with_pictures(file: PathBuf) -> Result<(PathBuf, PathBuf), Refusal> {
     Ok((file, folder))
 }
 
-/// Removes those of a run before, which may have had others; nothing else that is there.
-fn remove_pictures(folder: &Path) -> Result<(), Refusal> {
+/// Removes those of a run before that this one has not; nothing else that is there.
+fn remove_pictures(folder: &Path, is_shown: impl Fn(&str) -> bool) -> Result<(), Refusal> {
     let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
     let pictures = entries.filter_map(Result::ok).map(|entry| entry.path());
-    let mut pictures = pictures.filter(|path| is_picture(&path.file_name().unwrap_or_default().to_string_lossy()));
+    let mut pictures = pictures.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        is_picture(&name) && !is_shown(&name)
+    });
     pictures.try_for_each(|path| std::fs::remove_file(&path).map_err(|error| cannot(&path, &error)))
 }
 
@@ -88,6 +90,28 @@ fn cannot(path: &Path, error: &std::io::Error) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Red where the first that fails ends it: the JSON file, which a run is gone on with, comes to nothing by a page.
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_none_of_the_others_from_it() {
+        let folder = std::env::temp_dir().join(format!("lab-files-{}", std::process::id()));
+        let pictures = folder.join("a");
+        std::fs::create_dir_all(&pictures).unwrap();
+        for name in ["lanes-1-1.svg", "mine.svg"] {
+            std::fs::write(pictures.join(name), "").unwrap();
+        }
+        let full = PathBuf::from("/dev/full");
+        let (save, page) = (folder.join("a.json"), folder.join("a.md"));
+        let report =
+            Report { machine: Default::default(), version: "1", quick: true, seconds: 1.0, experiments: Vec::new() };
+        let markdown = Some((page.clone(), pictures.clone()));
+        let files = Files { html: Some(full), save: Some(save.clone()), markdown };
+        let refusal = files.write(&report).unwrap_err();
+        assert!(refusal.to_string().starts_with("/dev/full cannot be written: "), "{refusal}");
+        assert!(save.exists() && page.exists());
+        assert!(!pictures.join("lanes-1-1.svg").exists() && pictures.join("mine.svg").exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn only_pictures_of_ours_are_removed() {

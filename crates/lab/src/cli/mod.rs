@@ -167,6 +167,7 @@ fn experiment(
         // What every outcome is to be read with; they follow one by one.
         print(out, &report.to_string())?;
     }
+    let mut written = Ok(());
     for (number, one) in wanted.iter().enumerate() {
         let progress = Progress::of(one.name, (number + 1, wanted.len()));
         let mut watcher = |what: &str| progress.show(what);
@@ -180,12 +181,13 @@ fn experiment(
         }
         report.experiments.push(outcome);
         report.seconds = earlier + begun.elapsed().as_secs_f64();
-        // After each, so that what is there is not lost with a later one.
-        files.write(&report)?;
+        // After each, so that what is there is not lost with a later one. A disk that is full now may have room by then.
+        written = files.write(&report);
     }
     if as_json {
         print(out, &to_json(&report)?)?;
     }
+    written?;
     let failed: Vec<&str> = report.failed().map(|outcome| outcome.experiment.name).collect();
     match failed[..] {
         [] => Ok(()),

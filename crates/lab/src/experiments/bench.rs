@@ -2,7 +2,7 @@
 
 use super::Halt;
 use crate::private::{Cores, Folder, Private, Setup, is_full, on};
-use crate::report::{Figure, Group, Row, Sheet, figure};
+use crate::report::{Bound, Figure, Group, Row, Sheet, figure};
 use load::Refusal;
 use load::plan::{Plan, Workload};
 use load::report::Report;
@@ -26,12 +26,14 @@ pub struct Bench<'a> {
     pub quick: bool,
     watcher: Watcher<'a>,
     remarks: Vec<String>,
+    bounds: Vec<Option<Bound>>,
 }
 
 impl<'a> Bench<'a> {
     /// A bench that tells `watcher` what it does.
     pub fn new(program: PathBuf, quick: bool, watcher: Watcher<'a>) -> Bench<'a> {
-        Bench { program, within: None, databases: Vec::new(), quick, watcher, remarks: Vec::new() }
+        let (databases, remarks, bounds) = (Vec::new(), Vec::new(), Vec::new());
+        Bench { program, within: None, databases, quick, watcher, remarks, bounds }
     }
 
     /// One of two values: of the full set, and of a quick run.
@@ -103,7 +105,9 @@ impl<'a> Bench<'a> {
                 let title = if group.title.is_empty() { String::new() } else { format!("{}, ", group.title) };
                 (self.watcher)(&format!("{title}{name}, round {round} of {rounds}"));
                 match measure(self, subject) {
-                    Ok(value) if value.len() == group.figures.len() => values.push(value),
+                    Ok(value) if value.len() == group.figures.len() => {
+                        values.push((value, std::mem::take(&mut self.bounds)));
+                    }
                     Ok(value) => {
                         let (found, wanted) = (value.len(), group.figures.len());
                         ended = Err(Halt::Failed(format!("{found} figures were measured in place of {wanted}")));
@@ -116,7 +120,7 @@ impl<'a> Bench<'a> {
                 }
             }
             // Whole rounds only: rows are compared round by round.
-            group.rows.iter_mut().zip(values).for_each(|(row, value)| row.values.push(value));
+            group.rows.iter_mut().zip(values).for_each(|(row, (value, bounds))| row.add(value, bounds));
         }
         if group.rows.iter().any(|row| !row.values.is_empty()) {
             sheet.groups.push(group);
@@ -166,7 +170,10 @@ impl<'a> Bench<'a> {
             return Err(Halt::Failed(format!("no iteration of {} came out well{why}", report.workload)));
         }
         if report.is_bound_by_generator() {
-            self.remark("The load generator was the bottleneck in some of the runs: what they show is its limit.");
+            self.remark(
+                "The load generator was the bottleneck in some of the runs, or had too few users: what they show is not the limit \
+                 of the server alone.",
+            );
         }
         Ok(report)
     }
@@ -176,6 +183,11 @@ impl<'a> Bench<'a> {
         if !self.remarks.iter().any(|known| known == text) {
             self.remarks.push(text.to_owned());
         }
+    }
+
+    /// What is measured now has values that stand for what could not be measured: by figure, on which side the truth lies.
+    pub fn bound(&mut self, bounds: &[Option<Bound>]) {
+        self.bounds = bounds.to_vec();
     }
 
     /// What was remarked since this was asked last.

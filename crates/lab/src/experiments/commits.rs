@@ -52,7 +52,9 @@ impl Ledger {
     /// Makes one in `folder`, with so many batches in a transaction at most.
     pub fn open(folder: &Path, name: &str, together: usize) -> Result<Ledger, Halt> {
         let failed = |why: String| Halt::Failed(format!("the database of the experiment: {why}"));
-        let options = Options { group_limit: together, ..Options::at(folder.join(name)) };
+        // The default ends the process, and with it all experiments of the run.
+        let on_fatal = Arc::new(|_: &str| ());
+        let options = Options { group_limit: together, on_fatal, ..Options::at(folder.join(name)) };
         let engine = Arc::new(Sqlite::open(options, MIGRATIONS).map_err(|error| failed(error.to_string()))?);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;

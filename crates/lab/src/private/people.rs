@@ -10,6 +10,7 @@ use rules::id::RealmId;
 use rules::people::User;
 use rules::people::names::LoginKey;
 use std::path::Path;
+use std::sync::Arc;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
 use store::moving::catalogue::tables;
@@ -92,7 +93,9 @@ fn with_engine<T>(
     runtime.map_err(|error| error.to_string())?.block_on(async {
         match store {
             Store::File => {
-                let options = Options::at(data.join("portiere.db"));
+                // The default ends the process, and with it all that was measured before.
+                let on_fatal = Arc::new(|_: &str| ());
+                let options = Options { on_fatal, ..Options::at(data.join("portiere.db")) };
                 let engine = Sqlite::open(options, MIGRATIONS).map_err(|error| error.to_string())?;
                 let done = work(&engine).await;
                 engine.close();

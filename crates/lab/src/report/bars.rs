@@ -3,7 +3,7 @@
 
 use super::sheet::Group;
 use super::value;
-use super::verdict::{Verdict, times};
+use super::verdict::{Verdict, beyond, times};
 use load::page::chart::escaped;
 use std::fmt::Write as _;
 
@@ -85,6 +85,7 @@ fn beside(group: &Group, row: usize, figure: usize) -> String {
     }
     match group.verdict(row, figure) {
         Verdict::Differs(ratio) => format!("  × {}", times(ratio.middle)),
+        Verdict::Beyond(ratio) => format!("  × {}", beyond(ratio)),
         Verdict::Same(_) => "  the same".to_owned(),
         Verdict::Undecided(_) => "  not decided".to_owned(),
         Verdict::Unknown => String::new(),

@@ -13,7 +13,7 @@ pub use markdown::markdown;
 pub use page::page;
 pub use saved::Saved;
 pub use sheet::{Figure, Group, Row, Sheet, figure};
-pub use verdict::{Expect, Finding, Ratio, SAME, Verdict, findings, summary, times};
+pub use verdict::{Bound, Expect, Finding, Ratio, SAME, Verdict, findings, summary, times};
 
 use crate::experiments::{Experiment, Published};
 use load::page::chart::label;
@@ -158,6 +158,7 @@ fn ratio(verdict: Verdict) -> String {
     match verdict {
         Verdict::Unknown => "–".to_owned(),
         Verdict::Differs(ratio) => times(ratio.middle),
+        Verdict::Beyond(ratio) => verdict::beyond(ratio),
         Verdict::Same(ratio) => format!("{} =", times(ratio.middle)),
         Verdict::Undecided(ratio) => format!("{} ?", times(ratio.middle)),
     }

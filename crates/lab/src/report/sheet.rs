@@ -1,6 +1,6 @@
 //! What an experiment measured: groups of variants that took turns under one condition.
 
-use super::verdict::{Expect, Verdict};
+use super::verdict::{Bound, Expect, Verdict};
 use crate::capacity::figure::median;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
@@ -30,12 +30,27 @@ pub struct Row {
     /// By round, then by figure.
     #[serde(deserialize_with = "rounds")]
     pub values: Vec<Vec<f64>>,
+    /// By figure: on which side of its values the truth lies, where one of them stands for what could not be measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Option<Bound>>,
 }
 
 impl Row {
     /// One that was not measured yet.
     pub fn new(name: impl Into<String>, expected: &[Expect]) -> Row {
-        Row { name: name.into(), expected: expected.to_vec(), values: Vec::new() }
+        Row { name: name.into(), expected: expected.to_vec(), values: Vec::new(), bounds: Vec::new() }
+    }
+
+    /// One more round, and which of its values are bounds; none where it is empty.
+    pub fn add(&mut self, values: Vec<f64>, bounds: Vec<Option<Bound>>) {
+        self.values.push(values);
+        if !bounds.is_empty() {
+            self.bounds = bounds;
+        }
+    }
+
+    fn bound(&self, figure: usize) -> Option<Bound> {
+        self.bounds.get(figure).copied().flatten()
     }
 
     /// The values of a figure, round by round.
@@ -86,7 +101,8 @@ impl Group {
 
     /// How a row came out beside the first one.
     pub fn verdict(&self, row: usize, figure: usize) -> Verdict {
-        Verdict::of(&self.rows[0].of(figure), &self.rows[row].of(figure))
+        let (a, b) = (&self.rows[0], &self.rows[row]);
+        Verdict::of(&a.of(figure), &b.of(figure)).bounded(a.bound(figure), b.bound(figure))
     }
 
     /// How many of the figures are judged.

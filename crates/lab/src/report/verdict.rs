@@ -35,12 +35,34 @@ const WIDE: f64 = 100.0;
 pub enum Verdict {
     /// It differs from 1.
     Differs(Ratio),
+    /// It differs from 1 by this factor or more: values of a side are bounds, so that there is no interval.
+    Beyond(f64),
     /// Both ends of the interval lie within [`SAME`] of 1.
     Same(Ratio),
     /// The interval covers 1, and is too wide to say that they are the same.
     Undecided(Ratio),
     /// Not enough rounds, or a value that is zero.
     Unknown,
+}
+
+/// On which side of a value the truth lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// It is no less.
+    AtLeast,
+    /// It is no more.
+    AtMost,
+}
+
+impl Bound {
+    /// That of a ratio which has the value below its line.
+    const fn of_divisor(self) -> Bound {
+        match self {
+            Bound::AtLeast => Bound::AtMost,
+            Bound::AtMost => Bound::AtLeast,
+        }
+    }
 }
 
 /// A ratio, and the interval of 95 %.
@@ -76,11 +98,27 @@ impl Verdict {
         }
     }
 
-    /// The ratio, where there is one.
+    /// The same where values of `a` or of `b` are bounds. A difference that the truth can only widen stays one; of anything else
+    /// nothing is known.
+    pub fn bounded(self, a: Option<Bound>, b: Option<Bound>) -> Verdict {
+        let bound = match (a.map(Bound::of_divisor), b) {
+            (None, None) => return self,
+            (Some(one), Some(other)) if one != other => return Verdict::Unknown,
+            (one, other) => one.or(other),
+        };
+        match self {
+            Verdict::Differs(ratio) if (ratio.middle > 1.0) == (bound == Some(Bound::AtLeast)) => {
+                Verdict::Beyond(ratio.middle)
+            }
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// The ratio with its interval, where there is one.
     pub fn ratio(self) -> Option<Ratio> {
         match self {
             Verdict::Differs(ratio) | Verdict::Same(ratio) | Verdict::Undecided(ratio) => Some(ratio),
-            Verdict::Unknown => None,
+            Verdict::Beyond(_) | Verdict::Unknown => None,
         }
     }
 
@@ -88,8 +126,8 @@ impl Verdict {
     pub fn meets(self, expected: Expect) -> Option<bool> {
         match (expected, self) {
             (Expect::Open, _) | (_, Verdict::Unknown | Verdict::Undecided(_)) => None,
-            (Expect::More, Verdict::Differs(ratio)) => Some(ratio.middle > 1.0),
-            (Expect::Less, Verdict::Differs(ratio)) => Some(ratio.middle < 1.0),
+            (Expect::More, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle > 1.0),
+            (Expect::Less, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle < 1.0),
             (Expect::Same, verdict) => Some(matches!(verdict, Verdict::Same(_))),
             (Expect::More | Expect::Less, Verdict::Same(_)) => Some(false),
         }
@@ -109,6 +147,11 @@ impl Ratio {
 /// A factor with as many digits as it deserves.
 pub fn times(factor: f64) -> String {
     if factor < 10.0 { format!("{factor:.2}") } else { label(factor) }
+}
+
+/// The same of a bound, whichever side of 1 it is on.
+pub fn beyond(factor: f64) -> String {
+    format!("{} {}", if factor > 1.0 { "at least" } else { "at most" }, times(factor))
 }
 
 /// How far a ratio is from 1, as people say it.
@@ -149,6 +192,10 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     let Figure { name: of, .. } = &group.figures[figure];
     let said = match verdict {
         Verdict::Differs(ratio) => format!("{of} {} {}", distance(ratio.middle), ratio.interval()),
+        // What is said as a part of the first row is no more than that; all else is a distance, and no less.
+        Verdict::Beyond(ratio) => {
+            format!("{of} at {} {}", if ratio > 0.5 { "least" } else { "most" }, distance(ratio))
+        }
         Verdict::Same(ratio) => format!("{of} the same within 5 % {}", ratio.interval()),
         Verdict::Undecided(ratio) => format!("no difference in {of} is shown {}", ratio.interval()),
         Verdict::Unknown => format!("too little was measured to compare {of}"),
@@ -157,7 +204,7 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     Finding {
         text: format!("{title}{name}, beside {base}: {said}."),
         expected: verdict.meets(expected),
-        is_shown: matches!(verdict, Verdict::Differs(_) | Verdict::Same(_)),
+        is_shown: matches!(verdict, Verdict::Differs(_) | Verdict::Beyond(_) | Verdict::Same(_)),
         open: expected == Expect::Open,
     }
 }

@@ -162,12 +162,10 @@ fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<()
     let json = to_json(series)?;
     // First on the screen: what does not fit into a file is not lost.
     write_out(out, &if options.json { json.clone() } else { series.to_string() })?;
-    if let Some(file) = &options.save {
-        output::write(file, &json)?;
-    }
-    if let Some(file) = &options.html {
-        output::write(file, &page::of(series))?;
-    }
+    let saved = options.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
+    let page = options.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(series)));
+    // One that cannot be written does not keep the other from it.
+    saved.and(page)?;
     // Half of what was asked for is kept, and is no success.
     series.cut_short.clone().map_or(Ok(()), |why| Err(Refusal::Failure(why)))
 }

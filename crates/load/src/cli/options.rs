@@ -220,6 +220,8 @@ impl Options {
         let choice = self.choice()?;
         let (ramp, pause, repeat) = (self.ramp.is_some(), self.pause.is_some(), self.repeat > 1);
         let (vus, rate) = (self.vus.is_some(), self.rate.is_some());
+        // W4 and W6 are partly made of them.
+        let open = is_search || rate || [W3, W4, W5, W6].contains(&choice);
         let vain = [
             (
                 is_search && [W3, W4, W6].contains(&choice),
@@ -239,6 +241,7 @@ impl Options {
             (choice == W4 && pause, "w4 takes no --pause: nobody rests where the capacity is measured"),
             (choice == W5 && ramp, "w5 takes no --ramp: a day has its own shape"),
             (choice == W5 && pause, "w5 takes no --pause: it is an open loop"),
+            (open && self.heed_retry_after, "an open loop takes no --heed-retry-after: starts fall to whoever is free"),
         ];
         let found = vain.into_iter().find(|(is_so, _)| *is_so);
         found.map_or(Ok(()), |(_, why)| Err(Refusal::Use(why.to_owned())))
@@ -328,7 +331,10 @@ pub fn some_percent(text: &str) -> Result<f64, String> {
     percent(text).ok().filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is no share above 0, up to 100"))
 }
 
-/// Reads `250ms`, `20s`, `1.5m` or `1h`.
+/// The longest time that is taken: beyond any measurement, and far from where clocks end.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no time such as 250ms, 20s or 2m");
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
@@ -340,7 +346,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if time > LONGEST { Err(format!("`{text}` is longer than 30 days (720h)")) } else { Ok(time) }
 }
 
 #[cfg(test)]
@@ -363,7 +370,8 @@ mod tests {
     fn times_have_a_unit() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        for text in ["", "20", "s", "-1s", "1d", "1e999s"] {
+        assert_eq!(duration("720h"), Ok(LONGEST));
+        for text in ["", "20", "s", "-1s", "1d", "1e999s", "720.1h", "1e15s"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }
@@ -418,6 +426,10 @@ mod tests {
             ("w4 --pause 1s", false, "w4 takes no --pause"),
             ("w5 --ramp 1s", false, "w5 takes no --ramp"),
             ("w5 --pause 1s", false, "w5 takes no --pause"),
+            ("w1 --rate 9 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
+            ("w3 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
+            ("w5 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
+            ("w1 --heed-retry-after", true, "an open loop takes no --heed-retry-after"),
             ("w4", true, "a search takes no w3, w4 or w6"),
             ("w1 --repeat 2", true, "a search takes no --repeat"),
             ("w1 --ramp 1s", true, "a search takes no --ramp"),
@@ -435,6 +447,7 @@ mod tests {
             "w4 --vus 9",
             "w6 --rate 9",
             "w2 --pause 2s",
+            "w1 --heed-retry-after",
         ] {
             let words = std::iter::once("load").chain(line.split(' '));
             let options = Command::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options;

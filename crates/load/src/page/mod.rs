@@ -75,12 +75,7 @@ fn section(out: &mut String, run: &Report, title: &str) {
     let (workload, pace, target) = (escaped(&run.workload), escaped(&run.pace), escaped(&run.target));
     let _ =
         writeln!(out, "<h2>{title}: {workload}</h2>\n<p class=\"soft\">{target}; {pace}; {} s</p>", label(run.seconds));
-    if run.is_bound_by_generator() {
-        out.push_str(
-            "<p class=\"note\">The generator was the bottleneck: this is its limit, and not the server's.</p>\n",
-        );
-    }
-    for note in &run.notes {
+    for note in run.limits_of_generator().iter().chain(&run.notes) {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
     }
     figures(out, run);
@@ -156,7 +151,7 @@ fn rates(timeline: &[Slice]) -> Chart {
         name: name.to_owned(),
         points: timeline.iter().map(|slice| (middle(slice), of(slice) as f64 / slice.seconds)).collect(),
     };
-    let mut lines = vec![line("done", |slice| slice.done)];
+    let mut lines = vec![line("done", Slice::managed)];
     for (name, of) in [("failed", (|slice| slice.failed) as fn(&Slice) -> u64), ("refused", |slice| slice.refused)] {
         if timeline.iter().any(|slice| of(slice) > 0) {
             lines.push(line(name, of));
@@ -194,7 +189,7 @@ fn climbs(timeline: &[Slice]) -> bool {
 fn knee(timeline: &[Slice]) -> Chart {
     let full = || timeline.iter().filter(|slice| slice.done > 0);
     let line = |name: &str, share| {
-        let points = full().map(|slice| (slice.done as f64 / slice.seconds, slice.latencies.quantile(share)));
+        let points = full().map(|slice| (slice.rate(), slice.latencies.quantile(share)));
         Line { name: name.to_owned(), points: points.collect() }
     };
     Chart {
@@ -234,6 +229,25 @@ mod tests {
         run.timeline.push(dead);
         let page = page(&Series::of(vec![run]));
         assert_eq!(page.matches(r#"text-anchor="middle">60</text>"#).count(), 2, "{page}");
+    }
+
+    /// Red where a chart of rates counts what was due: a server that is offered more than it carries would manage it.
+    #[test]
+    fn rates_are_those_of_what_ended_meanwhile() {
+        let mut run = report("jwks", 100, 100.0);
+        run.timeline[0].ended = Some(40);
+        let timeline = [run.timeline[0].clone(), Slice { ended: None, ..run.timeline[0].clone() }];
+        let rates: Vec<_> = rates(&timeline).lines[0].points.iter().map(|point| point.1).collect();
+        assert_eq!(rates, [40.0, 100.0]);
+        assert_eq!(knee(&timeline).lines[0].points[0].0, 40.0);
+    }
+
+    #[test]
+    fn what_a_generator_could_not_do_is_a_note() {
+        let mut run = report("w1", 90, 90.0);
+        run.waited_for_users = 9;
+        let page = page(&Series::of(vec![run]));
+        assert!(page.contains("<p class=\"note\">9 starts waited for a free user"), "{page}");
     }
 
     #[test]

@@ -121,9 +121,16 @@ impl std::fmt::Display for Cause {
 }
 
 impl Step {
-    fn wrong(self, what: impl Into<String>) -> Setback {
-        Setback { step: self, cause: Cause::Wrong(what.into()) }
+    fn wrong(self, what: impl AsRef<str>) -> Setback {
+        Setback { step: self, cause: Cause::Wrong(plain(what.as_ref())) }
     }
+}
+
+/// What goes to terminals and into reports, and may be in the target's own words: without control characters, which would move a
+/// terminal's cursor, and no longer than a few lines.
+fn plain(said: &str) -> String {
+    const LONGEST: usize = 300;
+    said.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect()
 }
 
 /// What all visitors of a measurement share; only the turn of the users changes.
@@ -372,4 +379,16 @@ fn describe(reply: Reply<'_>) -> String {
     };
     let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
     format!("{status} {short}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_target_says_moves_no_cursor_and_fills_no_screen() {
+        let said = |what: &str| Step::Login.wrong(what).to_string();
+        assert_eq!(said("redirected with error \x1b[2Jno\r\n\u{9b}A"), "login: redirected with error [2JnoA");
+        assert_eq!(said(&"ä".repeat(100_000)).chars().count(), "login: ".len() + 300);
+    }
 }

@@ -1,6 +1,6 @@
 //! What the provider says about itself (OpenID Connect Discovery 1.0 §4).
 
-use super::Step;
+use super::{Step, plain};
 use crate::Refusal;
 use crate::plan::Plan;
 use crate::wire::{Body, Reach, Request, Url, Wire};
@@ -53,7 +53,7 @@ impl Provider {
         let status = reply.status();
         if status != 200 {
             // It is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
-            let led = reply.header("location").map(|to| format!(" and leads to {to}")).unwrap_or_default();
+            let led = reply.header("location").map(|to| format!(" and leads to {}", plain(to))).unwrap_or_default();
             return Err(Refusal::Failure(format!("{target} is no OpenID provider: {place} answers {status}{led}")));
         }
         let metadata = serde_json::from_slice(reply.body())
@@ -64,7 +64,7 @@ impl Provider {
     fn read(metadata: Metadata, discovery: Url, reach: &Reach) -> Result<Provider, Refusal> {
         let endpoint = |text: &str| {
             let url = Url::parse(text).and_then(|url| reach.addresses(&url).map(|_| url));
-            url.map_err(|wrong| Refusal::Failure(format!("the endpoint {text}: {wrong}")))
+            url.map_err(|wrong| Refusal::Failure(format!("the endpoint {}: {wrong}", plain(text))))
         };
         let optional = |text: &Option<String>| text.as_deref().map(endpoint).transpose();
         Ok(Provider {

@@ -38,8 +38,9 @@ fn what_was_measured_by_then_is_the_result() {
     for pace in paces {
         let report = ended_after(Plan { pace, ..plan(&provider.url, Workload::Jwks) }, 600).unwrap();
         assert!((0.1..1.5).contains(&report.seconds), "{report}");
-        let rate = report.iterations as f64 / report.seconds;
-        assert!((report.iterations_per_second - rate).abs() < 1e-6 && report.failed == 0, "{report}");
+        // All that were due and are done have ended in it, and so have some that were due in the warm-up.
+        let ended = report.iterations_per_second * report.seconds;
+        assert!(ended > report.iterations as f64 - 0.5 && report.failed == 0, "{report}");
         assert!(report.unfinished <= 50, "{report}");
         // Red where `busy` is given up: it was never idle.
         assert!(report.generator_busiest > 0.0 || report.iterations < 10, "{report}");
@@ -93,7 +94,8 @@ fn a_series_ends_with_what_is_whole() {
     let plan = Plan { interrupt, ..plan(&provider.url, Workload::Jwks) };
     let mut runner = unwanted_after(3, &sender);
     let series = Programme::Plain.carry_out(&plan, 5, &mut runner).unwrap();
-    assert_eq!((series.runs.len(), series.cut_short.as_deref()), (2, Some("interrupted")));
+    // Red where the last run is thrown away, whole or not.
+    assert_eq!((series.runs.len(), series.cut_short.as_deref()), (3, Some("interrupted")));
     sender.send_replace(None);
     let mut runner = unwanted_after(1, &sender);
     let series = Programme::Plain.carry_out(&plan, 1, &mut runner).unwrap();

@@ -222,6 +222,9 @@ fn an_open_loop_counts_from_the_scheduled_start() {
     assert!(report.latency.max > 100.0, "{report}");
     assert!(report.unfinished > 0 && report.failed == 0, "{report}");
     assert_eq!(report.iterations + report.unfinished, 40);
+    // Red where what ends after the window has a part in the rate.
+    assert!(report.iterations_per_second <= 51.0, "{report}");
+    assert!(report.waited_for_users > 0 && report.is_bound_by_generator(), "{report}");
 }
 
 #[test]

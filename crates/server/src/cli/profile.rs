@@ -4,7 +4,7 @@ use super::outcome::{Failure, Outcome, Reply};
 use super::reach::Reach;
 use super::request::Request;
 use super::text::Table;
-use super::{Global, Progress, quiet, runtime, show};
+use super::{Global, Progress, print, quiet, runtime, show};
 use crate::http::Site;
 use crate::profile::{self, Asked, Profile};
 use clap::{Args, ValueHint};
@@ -60,12 +60,14 @@ impl Command {
         let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config)))?;
         let taken: Profile = serde_json::from_value(outcome.json.clone())
             .map_err(|error| Failure::Failed(format!("the server answered something else: {error}")))?;
-        let mut text = summary(&taken);
-        if let Some(file) = file {
-            load::output::write(&file, &profile::picture(&taken))?;
-            text = format!("{text}\nwritten to {}: open it in a browser\n", file.display());
+        // First on the screen: what does not fit into a file is not lost.
+        let shown = show(global, &Outcome { text: summary(&taken), ..outcome });
+        let Some(file) = file else { return Ok(shown) };
+        load::output::write(&file, &profile::picture(&taken))?;
+        if global.json {
+            return Ok(shown);
         }
-        Ok(show(global, &Outcome { text, ..outcome }))
+        Ok(print(format!("\nwritten to {}: open it in a browser\n", file.display())))
     }
 
     /// Asks, and tells on a terminal how long it will be.

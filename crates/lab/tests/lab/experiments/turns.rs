@@ -3,7 +3,7 @@
 use super::experiment;
 use lab::experiments::bench::Bench;
 use lab::experiments::{Experiment, Halt, make};
-use lab::report::{End, Expect, Group, Row, Sheet, figure};
+use lab::report::{Bound, End, Expect, Group, Row, Sheet, figure};
 use std::path::PathBuf;
 
 /// Its server is never started.
@@ -68,6 +68,22 @@ fn a_group_that_takes_long_has_fewer_rounds() {
     assert_eq!(sheet.groups[0].rows[0].of(0).len(), 2);
     bench.turns(&mut sheet, pair(), &mut [1.0, 2.0], |_, subject| Ok(vec![*subject])).unwrap();
     assert_eq!(sheet.groups[1].rows[0].of(0).len(), 5);
+}
+
+#[test]
+fn what_stands_for_a_measurement_is_marked_in_the_row_that_it_is_of() {
+    let mut watcher = |_: &str| {};
+    let (mut bench, mut sheet) = (Bench::new(program(), true, &mut watcher), Sheet::default());
+    let bound = [Some(Bound::AtMost)];
+    let turn = |bench: &mut Bench<'_>, subject: &mut f64| {
+        if *subject == 2.0 {
+            bench.bound(&bound);
+        }
+        Ok(vec![*subject])
+    };
+    bench.turns(&mut sheet, pair(), &mut [1.0, 2.0], turn).unwrap();
+    let bounds: Vec<_> = sheet.groups[0].rows.iter().map(|row| row.bounds.as_slice()).collect();
+    assert_eq!(bounds, [&[][..], &bound[..]]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::group;
 use lab::experiments::{ALL, named};
-use lab::report::{Expect, Finding, Group, Verdict, findings, summary};
+use lab::report::{Bound, Expect, Finding, Group, Verdict, findings, summary};
 
 const ONE: [f64; 5] = [100.0, 110.0, 90.0, 105.0, 95.0];
 
@@ -104,6 +104,28 @@ fn ratios_are_said_as_people_say_them() {
     // Values that go astray do not become figures with ten digits.
     let told = text(&group(&[("a", &[], &[1.0, 1.0]), ("b", &[Expect::Open], &[1.0, 9.0])]));
     assert_eq!(told, "b, beside a: no difference in hashes a second is shown (the rounds differ too much).");
+}
+
+/// Red where values that stand for what could not be measured get an interval, as if they had been.
+#[test]
+fn a_ratio_to_a_bound_is_a_bound_and_has_no_interval() {
+    let (dozen, fifth) = (ONE.map(|value| value * 12.0), ONE.map(|value| value / 5.0));
+    let told = |bounds: [Option<Bound>; 2], values: &[f64]| {
+        let mut group = group(&[("a", &[], &ONE), ("b", &[Expect::More], values)]);
+        group.rows.iter_mut().zip(bounds).for_each(|(row, bound)| row.bounds = vec![bound]);
+        (text(&group), group.verdict(1, 0).meets(Expect::More))
+    };
+    let (least, most) = (Some(Bound::AtLeast), Some(Bound::AtMost));
+    let said = |text: &str, met| (format!("b, beside a: {text}."), met);
+    let (more, less) = ("hashes a second at least 12 times as high", "hashes a second at most 1/5.00 as high");
+    assert_eq!(told([most, None], &dozen), said(more, Some(true)));
+    assert_eq!(told([None, least], &dozen), said(more, Some(true)));
+    assert_eq!(told([least, most], &fifth), said(less, Some(false)));
+    // The truth could be on the other side, or anywhere.
+    let nothing = said("too little was measured to compare hashes a second", None);
+    for bounds in [[least, None], [None, most], [most, most]] {
+        assert_eq!(told(bounds, &dozen), nothing, "{bounds:?}");
+    }
 }
 
 #[test]
