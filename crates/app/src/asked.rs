@@ -2,7 +2,7 @@
 
 use rules::events::Event;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 /// Who, or what, asked.
@@ -40,11 +40,20 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     SOURCE.scope(SOURCE.try_with(Clone::clone).ok().flatten(), work)
 }
 
-/// The address that the request came from; empty where nobody's is done.
+/// The address that the request came from, as it is counted; empty where nobody's is done.
 pub(crate) fn address() -> String {
     match SOURCE.try_with(Clone::clone) {
-        Ok(Some(Source::Request(_, address))) => address.to_string(),
+        Ok(Some(Source::Request(_, address))) => counted(address),
         _ => String::new(),
+    }
+}
+
+/// `192.0.2.1`, or `2001:db8::/64`: the least that a subscriber is given (RFC 6177 §2), who would be as many as they like
+/// otherwise.
+fn counted(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(one) => one.to_string(),
+        IpAddr::V6(one) => format!("{}/64", Ipv6Addr::from_bits(one.to_bits() & (u128::MAX << 64))),
     }
 }
 
@@ -64,5 +73,25 @@ pub(crate) fn sign(event: &mut Event) {
             event.detail.insert("uid".to_owned(), uid.into());
         }
         Source::Upkeep => by("upkeep"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_is_counted_as_one() {
+        // Red with `address.to_string()` in `address`: one subscriber would take the rows of all others.
+        for (from, wanted) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("2001:db8:0:5:1::1", "2001:db8:0:5::/64"),
+            ("2001:db8:0:5::2", "2001:db8:0:5::/64"),
+            ("2001:db8:0:6::2", "2001:db8:0:6::/64"),
+        ] {
+            let asked = Source::Request("r1".into(), from.parse().unwrap());
+            assert_eq!(SOURCE.sync_scope(Some(asked), address), wanted, "{from}");
+        }
     }
 }

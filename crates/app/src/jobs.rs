@@ -27,6 +27,9 @@ const LONG_RESTS: u32 = 20;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(20);
 
+/// For how long one look sweeps: what else is done in it waits for that, and so does the lease, which has to be renewed.
+const STRETCH: Duration = Duration::from_secs(20);
+
 /// The job that one node does for all.
 const UPKEEP: &str = "upkeep";
 /// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
@@ -88,7 +91,12 @@ impl App {
     /// Takes out what has expired, in small batches with rests between them, until there is little left: while requests wait,
     /// in smaller ones with longer rests. Gives how many rows went.
     pub async fn sweep(&self, busy: Busy<'_>) -> Result<u64, Fault> {
-        let settings = &self.realm.settings;
+        Ok(self.sweep_for(Duration::MAX, busy).await?.gone)
+    }
+
+    /// The same, and no further once it has taken so long.
+    pub(crate) async fn sweep_for(&self, stretch: Duration, busy: Busy<'_>) -> Result<Swept, Fault> {
+        let (settings, start) = (&self.realm.settings, Instant::now());
         let mut gone = 0;
         loop {
             let (now, began) = (self.clock.now(), Instant::now());
@@ -103,9 +111,12 @@ impl App {
             let touched = self.engine.commit(step(&self.realm.id, &bounds, many)).await?;
             gone += touched.iter().sum::<u64>();
             if touched.iter().all(|rows| *rows < many.unsigned_abs()) {
-                return Ok(gone);
+                return Ok(Swept { gone, all: true });
             }
             tokio::time::sleep(REST.max(began.elapsed() * rests)).await;
+            if start.elapsed() >= stretch {
+                return Ok(Swept { gone, all: false });
+            }
         }
     }
 
@@ -151,22 +162,33 @@ impl App {
             if let Err(fault) = self.write_rejections().await {
                 tracing::debug!(%fault, "what was refused was not written yet");
             }
-            match self.leads(UPKEEP).await {
+            let pause = match self.leads(UPKEEP).await {
                 Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
-                Ok(None) => complaint.over(),
-                Err(fault) => complaint.tell(&fault, "it is not known which node does the upkeep"),
-            }
-            tokio::time::sleep(EVERY).await;
+                Ok(None) => {
+                    complaint.over();
+                    EVERY
+                }
+                Err(fault) => {
+                    complaint.tell(&fault, "it is not known which node does the upkeep");
+                    EVERY
+                }
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 
-    async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) {
-        match self.look_at_hashes().await {
-            Ok(()) => {}
-            Err(fault) => return complaint.tell(&fault, "password hashes could not be looked at"),
+    /// How long to rest until the next look.
+    async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
+        if let Err(fault) = self.look_at_hashes().await {
+            complaint.tell(&fault, "password hashes could not be looked at");
+            return EVERY;
         }
-        match self.sweep(busy).await {
-            Ok(_) => complaint.over(),
+        let mut pause = EVERY;
+        match self.sweep_for(STRETCH, busy).await {
+            Ok(swept) => {
+                complaint.over();
+                pause = if swept.all { EVERY } else { REST };
+            }
             Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
         }
         if let Err(fault) = self.sweep_nodes().await {
@@ -182,7 +204,17 @@ impl App {
             Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
             Err(fault) => complaint.tell(&fault, "signing keys could not be looked after"),
         }
+        pause
     }
+}
+
+/// What a sweep took out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Swept {
+    /// Rows that went.
+    pub gone: u64,
+    /// Whether little is left.
+    pub all: bool,
 }
 
 /// What the background said last: a database that takes no writes for long, since it is being moved, is told of once.

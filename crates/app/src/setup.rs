@@ -56,7 +56,8 @@ impl App {
         self.settle(|now, _| async move {
             let expires = now + LINK_LIVES;
             let keep = if alone { expires } else { now };
-            Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, keep, expires }))
+            let offered = Change::Record(Event::new(Kind::SetupOffered, now));
+            Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, keep, expires }).and(offered))
         })
         .await?
         .ok();

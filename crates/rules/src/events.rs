@@ -75,6 +75,8 @@ kinds! {
     KeyRotated = "key.rotated",
     /// A key was thrown out.
     KeyRevoked = "key.revoked",
+    /// A link that makes the first account was made.
+    SetupOffered = "realm.setup_offered",
     /// The first account was made.
     SetUp = "realm.setup",
     /// A copy of the database was put in its place, and everything that had been issued in it was ended.

@@ -425,7 +425,10 @@ async fn announce(
     let (file, mut left) = (LinkFile::of(&folder), None);
     match app.offer_setup(false).await?.map(|link| setup_link::address(app, link.reveal())) {
         None => file.remove(),
-        Some(link) if std::io::stdout().is_terminal() && !json => lines.extend(by_hand(url, &link)),
+        Some(link) if std::io::stdout().is_terminal() && !json => {
+            file.remove();
+            lines.extend(by_hand(url, &link));
+        }
         Some(link) => {
             file.write(&link).map_err(BootError::Other)?;
             let at = file.path().display();

@@ -45,17 +45,36 @@ struct Going {
     complaint: Complaint,
     /// The most lines that are sent at a time: fewer where the receiver refused more.
     most: i64,
+    /// How long the receiver took in this step.
+    away: Duration,
+}
+
+impl Going {
+    fn of(name: &str) -> Self {
+        Going {
+            tenure: Tenure::of(format!("audit.stream.{name}")),
+            failures: 0,
+            complaint: Complaint::default(),
+            most: AT_ONCE,
+            away: Duration::ZERO,
+        }
+    }
+
+    /// How long to rest after a step that took so long. The database was needed for none of the time that the receiver took.
+    fn rest(&self, step: &Step, took: Duration) -> Duration {
+        rest(step, took.saturating_sub(self.away))
+    }
 }
 
 impl App {
     /// Delivers until it is dropped.
     pub async fn deliver(&self, stream: Stream) {
-        let tenure = Tenure::of(format!("audit.stream.{}", stream.name));
-        let mut going = Going { tenure, failures: 0, complaint: Complaint::default(), most: AT_ONCE };
+        let mut going = Going::of(&stream.name);
         loop {
             let began = Instant::now();
+            going.away = Duration::ZERO;
             let pause = match self.deliver_once(&stream, &mut going).await {
-                Ok(Ok(step)) => rest(&step, began.elapsed()),
+                Ok(Ok(step)) => going.rest(&step, began.elapsed()),
                 Ok(Err(refused)) => {
                     going.failures += 1;
                     match refused.for_good {
@@ -86,8 +105,10 @@ impl App {
         let lines = self.sealed_after(&seen.place, going.most).await?;
         let Some(last) = lines.last() else { return self.nothing_after(&seen).await };
         let place = Place { block: last.block, line: last.id.clone() };
+        let asked = Instant::now();
         let sent = tokio::time::timeout(PATIENCE, stream.sink.send(&self.realm, &lines)).await;
         let sent = sent.unwrap_or_else(|_| Err(Refused::because("the receiver did not answer in time")));
+        going.away = asked.elapsed();
         let sent = match sent {
             // One of them, or their number: half as many tell.
             Err(refused) if refused.for_good && lines.len() > 1 => {
@@ -230,6 +251,15 @@ pub(super) fn json_lines(realm: &rules::id::RealmId, lines: &[Line]) -> Vec<u8> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_rests_for_the_time_that_a_receiver_takes() {
+        // Red without `saturating_sub` in `rest`: a receiver far away would have a few hundred lines a second.
+        let ms = Duration::from_millis;
+        let going = Going { away: ms(290), ..Going::of("http") };
+        assert_eq!(going.rest(&Step::More, ms(300)), ms(40));
+        assert_eq!(Going::of("http").rest(&Step::More, ms(300)), EVERY);
+    }
 
     #[test]
     fn rests_grow_and_stay_bounded() {

@@ -156,7 +156,9 @@ impl App {
                 return Ok(Err(format!("{why}; {HOW}")));
             }
             Known::End(mark) if head.block == mark.block => {
-                return Ok(same(mark, &head.mac, head.lines));
+                let taken_out = begins.filter(|_| newest.is_none());
+                let vouched = taken_out.map_or(Ok(()), |begins| self.vouches(begins, mark));
+                return Ok(same(mark, &head.mac, head.lines).and(vouched));
             }
             Known::End(mark) => {
                 if let Err(why) = self.continues(mark).await? {
@@ -183,13 +185,28 @@ impl App {
         let Some(begins) = self.ask(Begins).await?.filter(|begins| begins.number >= mark.block) else {
             return Ok(Err(format!("block {}, which this node has seen, is missing; {HOW}", mark.block)));
         };
+        let vouched = self.vouches(&begins, mark);
         if begins.number == mark.block {
-            return Ok(same(mark, &hexadecimal(&begins.mac), begins.last));
+            return Ok(same(mark, &hexadecimal(&begins.mac), begins.last).and(vouched));
         }
-        if begins.is_sealed(&self.realm.id, &self.books.terms().keys) == Some(false) {
-            return Ok(Err(format!("the note of what retention took out is not what was sealed; {HOW}")));
+        Ok(vouched)
+    }
+
+    /// Whether the note of what retention took out stands for the block of the mark, which is gone. Under a key that is not
+    /// here anybody may have written it, unless it is the end that an operator accepted.
+    fn vouches(&self, begins: &Checkpoint, mark: &Head) -> Result<(), String> {
+        let at_mark = begins.number == mark.block;
+        match begins.is_sealed(&self.realm.id, &self.books.terms().keys) {
+            Some(false) if !at_mark => {
+                Err(format!("the note of what retention took out is not what was sealed; {HOW}"))
+            }
+            None if !at_mark || begins.key != mark.key => Err(format!(
+                "block {}, which this node has seen, is gone, and the note of what retention took out is under key {}, which \
+                 is not here: if another node has that key, name its file in audit.old_keys; otherwise {HOW}",
+                mark.block, begins.key
+            )),
+            _ => Ok(()),
         }
-        Ok(Ok(()))
     }
 
     /// Whether the end of the chain was sealed, as far as the keys tell.

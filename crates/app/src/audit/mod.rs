@@ -191,15 +191,15 @@ impl App {
             self.books.alarms.over(About::Old);
             return Ok(Step::Elsewhere);
         }
-        if looked.is_none_or(|at| at.elapsed() >= RETIRE_EVERY) {
-            if self.retire_step(&mut complaints[1]).await? {
-                return Ok(Step::More);
-            }
+        let due = looked.is_none_or(|at| at.elapsed() >= RETIRE_EVERY);
+        let retired = due && self.retire_step(&mut complaints[1]).await?;
+        if due && !retired {
             *looked = Some(Instant::now());
         }
+        // After each block that goes: new lines do not wait until the last one that is due has gone.
         match self.seal_once().await? {
-            Sealed::All(_) => Ok(Step::Idle),
-            Sealed::Some(_) => Ok(Step::More),
+            Sealed::All(_) if !retired => Ok(Step::Idle),
+            _ => Ok(Step::More),
         }
     }
 

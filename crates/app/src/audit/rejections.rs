@@ -1,5 +1,5 @@
 //! What is refused to who has not shown who they are. There is no line for each, or anybody could fill the disk, but a row for
-//! each minute, address and application, with a count.
+//! each minute, address (a /64 for IPv6) and application, with a count.
 //!
 //! The first of a row is committed before it is answered. Those that follow are counted in memory, and written with the next
 //! row that begins, or by the upkeep: a flood of wrong secrets costs as many commits as it has rows, and a node that is killed

@@ -61,9 +61,11 @@ impl App {
         let (begins, oldest, newest, streams) = self.ask((Begins, first, Newest, Streams)).await?;
         let (Some(block), Some(newest)) = (oldest.into_iter().next(), newest) else { return Ok(Retired::Nothing) };
         let (terms, kept) = (self.books.terms(), newest.last - block.first + 1);
-        let aged = (block.newest + terms.retention).has_come(self.clock.now());
+        let witness = self.sealed_behind(&block).await?;
+        let written = witness.as_ref().map_or(block.newest, |later| later.sealed_at);
+        let aged = (written + terms.retention).has_come(self.clock.now());
         // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
-        let told = self.ward.is_some() && !(block.newest + Span::days(1)).has_come(self.clock.now());
+        let told = self.ward.is_some() && !(written + Span::days(1)).has_come(self.clock.now());
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
         if !aged && !over || discard.is_some_and(|until| block.number > until) {
             return Ok(Retired::Nothing);
@@ -83,9 +85,10 @@ impl App {
                 return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
             }
         };
-        let Some(wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else {
+        let Some(mut wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else {
             return Ok(Retired::Elsewhere);
         };
+        wrong.extend(witness.and_then(|later| self.verifier().record(&later)));
         if let (Some(finding), None) = (wrong.first(), discard) {
             let number = block.number;
             return Ok(Retired::Wrong(format!(
@@ -98,6 +101,29 @@ impl App {
         writes.extend(self.undelivered(&block, waiting)?);
         writes.extend(self.unproved(&block, &wrong)?);
         self.take_out(&block, (begins.as_ref(), key), writes).await
+    }
+
+    /// A later block that says by when the lines of this one were written, where a clock that was ahead wrote them: they
+    /// would stay for as long as it was ahead, and all after them. Blocks that were sealed in that time are leapt over.
+    async fn sealed_behind(&self, block: &Block) -> Result<Option<Block>, Fault> {
+        let now = self.clock.now();
+        if block.newest.has_come(now) {
+            return Ok(None);
+        }
+        let mut leap = 0;
+        loop {
+            let later = self.ask(Whole { number: block.number.saturating_add(leap), limit: 1 }).await?;
+            match later.into_iter().next() {
+                Some(later) if !later.sealed_at.has_come(now) => {
+                    leap = later.number.saturating_sub(block.number).saturating_mul(2);
+                }
+                later => return Ok(later),
+            }
+        }
+    }
+
+    fn verifier(&self) -> Verifier<'_> {
+        Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None }
     }
 
     /// A stream that has not delivered all of a block.
@@ -123,7 +149,7 @@ impl App {
         begins: Option<&Checkpoint>,
         newest: &Block,
     ) -> Result<Option<Vec<Finding>>, Fault> {
-        let verifier = Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None };
+        let verifier = self.verifier();
         let (mut told, mut findings) = verifier.begin(begins);
         for (block, lines) in self.with_lines(std::slice::from_ref(block)).await? {
             findings.extend(verifier.block(&mut told, block, &lines));

@@ -19,8 +19,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode, Version};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 
@@ -76,10 +76,13 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let (took, status) = (began.elapsed(), response.status().as_u16());
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());
-    if !site.slow.is_zero() && took > site.slow {
+    if !site.slow.is_zero() && ours(took, &sheet) > site.slow {
         site.requests.slow.one();
-        let trace = traced.as_ref().map(Traced::id);
-        tell_slow((id, trace.as_deref()), (method, route, status), took, &sheet);
+        let room = lines().room(Instant::now());
+        if let Some(left_out) = room {
+            let trace = traced.as_ref().map(Traced::id);
+            tell_slow((id, trace.as_deref()), (method, route, status), (took, left_out), &sheet);
+        }
     }
     tracing::debug!(request = id, method, route, status, ms = nanos(took) / 1_000_000, "answered");
     if let Some(traced) = traced {
@@ -90,12 +93,49 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     response
 }
 
+/// The most lines about slow requests in a second. They tell where the time goes as well as more of them would.
+const LINES: u32 = 10;
+
+/// The lines about slow requests that were written lately.
+struct Lines {
+    since: Option<Instant>,
+    written: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    /// Whether there is room for one more; if so, how many found none since the one before.
+    fn room(&mut self, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1)) {
+            (self.since, self.written) = (Some(now), 0);
+        }
+        if self.written == LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.written += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// Of this process, as its log is.
+fn lines() -> MutexGuard<'static, Lines> {
+    static WRITTEN: Mutex<Lines> = Mutex::new(Lines { since: None, written: 0, left_out: 0 });
+    WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a request took without its body, which whoever sends it may send as slowly as they like.
+fn ours(took: Duration, sheet: &Sheet) -> Duration {
+    let body = sheet.sums().filter(|(stage, _)| *stage == Stage::Body).map(|(_, sum)| sum);
+    took.saturating_sub(body.sum())
+}
+
 /// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
 /// itself is in the line.
 fn tell_slow(
     (request, trace): (&str, Option<&str>),
     (method, route, status): (&str, &str, u16),
-    took: Duration,
+    (took, left_out): (Duration, u64),
     sheet: &Sheet,
 ) {
     let in_stages: Duration = sheet.sums().map(|(_, sum)| sum).sum();
@@ -119,6 +159,7 @@ fn tell_slow(
         commit_ms = of(Stage::Commit),
         sign_ms = of(Stage::Sign),
         other_ms = ms(took.saturating_sub(in_stages)),
+        left_out = Some(left_out).filter(|many| *many > 0),
         "slow"
     );
 }
@@ -208,5 +249,32 @@ fn finish(site: &Site, visit: &Visit, response: &mut Response) {
         let nothing = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
         headers.insert(header::CONTENT_SECURITY_POLICY, nothing);
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_slow_requests_is_a_few_lines_and_the_number_of_the_others() {
+        let mut lines = Lines { since: None, written: 0, left_out: 0 };
+        let began = Instant::now();
+        let written = (0..1_000).filter(|at| lines.room(began + Duration::from_micros(*at)).is_some());
+        assert_eq!(written.count(), LINES as usize);
+        let later = began + Duration::from_secs(1);
+        assert_eq!(lines.room(later), Some(1_000 - u64::from(LINES)));
+        assert_eq!(lines.room(later), Some(0), "they are told once");
+    }
+
+    #[tokio::test]
+    async fn the_time_that_a_body_takes_makes_no_request_slow() {
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let work = async {
+            stopwatch::lap(Stage::Body, began, began + 9 * second);
+            stopwatch::lap(Stage::Commit, began + 9 * second, began + 10 * second);
+        };
+        let ((), sheet) = stopwatch::timing(began, work).await;
+        assert_eq!(ours(10 * second, &sheet), second);
     }
 }

@@ -220,6 +220,35 @@ async fn a_key_that_is_lost_is_no_way_around_the_mark() {
 }
 
 #[tokio::test]
+async fn a_note_under_a_key_that_nobody_has_does_not_stand_for_what_is_gone() {
+    // Red without `None` in audit/mark.rs, vouches: all would be gone, and nothing but another key be told.
+    for (number, behind) in [(6, false), (6, true), (900, false), (900, true)] {
+        let (world, _) = six().await;
+        let mut sql = format!(
+            "INSERT OR REPLACE INTO audit_checkpoints SELECT realm, {number}, last_line, mac, sealed_at, 'invented', mac \
+             FROM audit_blocks WHERE number = 6; DELETE FROM events; "
+        );
+        if behind {
+            sql += &format!("UPDATE audit_blocks SET number = {number} + 1, key_id = 'invented' WHERE number = 6; ");
+        }
+        sql += &format!("DELETE FROM audit_blocks WHERE number <= {number}");
+        let world = world.tamper(&sql).await;
+        let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
+        world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
+        let alarms = world.app.audit_alarms();
+        assert!(alarms.len() == 1 && alarms[0].contains("under key invented"), "{sql}: {alarms:?}");
+        let why = world.app.rekey().await.unwrap().unwrap_err();
+        assert!(why.contains("portiere audit accept"), "{sql}: {why}");
+        assert!(world.told(Kind::AuditRekeyed).await.is_empty(), "what was not done is not told");
+
+        assert!(world.app.accept_audit().await.unwrap().is_some(), "{sql}");
+        assert_eq!(world.app.rekey().await.unwrap(), Ok(key(7).id().to_owned()), "{sql}");
+        assert_eq!(world.app.look_at_end().await.unwrap(), Ok(()), "{sql}");
+        assert!(world.app.audit_alarms().is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn discarding_is_no_way_around_the_mark() {
     let (world, _) = six().await;
     let world = world.tamper("UPDATE audit_blocks SET mac = x'00', newest = 0 WHERE number = 6").await;

@@ -1,7 +1,7 @@
 //! What is too old or too much, and what has to stay all the same.
 
 use super::*;
-use crate::jobs::Complaint;
+use crate::jobs::{Complaint, Swept};
 use store::tables::audit::Whole;
 
 #[tokio::test]
@@ -48,6 +48,18 @@ async fn what_is_not_sealed_is_never_too_old() {
 }
 
 #[tokio::test]
+async fn a_sweep_ends_when_its_time_is_up_and_the_next_one_goes_on() {
+    // Red without `stretch` in jobs.rs, sweep_for: rejections, keys and the lease would wait for the end of a flood.
+    let world = World::new(terms()).await;
+    let many = "INSERT INTO revoked_tokens (realm, jti, expires) \
+                WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 500) \
+                SELECT 'main', 'token-' || at, 1 FROM many";
+    let world = world.tamper(many).await;
+    assert_eq!(world.app.sweep_for(Duration::ZERO, &|| false).await.unwrap(), Swept { gone: 200, all: false });
+    assert_eq!(world.app.sweep_for(Duration::MAX, &|| false).await.unwrap(), Swept { gone: 300, all: true });
+}
+
+#[tokio::test]
 async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
     for ceiling in [None, Some(20)] {
         let world = World::new(Terms { max_lines: Some(5), ceiling, ..terms() }).await;
@@ -68,6 +80,45 @@ async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
         assert_eq!(world.retire().await, Retired::Nothing);
         assert_eq!(world.app.audit_lag().await.unwrap().kept, 8);
     }
+}
+
+/// Two blocks, three that a clock of ten years ahead wrote, and eight after it was set right, an hour apart each.
+async fn leapt() -> World {
+    let world = World::new(terms()).await;
+    let ahead = Span::days(3_650);
+    world.sealed(2, 2).await;
+    world.clock.advance(ahead);
+    world.sealed(3, 2).await;
+    world.clock.advance(Span(-ahead.0));
+    world.sealed(8, 2).await;
+    world
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_for_an_hour_keeps_nothing_for_years() {
+    // Red with `None` alone in audit/retire.rs, sealed_behind.
+    let world = leapt().await;
+    world.clock.advance(Span::days(90));
+    assert_eq!(world.retire().await, Retired::Nothing);
+    let (told, findings) = world.verify(None).await;
+    assert_eq!((told.begin, findings), (13, vec![]));
+}
+
+#[tokio::test]
+async fn a_block_that_says_when_others_were_written_has_to_be_what_was_sealed() {
+    let world = leapt().await;
+    world.clock.advance(Span::hours(90 * 24 - 10));
+    assert_eq!(world.retire().await, Retired::Nothing);
+    assert_eq!(
+        world.verify(None).await.0.begin,
+        2,
+        "those of the clock that was ahead are not older than what follows"
+    );
+    // Of those that are asked after the third, the sixth is the first that was sealed by a clock that was right.
+    let world = world.tamper("UPDATE audit_blocks SET sealed_at = 0 WHERE number = 6").await;
+    let Retired::Wrong(why) = world.retire().await else { panic!("it goes") };
+    assert!(why.contains("block 3 is due to go") && why.contains("block 6 is not what was sealed"), "{why}");
+    assert_eq!(world.verify(None).await.0.begin, 2);
 }
 
 /// A chain of twelve blocks, of which the first two were taken out by age, and the third is due.
@@ -164,6 +215,21 @@ async fn what_is_wrong_is_an_alarm_until_it_is_over() {
     assert_eq!(world.app.discard_audit(3).await.unwrap(), Ok(1));
     world.app.retire_step(&mut complaint).await.unwrap();
     assert!(world.app.audit_alarms().is_empty());
+}
+
+#[tokio::test]
+async fn lines_are_sealed_while_many_blocks_are_due() {
+    // Red where books_step in audit/mod.rs returns after a block that was retired.
+    let world = World::new(terms()).await;
+    world.sealed(4, 2).await;
+    world.clock.advance(Span::days(100));
+    world.write(3).await;
+    let mut complaints = [Complaint::default(), Complaint::default()];
+    let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
+    assert!(matches!(step, Step::More), "more blocks are due");
+    let lag = world.app.audit_lag().await.unwrap();
+    assert_eq!((lag.unsealed, lag.kept), (0, 3 * 2 + 3), "one block went, and what waited was sealed");
+    assert_eq!(world.verify(None).await.1, vec![]);
 }
 
 #[tokio::test]

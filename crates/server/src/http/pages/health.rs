@@ -70,20 +70,44 @@ pub struct Readiness {
 /// `GET /readyz`: can serve; otherwise says why not, to whoever asks from this machine, a listed proxy or a trusted network:
 /// how full the queues are helps whoever fills them. However many ask, the database is asked once at a time.
 pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
-    let now = {
-        let mut last = site.readiness.lock().await;
-        let old = last.take().filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(&site));
-        let now = match old {
-            Some(now) => now,
-            None => look(&site).await,
-        };
-        last.insert(now).clone()
+    let Some(now) = current(&site).await else {
+        return reply::json(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": word(false) }).to_string());
     };
     let status = if now.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     match site.admission.trusts(&visit.client) {
         true => reply::json(status, now.told.to_string()),
         false => reply::json(status, json!({ "status": word(now.ready) }).to_string()),
     }
+}
+
+/// What is answered now; nothing where a look came to no end.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it is awaited here; whoever disappears leaves one look behind, which ends"
+)]
+async fn current(site: &Site) -> Option<Readiness> {
+    let last = still_good(site, site.readiness.lock().await.as_ref());
+    if last.is_some() {
+        return last;
+    }
+    // In a task of its own: whoever comes after somebody who went away waits for that look, and does not begin another.
+    tokio::spawn(looked(site.clone())).await.ok()
+}
+
+/// What was seen last, or is seen now by the only one who looks.
+async fn looked(site: Site) -> Readiness {
+    let mut last = site.readiness.lock().await;
+    if let Some(meanwhile) = still_good(&site, last.as_ref()) {
+        return meanwhile;
+    }
+    let now = look(&site).await;
+    *last = Some(now.clone());
+    now
+}
+
+/// An answer that is good for one more who asks.
+fn still_good(site: &Site, last: Option<&Readiness>) -> Option<Readiness> {
+    last.filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(site)).cloned()
 }
 
 /// What is known without asking the database: whether the server leaves, whether a proxy was forgotten, and whether the
@@ -164,4 +188,30 @@ async fn look(site: &Site) -> Readiness {
         "hashing": hashing(site),
     });
     Readiness { at: Instant::now(), seen, ready: problems.is_empty(), told: body.to_string().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::tests::House;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    #[tokio::test]
+    async fn a_look_goes_on_where_whoever_asked_went_away() {
+        // Red without `spawn` in `current`: with each that goes, the next one would ask the database once more.
+        let house = House::open(&[]).await;
+        {
+            let mut asked = pin!(current(&house.site));
+            let begun = std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending()));
+            assert!(begun.await, "the look has begun");
+        }
+        let is_there = async {
+            while house.site.readiness.lock().await.is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(100), is_there).await.expect("what was seen is there for others");
+    }
 }

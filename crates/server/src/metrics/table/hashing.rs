@@ -50,7 +50,7 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_hashing_withdrawn_total",
             &[],
-            "Passwords whose client went away while they waited.",
+            "Passwords given up before they were hashed; a sign-in goes on when its client goes away.",
             |now, out| {
                 out.one(now.hashing.withdrawn_total);
             },

@@ -1,8 +1,10 @@
 //! Hash workers.
 
-use crate::metrics::declare::{Group, counter, gauge};
+use crate::metrics::declare::{Group, Samples, counter, gauge};
 use crate::metrics::moment::Moment;
 use hasher::remote::{Counts, WorkerState};
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// One of the things that are counted.
 type Count = fn(&Counts) -> u64;
@@ -21,13 +23,41 @@ const COUNTS: [(&str, Count); 10] = [
     ("unknown", |counts| counts.unknown),
 ];
 
-/// Whether a worker is asked anything now.
-fn trusted(worker: &WorkerState) -> u8 {
-    u8::from(worker.parted.is_none() && !worker.doubtful)
+/// A worker with all of its connections: one that dialled again has its old one, too, until that one's end is noticed.
+struct Worker<'a>(Vec<&'a WorkerState>);
+
+impl Worker<'_> {
+    /// Whether it is asked anything now.
+    fn trusted(&self) -> u8 {
+        u8::from(self.0.iter().any(|worker| worker.parted.is_none() && !worker.doubtful))
+    }
+
+    fn holding(&self) -> usize {
+        self.0.iter().map(|worker| worker.holding).sum()
+    }
+
+    /// How it is by its newest connection: the machine is the same, so that a sum would say too much.
+    fn now(&self, of: impl Fn(&WorkerState) -> f64) -> f64 {
+        self.0.iter().min_by_key(|worker| worker.here).map_or(0.0, |worker| of(worker))
+    }
+
+    fn counted(&self, of: Count) -> u64 {
+        self.0.iter().map(|worker| of(&worker.counts)).sum()
+    }
 }
 
-fn names<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = (&'a str, &'a WorkerState)> {
-    now.workers.iter().map(|worker| (worker.who.name.as_str(), worker))
+/// Workers by name, each once: of two samples with the same labels a scrape takes none.
+fn named(states: &[WorkerState]) -> BTreeMap<&str, Worker<'_>> {
+    let mut named = BTreeMap::new();
+    for state in states {
+        named.entry(state.who.name.as_str()).or_insert_with(|| Worker(Vec::new())).0.push(state);
+    }
+    named
+}
+
+/// A figure of each.
+fn each<'a, V: Display>(now: &'a Moment<'_>, out: &mut Samples<'_>, of: impl Fn(&Worker<'a>) -> V) {
+    out.each(named(&now.workers).iter().map(|(name, worker)| (*name, of(worker))));
 }
 
 /// Hash workers.
@@ -35,7 +65,7 @@ pub static GROUP: Group = Group {
     about: "Hash workers, where there are any",
     metrics: &[
         gauge("portiere_workers_connected", &[], "Workers that are connected to this node.", |now, out| {
-            out.one(now.workers.len());
+            out.one(named(&now.workers).len());
         }),
         gauge(
             "portiere_workers_quarantined",
@@ -48,22 +78,22 @@ pub static GROUP: Group = Group {
             "portiere_worker_trusted",
             &["worker"],
             "A worker: whether it is asked: 0 while it is late, or after it was wrong.",
-            |now, out| out.each(names(now).map(|(name, worker)| (name, trusted(worker)))),
+            |now, out| each(now, out, Worker::trusted),
         ),
         gauge("portiere_worker_holding", &["worker"], "A worker: passwords that it holds.", |now, out| {
-            out.each(names(now).map(|(name, worker)| (name, worker.holding)));
+            each(now, out, Worker::holding);
         }),
         gauge(
             "portiere_worker_hashes_per_second",
             &["worker"],
             "A worker: hashes of today's policy a second, as far as is known.",
-            |now, out| out.each(names(now).map(|(name, worker)| (name, worker.rate))),
+            |now, out| each(now, out, |worker| worker.now(|state| state.rate)),
         ),
         gauge(
             "portiere_worker_latency_seconds",
             &["worker"],
             "A worker: moving mean of the time from asking it to its answer.",
-            |now, out| out.each(names(now).map(|(name, worker)| (name, worker.latency.as_secs_f64()))),
+            |now, out| each(now, out, |worker| worker.now(|state| state.latency.as_secs_f64())),
         ),
         counter(
             "portiere_worker_asks_total",
@@ -71,10 +101,43 @@ pub static GROUP: Group = Group {
             "A worker: what became of what it was asked since it came: asked, answered, refusal (its tag did not match), canary \
              (a test that came out right), lie, failed, hedged (computed here as well), late, duplicate, unknown.",
             |now, out| {
-                for (name, worker) in names(now) {
-                    COUNTS.iter().for_each(|(outcome, of)| out.of(&[name, outcome], of(&worker.counts)));
+                for (name, worker) in named(&now.workers) {
+                    COUNTS.iter().for_each(|(outcome, of)| out.of(&[name, outcome], worker.counted(*of)));
                 }
             },
         ),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hasher::remote::Introduction;
+    use hasher::remote::frame::Ready;
+    use std::time::Duration;
+
+    fn connection(name: &str, here: u64, doubtful: bool) -> WorkerState {
+        WorkerState {
+            who: Introduction { key: [1; 32], name: name.to_owned(), address: "192.0.2.1:5".to_owned() },
+            here: Duration::from_secs(here),
+            ready: Ready { threads: 1, memory: 1, holds: 1, rate: 1 },
+            holding: 2,
+            rate: here as f64,
+            latency: Duration::from_millis(here),
+            doubtful,
+            parted: None,
+            counts: Counts { asked: here, ..Counts::default() },
+        }
+    }
+
+    #[test]
+    fn a_worker_that_dialled_again_is_one() {
+        let states = [connection("north", 90, true), connection("south", 5, true), connection("north", 3, false)];
+        let named = named(&states);
+        assert_eq!(named.keys().copied().collect::<Vec<_>>(), ["north", "south"]);
+        let north = &named["north"];
+        assert_eq!((north.trusted(), north.holding(), north.counted(|counts| counts.asked)), (1, 4, 93));
+        assert_eq!(north.now(|state| state.rate), 3.0, "as its newest connection says");
+        assert_eq!((named["south"].trusted(), named["south"].holding()), (0, 2));
+    }
+}
