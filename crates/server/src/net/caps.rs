@@ -7,15 +7,26 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+/// How often somebody is made to make way: whoever holds most has then had the time to do so.
+const MAKE_WAY_EVERY: Duration = Duration::from_millis(100);
 
 /// Files that are kept for other things than connections, where there are as many.
 const OTHER_FILES: u64 = 1024;
 
 /// Counts open connections. Loopback and exempt networks count only towards the total.
+///
+/// Where no place is left for somebody, the address that holds most of them makes way: its connections that wait for a
+/// request are closed. So a few addresses cannot keep everybody else out by being there.
 pub struct Caps {
     total: usize,
     per_address: usize,
     exempt: Vec<Cidr>,
+    /// Always, but for tests.
+    exempt_loopback: bool,
     /// What the two caps are called.
     names: [&'static str; 2],
     open: Mutex<Open>,
@@ -25,7 +36,16 @@ pub struct Caps {
 #[derive(Default)]
 struct Open {
     total: usize,
-    by_address: HashMap<AddressKey, usize>,
+    by_address: HashMap<AddressKey, Held>,
+    /// When somebody was made to make way last.
+    made_way: Option<Instant>,
+}
+
+/// What one address holds.
+#[derive(Default)]
+struct Held {
+    places: usize,
+    make_way: Arc<Notify>,
 }
 
 impl Caps {
@@ -35,7 +55,15 @@ impl Caps {
     }
 
     fn called(names: [&'static str; 2], (total, per_address): (usize, usize), exempt: Vec<Cidr>) -> Self {
-        Caps { total, per_address, exempt, names, open: Mutex::default(), refused: AtomicU64::new(0) }
+        let (open, refused) = (Mutex::default(), AtomicU64::new(0));
+        Caps { total, per_address, exempt, exempt_loopback: true, names, open, refused }
+    }
+
+    /// Where loopback counts as any other address.
+    #[cfg(test)]
+    pub fn counting_all(total: usize, per_address: usize) -> Arc<Self> {
+        let caps = Caps::called(["connections", "connections of one address"], (total, per_address), Vec::new());
+        Arc::new(Caps { exempt_loopback: false, ..caps })
     }
 
     /// As configured, for a process that may have so many `files` open. Listed proxies are exempt: their address stands for
@@ -45,33 +73,42 @@ impl Caps {
         let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().collect();
         let names = ["limits.connections", "limits.connections_per_address"];
         let total = limits.connections.min(within(files));
+        let mut per_address = limits.connections_per_address;
         if total < limits.connections {
+            // As configured it may be all there are.
+            per_address = per_address.min((total / 4).max(1));
             tracing::info!(
                 files,
                 connections = total,
                 "limits.connections is lowered: fewer files may be open (ulimit -n)"
             );
         }
-        Arc::new(Caps::called(names, (total, limits.connections_per_address), exempt))
+        Arc::new(Caps::called(names, (total, per_address), exempt))
     }
 
     /// A place for a connection from `address`, or for one more request on it; given back when it is dropped.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
-        let exempt = address.is_loopback() || self.exempt.iter().any(|network| network.contains(address));
+        let exempt = (self.exempt_loopback && address.is_loopback())
+            || self.exempt.iter().any(|network| network.contains(address));
         let key = (!exempt).then(|| AddressKey::of(address));
         let mut open = self.lock();
-        let of_address = key.and_then(|key| open.by_address.get(&key)).copied().unwrap_or(0);
+        let of_address = key.and_then(|key| open.by_address.get(&key)).map_or(0, |held| held.places);
         if of_address >= self.per_address || open.total >= self.total {
-            drop(open);
             let full = if of_address >= self.per_address { Full::OfAddress } else { Full::OfAll };
+            if full == Full::OfAll {
+                open.make_way(of_address);
+            }
+            drop(open);
             self.refuse(address, full);
             return Err(full);
         }
         open.total += 1;
-        if let Some(key) = key {
-            open.by_address.insert(key, of_address + 1);
-        }
-        Ok(Place { caps: Arc::clone(self), key })
+        let make_way = key.map(|key| {
+            let held = open.by_address.entry(key).or_default();
+            held.places += 1;
+            Arc::clone(&held.make_way)
+        });
+        Ok(Place { caps: Arc::clone(self), key, make_way })
     }
 
     /// Places that are taken now.
@@ -103,6 +140,20 @@ impl Caps {
     }
 }
 
+impl Open {
+    /// Has the address that holds most make way for one that holds fewer.
+    fn make_way(&mut self, holds: usize) {
+        if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
+            return;
+        }
+        let most = self.by_address.values().max_by_key(|held| held.places);
+        if let Some(most) = most.filter(|most| most.places > holds + 1) {
+            most.make_way.notify_waiters();
+            self.made_way = Some(Instant::now());
+        }
+    }
+}
+
 /// How many of the files that a process may have open can be connections. The rest is for what has to go on when everybody
 /// comes: the database, operators' commands, scrapers, backups, certificates.
 fn within(files: u64) -> usize {
@@ -122,6 +173,15 @@ pub enum Full {
 pub struct Place {
     caps: Arc<Caps>,
     key: Option<AddressKey>,
+    /// Of those that make way.
+    make_way: Option<Arc<Notify>>,
+}
+
+impl Place {
+    /// What is ready once this address has to make way; `None` where it never has to.
+    pub fn made_to_go(&self) -> Option<OwnedNotified> {
+        self.make_way.clone().map(Notify::notified_owned)
+    }
 }
 
 impl Drop for Place {
@@ -130,7 +190,7 @@ impl Drop for Place {
         open.total -= 1;
         let Some(key) = self.key else { return };
         match open.by_address.get_mut(&key) {
-            Some(count) if *count > 1 => *count -= 1,
+            Some(held) if held.places > 1 => held.places -= 1,
             _ => {
                 open.by_address.remove(&key);
             }
@@ -168,6 +228,36 @@ mod tests {
         for (files, most) in [(1024, 768), (4096, 3072), (8192, 7168), (1 << 20, wanted), (u64::MAX, wanted)] {
             assert_eq!(Caps::of(&config, files).most(), most, "{files}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_holds_most_makes_way_for_who_holds_less() {
+        let caps = Caps::new(5, 4, Vec::new());
+        let admit = |text: &str| caps.admit(text.parse().unwrap());
+        let many: Vec<_> = (0..4).filter_map(|_| admit("192.0.2.1").ok()).collect();
+        let one = admit("192.0.2.2").ok().unwrap();
+        let told = |place: &Place| Box::pin(place.made_to_go().unwrap());
+        let (mut most, mut least) = (told(&many[0]), told(&one));
+        // `notify_waiters` reaches whoever was made before it.
+        assert_eq!(admit("192.0.2.3").err(), Some(Full::OfAll));
+        assert!(tokio::time::timeout(Duration::from_secs(5), &mut most).await.is_ok());
+        assert!(tokio::time::timeout(Duration::ZERO, &mut least).await.is_err());
+        let mut again = told(&many[0]);
+        assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress), "nobody makes way for who has most");
+        assert_eq!(admit("192.0.2.3").err(), Some(Full::OfAll));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
+        drop(many);
+        assert!(admit("192.0.2.3").is_ok());
+    }
+
+    /// Red without `per_address` in `Caps::of`.
+    #[test]
+    fn where_few_files_may_be_open_no_address_takes_all_of_them() {
+        let config = Config::load(crate::config::Sources::default()).unwrap();
+        let caps = Caps::of(&config, 1024);
+        let one: Vec<_> = std::iter::from_fn(|| caps.admit("192.0.2.1".parse().unwrap()).ok()).collect();
+        assert_eq!(one.len(), caps.most() / 4);
+        assert!(caps.admit("192.0.2.2".parse().unwrap()).is_ok());
     }
 
     #[test]

@@ -73,6 +73,12 @@ impl Clock {
         self.lock().asked
     }
 
+    /// Whether no request is being answered, and no answer is to be taken.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        !matches!(state.waiting, Waiting::Answers { .. }) && state.untaken.is_empty()
+    }
+
     /// Whether requests came by HTTP/2.
     pub fn multiplexed(&self) -> bool {
         self.lock().multiplexed

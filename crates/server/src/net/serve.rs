@@ -1,7 +1,7 @@
 //! Accepting connections, serving them, and stopping.
 
 use super::clock::{Alarm, Clock, Watched};
-use super::{Caps, Full, Listeners, Peer, Terms, TlsReload, hear_hangups, tls};
+use super::{Caps, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -187,8 +187,7 @@ impl<S: Answers> Room<S> {
         let _ = stream.set_nodelay(true);
         let room = Arc::clone(self);
         connections.spawn(async move {
-            room.greet(stream, address).await;
-            drop(place);
+            room.greet(stream, address, &place).await;
         });
     }
 
@@ -203,35 +202,38 @@ impl<S: Answers> Room<S> {
 
     /// How to talk to whom without TLS, once something is said: until then nobody needs memory for a request. `None` where
     /// nothing comes in time.
-    async fn spoken(&self, stream: &TcpStream, came: Instant) -> Option<&Builder<TokioExecutor>> {
+    async fn spoken(&self, stream: &TcpStream, came: Instant, place: &Place) -> Option<&Builder<TokioExecutor>> {
         let mut first = [0; HTTP2.len()];
         let heard = tokio::time::timeout_at(came + self.terms.header_timeout, stream.peek(&mut first));
         let bytes = tokio::select! {
             heard = heard => heard.ok()?.ok()?,
             () = self.time_to_go(came, || false) => return None,
+            () = makes_way(place) => return None,
         };
         Some(if HTTP2.starts_with(&first[..bytes]) { &self.either } else { &self.http1 })
     }
 
     /// The TLS handshake, where there is TLS, then HTTP.
-    async fn greet(&self, stream: TcpStream, address: SocketAddr) {
+    async fn greet(&self, stream: TcpStream, address: SocketAddr, place: &Place) {
         let came = Instant::now();
         let Some(tls) = &self.terms.tls else {
-            let Some(builder) = self.spoken(&stream, came).await else {
+            let Some(builder) = self.spoken(&stream, came, place).await else {
                 return tracing::debug!(%address, "connection waited too long");
             };
-            return self.converse((stream, came, came), builder, Peer { address, tls: false }).await;
+            return self.converse((stream, came, came), builder, (Peer { address, tls: false }, place)).await;
         };
         let handshake = tokio::time::timeout(self.terms.header_timeout, TlsReload::acceptor(tls).accept(stream));
         let stream = tokio::select! {
             done = handshake => done,
             () = self.time_to_go(came, || false) => return,
+            () = makes_way(place) => return,
         };
         match stream {
             Ok(Ok(stream)) => {
                 let builder =
                     if stream.get_ref().1.alpn_protocol() == Some(b"h2") { &self.either } else { &self.http1 };
-                Box::pin(self.converse((stream, came, Instant::now()), builder, Peer { address, tls: true })).await;
+                let peer = Peer { address, tls: true };
+                Box::pin(self.converse((stream, came, Instant::now()), builder, (peer, place))).await;
             }
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
@@ -239,12 +241,12 @@ impl<S: Answers> Room<S> {
     }
 
     /// HTTP on one connection that came and began to be listened to then, until either side ends it, its clock runs out,
-    /// or the server stops.
+    /// it has to make way, or the server stops.
     async fn converse<IO>(
         &self,
         (stream, came, since): (IO, Instant, Instant),
         builder: &Builder<TokioExecutor>,
-        peer: Peer,
+        (peer, place): (Peer, &Place),
     ) where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -279,6 +281,7 @@ impl<S: Answers> Room<S> {
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
+        let mut made_to_go = pin!(place.made_to_go());
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
@@ -289,12 +292,19 @@ impl<S: Answers> Room<S> {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
             }
+            // Not in the middle of a request: it makes way when it is asked the next time.
+            while made_to_go.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
+                if clock.is_idle() {
+                    return Poll::Ready(None);
+                }
+                made_to_go.set(place.made_to_go());
+            }
             alarm.poll(context).map(|()| None)
         });
         match ended.await {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
-            None => tracing::debug!(address = %peer.address, "connection waited too long"),
+            None => tracing::debug!(address = %peer.address, "connection waited too long, or made way"),
         }
     }
 }
@@ -321,6 +331,14 @@ fn too_many(full: Full) -> Response {
     };
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+/// Ready once a connection that has not begun has to make way.
+async fn makes_way(place: &Place) {
+    match place.made_to_go() {
+        Some(told) => told.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Ready once that stage has come.

@@ -175,6 +175,28 @@ async fn connections_beyond_the_total_are_closed_at_once() {
 }
 
 #[tokio::test]
+async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() {
+    let caps = Caps::counting_all(4, 4);
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let mut slow = server.connect().await;
+    slow.write_all(b"GET /slow HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut kept = server.connect().await;
+    kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    until(&mut kept, "127.0.0.1 false").await;
+    let mut silent = [server.connect().await, server.connect().await];
+    while caps.open() < 4 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(caps.admit("192.0.2.1".parse().unwrap()).err(), Some(Full::OfAll));
+    assert_eq!(until_closed(&mut kept).await, "");
+    for stream in &mut silent {
+        assert_eq!(until_closed(stream).await, "");
+    }
+    assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
+    assert!(caps.admit("192.0.2.1".parse().unwrap()).is_ok());
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_one_clear_line() {
     let first = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
     let taken = first.addresses()[0];
