@@ -20,7 +20,7 @@ use rules::login::password::Password;
 use rules::login::session::Started;
 use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd};
 use rules::oauth::authorize;
-use rules::oauth::redirect::Response;
+use rules::oauth::redirect::{Mode, Response};
 use rules::people::User;
 use rules::people::names::LoginKey;
 use rules::secret::{Secret, mac};
@@ -322,11 +322,19 @@ impl App {
             (Some((subject, stored)), Some(password)) => {
                 hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await
             }
-            (_, password) => {
+            _ => Err(hasher::Refusal::Unsupported("there is none")),
+        };
+        let verified = match verified {
+            // Nobody's password, as for a name that does not exist: the settings of this server do not admit the stored hash.
+            Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
+                if let (Some(user), Some(_), Some(_)) = (user, &stored, &password) {
+                    tracing::error!(user = user.id.as_str(), %why, "a stored password hash cannot be verified");
+                }
                 let salt = self.decoy_salt(attempt.key.as_ref());
                 let password = password.as_ref().map_or(&b""[..], |password| password.as_bytes());
                 hashed(self.hasher.decoy(&key, salt, password)).await
             }
+            done => done,
         };
         match verified {
             Ok(verified) => {
@@ -372,7 +380,9 @@ impl App {
             (Ok(_), None) => return Err(Fault::Broken("somebody signed in who does not exist".into())),
             (Err(refusal), _) => return Ok(Decision { changes, reply: Err(refusal) }),
         };
-        let Some(scene) = scene else { return Ok(Decision { changes, reply: Ok((started, user, None)) }) };
+        // A page that posts by itself comes one redirect later: to load it again must not send the password again.
+        let at_once = scene.filter(|scene| scene.request.back.mode != Mode::FormPost);
+        let Some(scene) = at_once else { return Ok(Decision { changes, reply: Ok((started, user, None)) }) };
         let respond = match self.complete(scene, flow.progress(false), (&started, &user), (now, fresh)).await? {
             Err(_step) => None,
             Ok(issued) => {

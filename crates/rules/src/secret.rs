@@ -131,4 +131,16 @@ mod tests {
             assert_eq!(from_hexadecimal(bad), None);
         }
     }
+
+    /// Compiles as long as it is clear which of the two is meant: for a type with `==` it is not.
+    #[test]
+    fn sr_04_a_secret_has_no_equality_of_its_own() {
+        trait Apart<Why> {
+            fn apart() {}
+        }
+        struct Compared;
+        impl<T: ?Sized> Apart<()> for T {}
+        impl<T: ?Sized + PartialEq> Apart<Compared> for T {}
+        <Secret as Apart<_>>::apart();
+    }
 }

@@ -83,9 +83,9 @@ test("Try it walks through a whole sign-in and shows each step", async () => {
   await guest.page.locator("#step-userinfo figure").nth(1).waitFor();
   assert.equal(new URL(guest.page.url()).search, "", "the code leaves the address bar");
   const text = await guest.text();
-  for (const shown of ["curl", "id_token", "preferred_username", owner.email, server.issuer]) assert.ok(text.includes(shown), shown);
+  for (const shown of ["curl", "id_token", "preferred_username", "/oauth2/jwks", owner.email, server.issuer]) assert.ok(text.includes(shown), shown);
   assert.equal(await guest.page.isVisible("#try-problem"), false);
-  assert.equal(await guest.text("#step-claims figcaption >> nth=1"), `${await guest.page.getAttribute("#try-labels", "data-claims")}: ${await guest.page.getAttribute("#try-steps", "data-verified")}`);
+  assert.equal(await guest.text("#step-claims figcaption >> nth=3"), `${await guest.page.getAttribute("#try-labels", "data-claims")}: ${await guest.page.getAttribute("#try-steps", "data-verified")}`);
   await guest.inspect();
 });
 

@@ -39,6 +39,10 @@ impl Params {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
+    /// The value of a field of a form, also if it is empty; `None` when it was not sent.
+    pub fn sent(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
     /// The value of `name`, or a complaint that it is missing.
     pub fn need(&self, name: &str, why: &'static str) -> Result<&str, Error> {
         self.get(name).ok_or(Error::request(why))

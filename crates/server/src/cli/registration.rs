@@ -169,6 +169,9 @@ impl Add {
         if self.public && methods != [AuthMethod::None] {
             return Err(Failure::Use("--public: a public client has no authentication method but none".into()));
         }
+        if self.jwks.is_some() && !methods.contains(&AuthMethod::PrivateKeyJwt) {
+            return Err(Failure::Use("--jwks: the client does not authenticate with a key".into()));
+        }
         if self.secret_stdin && !by_secret(&methods) {
             return Err(Failure::Use("--secret-stdin: the client does not authenticate with a secret".into()));
         }

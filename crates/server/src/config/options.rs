@@ -303,7 +303,7 @@ options! {
         master_key: Option<Secret> = None => "not set", Start, if_set(master_key);
     }
 
-    /// Slowing down guessers. Only failures count, and nobody is locked out for good.
+    /// Slowing down guessers. Only failures count, and browsers that have signed in before are not kept out.
     "throttle." throttle: Throttle {
         /// Failures of an account that cost nothing.
         free_failures: u32 = 5, Start, between(1, 1000);

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use rules::time::Time;
 
 /// `/account`, with the forms (each with `csrf`):
-/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`;
+/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, `email_shown`;
 /// `POST /account/password`: `current`, `new`;
 /// `POST /account/sessions/revoke`: `id`; `POST /account/sessions/revoke-others`;
 /// `POST /account/applications/revoke`: `client_id`; `POST /account/signout`.
@@ -21,6 +21,8 @@ pub struct AccountPage<'a> {
     pub problems: &'a [Problem],
     /// Who it is.
     pub profile: Profile<'a>,
+    /// What the profile form holds: what is so, or what was typed and has to be mended.
+    pub fields: ProfileFields<'a>,
     /// The fewest characters of a password.
     pub minimum_password: usize,
     /// Live sessions, this one among them.
@@ -31,11 +33,22 @@ pub struct AccountPage<'a> {
     pub now: Time,
 }
 
-/// What a person may see and change of itself. Empty text means not given.
+/// Whose page it is. Empty text means not given.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile<'a> {
     /// The name to sign in with.
     pub username: &'a str,
+    /// The display name.
+    pub name: &'a str,
+    /// The e-mail address.
+    pub email: &'a str,
+    /// The address has been proved to be the person's.
+    pub email_verified: bool,
+}
+
+/// What the profile form holds. Empty text means not given.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileFields<'a> {
     /// The display name.
     pub name: &'a str,
     /// The given name.
@@ -44,8 +57,6 @@ pub struct Profile<'a> {
     pub family_name: &'a str,
     /// The e-mail address.
     pub email: &'a str,
-    /// The address has been proved to be the person's.
-    pub email_verified: bool,
 }
 
 /// A browser that is signed in.

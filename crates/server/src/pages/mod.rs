@@ -31,7 +31,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use account::{AccountPage, ApplicationRow, Notice, Profile, SessionRow};
+pub use account::{AccountPage, ApplicationRow, Notice, Profile, ProfileFields, SessionRow};
 pub use assets::assets;
 pub use chrome::{Back, Brand, Chrome};
 pub use consent::ConsentPage;

@@ -218,22 +218,27 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         profile: Profile {
             username: w("ada"),
             name: w("Ada Lovelace"),
+            email: w("ada@example.org"),
+            email_verified: true,
+        },
+        fields: ProfileFields {
+            name: w("Ada Lovelace"),
             given_name: w("Ada"),
             family_name: w("Lovelace"),
             email: w("ada@example.org"),
-            email_verified: true,
         },
         minimum_password: 8,
         sessions: &sessions,
         applications: &applications,
         now: NOW,
     };
-    let bare = Profile { name: "", given_name: "", family_name: "", email: "", email_verified: false, ..full.profile };
+    let bare = Profile { name: "", email: "", email_verified: false, ..full.profile };
     let problems = [Problem::CurrentPassword, Problem::PasswordPersonal];
     let empty = AccountPage {
         notice: None,
         problems: &problems,
         profile: bare,
+        fields: ProfileFields { name: "", given_name: "", family_name: "", email: "" },
         sessions: &sessions[..1],
         applications: &[],
         ..full

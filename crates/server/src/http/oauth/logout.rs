@@ -35,9 +35,7 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     // Whom `logout_confirmed` would sign out: also a session that may not be used at present.
     if let Some((session, _)) = app.session_to_end(&browser).await? {
-        if !app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
-            return Err(Refusal::Forgery);
-        }
+        door.must_be_of(&session, &params)?;
         if flow.asks != Some(Question::SignOut(session.id)) {
             return Err(Refusal::Stale);
         }

@@ -5,12 +5,13 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply::{self, Forms};
-use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, SessionRow, Setback};
+use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, ProfileFields, SessionRow, Setback};
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
+use rules::oauth::params::Params;
 use rules::people::User;
 
 /// The claims that the profile form has.
@@ -20,22 +21,28 @@ const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let notice = extract::query(&door.uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
     match door.site.app.session_in_use(&door.browser()).await? {
-        Some((session, user)) => door.account((&session, &user), notice, &[]).await,
+        Some((session, user)) => door.account((&session, &user), Said { notice, ..Said::default() }).await,
         None => Ok(door.sign_in_first()),
     }
 }
 
+/// What the account home says beside what is so.
+#[derive(Default)]
+struct Said<'a> {
+    notice: Option<Notice>,
+    problems: &'a [Problem],
+    /// The profile form as it was sent, if it has to be mended.
+    typed: Option<&'a Params>,
+}
+
 impl Door {
-    async fn account(
-        &self,
-        (session, user): (&Session, &User),
-        notice: Option<Notice>,
-        problems: &[Problem],
-    ) -> Result<Response, Refusal> {
+    async fn account(&self, (session, user): (&Session, &User), said: Said<'_>) -> Result<Response, Refusal> {
         let app = &self.site.app;
         let home = app.home(user).await?;
         let text = |claim| user.profile.get(claim).unwrap_or_default();
         let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
+        let email = user.email.as_deref().unwrap_or("");
+        let field = |name, stored| said.typed.and_then(|typed| typed.sent(name)).unwrap_or(stored);
         let sessions: Vec<SessionRow<'_>> = home
             .sessions
             .iter()
@@ -67,15 +74,14 @@ impl Door {
         let csrf = app.csrf(session);
         let view = AccountPage {
             csrf: &csrf,
-            notice,
-            problems,
-            profile: Profile {
-                username: &user.username,
-                name: &name,
-                given_name: &given_name,
-                family_name: &family_name,
-                email: user.email.as_deref().unwrap_or(""),
-                email_verified: user.email_verified,
+            notice: said.notice,
+            problems: said.problems,
+            profile: Profile { username: &user.username, name: &name, email, email_verified: user.email_verified },
+            fields: ProfileFields {
+                name: field("name", &name),
+                given_name: field("given_name", &given_name),
+                family_name: field("family_name", &family_name),
+                email: field("email", email),
             },
             minimum_password: app.realm.settings.password_min,
             sessions: &sessions,
@@ -84,7 +90,7 @@ impl Door {
         };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
-        Ok(reply::form(Setback::of(problems), &self.visit, view.render(&chrome), Forms::Stay))
+        Ok(reply::form(Setback::of(said.problems), &self.visit, view.render(&chrome), Forms::Stay))
     }
 
     fn sign_in_first(&self) -> Response {
@@ -110,7 +116,8 @@ macro_rules! forms {
 }
 
 forms! {
-    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`.
+    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`; `email_shown`, the address that the form had
+    /// when it was shown. What is not sent stays as it is.
     profile => save_profile;
     /// `POST /account/sessions/revoke`: `id`.
     end_session => end_one;
@@ -138,14 +145,17 @@ pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
 }
 
 async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
-    let value = |name| form.params.get(name).unwrap_or("");
-    let claims = CLAIMS.map(|claim| (claim, value(claim).trim()));
-    let saved = ProfileForm { claims: &claims, email: Some(value("email")) };
-    match door.site.app.save_profile(&form.user, &saved).await? {
-        Ok(()) => Ok(door.done(Notice::ProfileSaved)),
-        Err(NotSaved::Email(_)) => door.account((&form.session, &form.user), None, &[Problem::Email]).await,
-        Err(NotSaved::Claim(_)) => door.account((&form.session, &form.user), None, &[Problem::Name]).await,
-    }
+    let sent = |name| form.params.sent(name).map(str::trim);
+    let claims: Vec<_> = CLAIMS.into_iter().filter_map(|claim| Some((claim, sent(claim)?))).collect();
+    // Only what its owner changed: an operator may have set another one since the page was loaded.
+    let email = sent("email").filter(|email| Some(*email) != sent("email_shown"));
+    let problem = match door.site.app.save_profile(&form.user, &ProfileForm { claims: &claims, email }).await? {
+        Ok(()) => return Ok(door.done(Notice::ProfileSaved)),
+        Err(NotSaved::Email(_)) => Problem::Email,
+        Err(NotSaved::Claim(_)) => Problem::Name,
+    };
+    let said = Said { problems: &[problem], typed: Some(&form.params), notice: None };
+    door.account((&form.session, &form.user), said).await
 }
 
 async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
@@ -164,7 +174,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
         Err(NotChanged::Current(Refused::Wrong)) => Problem::CurrentPassword,
         Err(NotChanged::Current(Refused::Wait(wait))) => Problem::Throttled { seconds: wait.whole_seconds() },
     };
-    door.account(whose, None, &[problem]).await
+    door.account(whose, Said { problems: &[problem], ..Said::default() }).await
 }
 
 async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {

@@ -99,6 +99,16 @@ pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(door.show(outcome, locales.as_deref()))
 }
 
+impl Door {
+    /// A page was answered by nobody, who signed out in another window meanwhile: the request goes on from there.
+    async fn begin_again(&self, flow: Flow, browser: &Browser) -> Result<Response, Refusal> {
+        let flow = Flow { asks: None, ..flow };
+        let locales = Door::locales(&flow);
+        let outcome = self.site.app.resume(flow, browser).await?;
+        Ok(self.show(outcome, locales.as_deref()))
+    }
+}
+
 /// `POST /login/choose`: `flow`, `choice` of `continue` or `other`.
 pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
@@ -108,8 +118,12 @@ pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
     if go_on {
         // The choice is about the session that the page named.
         let session = app.session(&browser).await?;
-        if !session.is_some_and(|(session, _)| flow.asks == Some(Question::Choice(session.id))) {
-            return Err(Refusal::Stale);
+        match (session, &flow.asks) {
+            (Some((session, _)), Some(Question::Choice(asked))) if *asked == session.id => {}
+            (None, Some(Question::Choice(_))) if matches!(flow.to, To::Client(_)) => {
+                return door.begin_again(flow, &browser).await;
+            }
+            _ => return Err(Refusal::Stale),
         }
     }
     if matches!(flow.to, To::Client(_)) {
@@ -122,11 +136,12 @@ pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
 
 /// `POST /consent`: `flow`, `csrf`, `decision` of `allow` or `deny`.
 pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
-    let form = door.own_form(body).await?.ok_or(Refusal::Stale)?;
+    let (posted, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    let flow = app.open_flow(form.params.get("flow").unwrap_or(""), &form.browser).ok_or(Refusal::Stale)?;
     // The flow of another page cannot stand in for the consent page (MF-02).
-    if flow.asks != Some(Question::Consent(form.session.id.clone())) {
+    let Some(Question::Consent(asked)) = &flow.asks else { return Err(Refusal::Stale) };
+    let Some(form) = door.own(posted.clone()).await? else { return door.begin_again(flow, &posted.browser).await };
+    if *asked != form.session.id {
         return Err(Refusal::Stale);
     }
     let allow = match form.params.get("decision") {

@@ -31,6 +31,7 @@ pub struct OwnForm {
 }
 
 /// A form of ours that a browser posted.
+#[derive(Clone)]
 pub struct Posted {
     /// What was sent.
     pub params: Params,
@@ -72,8 +73,13 @@ impl Door {
     /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
     pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let posted = self.posted(body).await?;
+        self.own(posted).await
+    }
+
+    /// The same of a form that was read already.
+    pub async fn own(&self, posted: Posted) -> Result<Option<OwnForm>, Refusal> {
         let found = self.site.app.session(&posted.browser).await?;
-        let form = self.own(posted, found)?;
+        let form = self.of(posted, found)?;
         if let Some(form) = &form {
             self.site.app.note_use(&form.session).await;
         }
@@ -85,16 +91,24 @@ impl Door {
     pub async fn own_form_to_end(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let posted = self.posted(body).await?;
         let found = self.site.app.session_to_end(&posted.browser).await?;
-        self.own(posted, found)
+        self.of(posted, found)
     }
 
-    fn own(&self, posted: Posted, found: Option<(Session, User)>) -> Result<Option<OwnForm>, Refusal> {
+    fn of(&self, posted: Posted, found: Option<(Session, User)>) -> Result<Option<OwnForm>, Refusal> {
         let Posted { params, browser } = posted;
         let Some((session, user)) = found else { return Ok(None) };
-        if !self.site.app.csrf_holds(&session, params.get("csrf").unwrap_or("")) {
-            return Err(Refusal::Forgery);
-        }
+        self.must_be_of(&session, &params)?;
         Ok(Some(OwnForm { params, browser, session, user }))
+    }
+
+    /// A form without the token of a session is not ours. One with another token is of a page that is older than the session
+    /// as it is now: somebody signed in once more in another window.
+    pub fn must_be_of(&self, session: &Session, params: &Params) -> Result<(), Refusal> {
+        match params.get("csrf") {
+            Some(token) if self.site.app.csrf_holds(session, token) => Ok(()),
+            Some(_) => Err(Refusal::Stale),
+            None => Err(Refusal::Forgery),
+        }
     }
 }
 

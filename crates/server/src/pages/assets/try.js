@@ -87,8 +87,11 @@ async function verified(server, token) {
     ES256: [{ name: "ECDSA", namedCurve: "P-256" }, { name: "ECDSA", hash: "SHA-256" }],
     EdDSA: [{ name: "Ed25519" }, "Ed25519"],
   };
+  show("claims", label.curl, `curl ${quoted(server.jwks_uri)}`);
   const { body } = await answer(await fetch(server.jwks_uri));
-  const { kty, crv, n, e, x, y } = body.keys.find((one) => one.kid === kid);
+  const used = body.keys.find((one) => one.kid === kid);
+  show("claims", label.response, json({ keys: [used] }));
+  const { kty, crv, n, e, x, y } = used;
   const [kind, check] = kinds[alg];
   const key = await crypto.subtle.importKey("jwk", { kty, crv, n, e, x, y }, kind, false, ["verify"]);
   const [header, claims, signature] = token.split(".");

@@ -166,8 +166,9 @@ fn bf_05_a_known_browser_is_not_locked_out_by_a_stranger() {
 }
 
 #[test]
-fn bf_a_wait_is_told_alike_at_every_door() {
-    // red if a page that refuses an attempt unheard answered 422, as for what was typed: http/pages/account.rs.
+fn bf_02_a_slowed_account_is_slow_at_every_door_also_for_the_right_password() {
+    // red if a page that refuses an attempt unheard answered 422, as for what was typed: http/pages/account.rs; or if a door
+    // had no `admit` before its hash in app/sign_in.rs.
     let server = Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")]);
     let (screens, person) = (Screens::of(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
@@ -187,6 +188,14 @@ fn bf_a_wait_is_told_alike_at_every_door() {
         let last = (0..12).map(|_| server.send(&call)).find(|answer| answer.header("retry-after").is_some());
         assert_eq!(last.map(|answer| answer.status), Some(429), "{call:?}");
     }
+    let mut stranger = Browser::new(server);
+    let page = stranger.get("/login");
+    stranger.log_in_on(&page, &person.name, &person.password).must_be(429);
+    server
+        .send(&screens.call("POST", "signin", &screens.credentials(&person.name, &person.password, false)))
+        .must_be(429);
+    let form = form.fill("current", &person.password);
+    browser.submit(&form).must_be(429);
     server.kill();
 }
 

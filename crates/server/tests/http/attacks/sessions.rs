@@ -20,7 +20,7 @@ fn se_01_what_an_attacker_plants_before_sign_in_is_worth_nothing_after() {
 }
 
 #[test]
-fn se_01_a_flow_works_only_with_the_cookie_that_it_was_made_with() {
+fn se_01_08_a_flow_works_only_with_the_cookie_that_it_was_made_with() {
     // red without the binding to the flow cookie in app/flow.rs, open_flow.
     let server = default_server();
     let (app, person) = (App::web(server), Person::add(server));

@@ -113,6 +113,25 @@ fn response_modes_query_fragment_and_form_post() {
 }
 
 #[test]
+fn a_page_that_posts_by_itself_is_no_answer_to_the_password() {
+    // red without at_once in app/sign_in.rs, follow: loading the page again would send the password again.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    for more in [("prompt", "consent"), ("prompt", "login"), ("max_age", "0")] {
+        let ask = app.ask().with("response_mode", "form_post").with(more.0, more.1);
+        let page = browser.get(&ask.target()).must_be(200);
+        let next = browser.log_in_on(&page, &person.name, &person.password).must_be(303);
+        let mut page = browser.follow(next).must_be(200);
+        if let Some(consent) = Form::find(&page.text(), "/consent") {
+            page = browser.submit(&consent.fill("decision", "allow")).must_be(200);
+        }
+        let form = Form::find(&page.text(), &app.redirect).unwrap_or_else(|| panic!("{more:?}: {}", page.text()));
+        Tokens::of(&app.redeem(form.value("code")));
+    }
+}
+
+#[test]
 fn rfc8252_7_3_any_port_of_a_loopback_address_is_taken_for_a_native_client() {
     let server = default_server();
     let person = Person::add(server);
@@ -425,7 +444,8 @@ fn oidc_core_3_1_2_1_ui_locales_hold_on_the_pages_at_the_end_of_the_way() {
     let posted = ask.with("response_mode", "form_post");
     let mut browser = Browser::new(server);
     let page = browser.get(&posted.target());
-    german(browser.log_in_on(&page, &person.name, &person.password).must_be(200), "after a password");
+    let answer = browser.log_in_on(&page, &person.name, &person.password);
+    german(browser.follow(answer).must_be(200), "after a password");
     german(browser.get(&posted.target()).must_be(200), "while signed in");
     let mut newcomer = Browser::new(server);
     let page = newcomer.get(&posted.with("prompt", "create").target()).text();

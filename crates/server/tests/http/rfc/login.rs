@@ -100,6 +100,32 @@ fn asvs_6_2_11_a_password_is_made_of_no_name_of_its_owner_or_of_the_house() {
 }
 
 #[test]
+fn a_profile_form_changes_what_its_owner_changed_and_keeps_what_was_typed() {
+    // red without email_shown, or with values for fields that were not sent, in http/pages/account.rs, save_profile.
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::of(server, &person);
+    let loaded = browser.account_form("/account/profile");
+    let corrected = format!("corrected.{}", person.email);
+    server.must(&["user", "set", &person.name, "family_name=Hopper", &format!("email={corrected}")], "");
+    browser.submit(&loaded.fill("name", "Grace")).must_be(303);
+    let form = browser.account_form("/account/profile");
+    assert_eq!((form.value("name"), form.value("email")), ("Grace", corrected.as_str()), "the page was older");
+    let csrf = form.value("csrf").to_owned();
+    browser.send(Call::post("/account/profile", &[("csrf", &csrf), ("given_name", "G.")])).must_be(303);
+    let form = browser.account_form("/account/profile");
+    let all = ["name", "given_name", "email"].map(|field| form.value(field).to_owned());
+    assert_eq!(all, ["Grace", "G.", corrected.as_str()], "what was not sent stays");
+
+    let page = browser.submit(&form.fill("name", "Grace M.").fill("email", "nobody at home")).must_be(422).text();
+    let again = Form::find(&page, "/account/profile").unwrap();
+    let all = ["name", "email", "email_shown"].map(|field| again.value(field).to_owned());
+    assert_eq!(all, ["Grace M.", "nobody at home", corrected.as_str()], "{page}");
+    browser.submit(&again.fill("email", "")).must_be(303);
+    assert_eq!(browser.account_form("/account/profile").value("email"), "", "emptied by its owner");
+}
+
+#[test]
 fn asvs_7_5_2_a_person_ends_one_session_or_all_others() {
     let server = default_server();
     let person = Person::add(server);
@@ -226,4 +252,27 @@ fn a_session_counts_as_used_at_every_door_of_its_owner() {
         assert!(last_seen(&mut onlooker) > before, "{}", doors[at]);
     });
     server.kill();
+}
+
+#[test]
+fn a_page_that_was_open_while_its_owner_signed_out_or_in_again_elsewhere_loses_nothing() {
+    // red without begin_again in http/pages/login.rs, or if a token of before were Forgery in http/pages/mod.rs, must_be_of.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let page = browser.get(&app.ask().target()).must_be(200);
+    let consent = Form::find(&page.text(), "/consent").unwrap().fill("decision", "allow");
+
+    let login = browser.get(&app.ask().with("prompt", "login").target());
+    browser.log_in_on(&login, &person.name, &person.password).must_be(303);
+    let old = browser.submit(&consent).must_be(403).text();
+    assert!(old.contains("too old") && !old.contains("elsewhere"), "{old}");
+
+    let page = browser.get(&app.ask().target()).must_be(200);
+    let consent = Form::find(&page.text(), "/consent").unwrap().fill("decision", "allow");
+    let out = browser.account_form("/account/signout");
+    browser.submit(&out).must_be(303);
+    let page = browser.submit(&consent).must_be(200);
+    let landed = browser.go_through(page, &person).landed();
+    Tokens::of(&app.redeem(&landed["code"]));
 }
