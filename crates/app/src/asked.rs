@@ -1,8 +1,9 @@
 //! Where what is done comes from, so that the audit log can say so.
 
 use rules::events::Event;
+use rules::login::throttle::counted_as;
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who, or what, asked.
@@ -43,17 +44,8 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// The address that the request came from, as it is counted; empty where nobody's is done.
 pub(crate) fn address() -> String {
     match SOURCE.try_with(Clone::clone) {
-        Ok(Some(Source::Request(_, address))) => counted(address),
+        Ok(Some(Source::Request(_, address))) => counted_as(address),
         _ => String::new(),
-    }
-}
-
-/// `192.0.2.1`, or `2001:db8::/64`: the least that a subscriber is given (RFC 6177 §2), who would be as many as they like
-/// otherwise.
-fn counted(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(one) => one.to_string(),
-        IpAddr::V6(one) => format!("{}/64", Ipv6Addr::from_bits(one.to_bits() & (u128::MAX << 64))),
     }
 }
 

@@ -320,21 +320,17 @@ impl App {
         let begun = Instant::now();
         let verified = match (&stored, &password) {
             (Some((subject, stored)), Some(password)) => {
-                hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await
-            }
-            _ => Err(hasher::Refusal::Unsupported("there is none")),
-        };
-        let verified = match verified {
-            // Nobody's password, as for a name that does not exist: the settings of this server do not admit the stored hash.
-            Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
-                if let (Some(user), Some(_), Some(_)) = (user, &stored, &password) {
-                    tracing::error!(user = user.id.as_str(), %why, "a stored password hash cannot be verified");
+                match hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
+                    // It is nobody's password here, and takes as long as for a name that does not exist.
+                    Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
+                        let user = user.map(|user| user.id.as_str());
+                        tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
+                        self.decoy(&key, attempt, Some(password)).await
+                    }
+                    done => done,
                 }
-                let salt = self.decoy_salt(attempt.key.as_ref());
-                let password = password.as_ref().map_or(&b""[..], |password| password.as_bytes());
-                hashed(self.hasher.decoy(&key, salt, password)).await
             }
-            done => done,
+            (_, password) => self.decoy(&key, attempt, password.as_ref()).await,
         };
         match verified {
             Ok(verified) => {
@@ -346,6 +342,18 @@ impl App {
                 Err(refusal.into())
             }
         }
+    }
+
+    /// What a wrong password costs, where there is no hash to compare it with.
+    async fn decoy(
+        &self,
+        key: &FairKey,
+        attempt: &Attempt<'_>,
+        password: Option<&Password>,
+    ) -> Result<Verified, hasher::Refusal> {
+        let salt = self.decoy_salt(attempt.key.as_ref());
+        let password = password.map_or(&b""[..], |password| password.as_bytes());
+        hashed(self.hasher.decoy(key, salt, password)).await
     }
 
     /// An attempt without an outcome: it counts if it was made, and is given back if nothing was tried.

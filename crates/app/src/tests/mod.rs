@@ -12,6 +12,7 @@ pub(crate) mod plans;
 mod rejections;
 mod restored;
 mod scattered;
+mod secrets;
 mod sessions;
 mod setup;
 mod sign_ups;

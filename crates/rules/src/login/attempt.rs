@@ -4,7 +4,7 @@ use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
-use crate::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared, all_admit};
+use crate::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared, all_admit, counted_as};
 use crate::people::User;
 use crate::realm::Settings;
 use crate::secret::Handle;
@@ -81,7 +81,8 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     match after.user {
         Some(user) => failed(after, now).and(Change::Record(failure(user, after, now))),
         None => {
-            let address = after.origin.address.clone();
+            let address = &after.origin.address;
+            let address = address.parse().map_or_else(|_| address.clone(), counted_as);
             failed(after, now).and(Change::CountStranger { address, at: now })
         }
     }
@@ -137,6 +138,22 @@ mod tests {
             _ => None,
         });
         failures.collect()
+    }
+
+    #[test]
+    fn whoever_guesses_at_names_is_told_of_by_what_counts_as_their_address() {
+        // red with the address as it is: a subscriber of IPv6 has more of them than there are rows.
+        let (settings, counters) = (Settings::default(), counters(&[]));
+        for (address, wanted) in [("192.0.2.1", "192.0.2.1"), ("2001:db8:0:5:1::1", "2001:db8:0:5::/64"), ("", "")] {
+            let origin = Origin { address: address.into(), ..Origin::default() };
+            let after = After { user: None, matches: false, counters: &counters, before: None, origin: &origin };
+            let judged = judge(&after, &settings, NOW, &Fresh::new([3; 32]));
+            let told = judged.changes.iter().filter_map(|change| match change {
+                Change::CountStranger { address, .. } => Some(address.as_str()),
+                _ => None,
+            });
+            assert_eq!(told.collect::<Vec<_>>(), [wanted]);
+        }
     }
 
     #[test]

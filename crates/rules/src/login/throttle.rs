@@ -110,9 +110,9 @@ impl Policy {
     /// it, which may fail more often by as much as they are larger (BF-07). An IPv6 customer has a /56, at times a /48.
     pub fn shared_by(&self, secret: &[u8; 32], what: &str, address: IpAddr) -> Vec<Shared> {
         let networks = match address.to_canonical() {
-            IpAddr::V4(one) => vec![(one.to_string(), 1), (cut_v4(one, 24), self.network_factor)],
+            IpAddr::V4(one) => vec![(counted_as(address), 1), (cut_v4(one, 24), self.network_factor)],
             IpAddr::V6(one) => vec![
-                (cut_v6(one, 64), 1),
+                (counted_as(address), 1),
                 (cut_v6(one, 56), self.network_factor),
                 (cut_v6(one, 48), self.network_factor * WIDER),
             ],
@@ -135,6 +135,15 @@ impl Policy {
 
 /// How many times as many failures as a /56 a /48 may have.
 const WIDER: i64 = 4;
+
+/// What counts as one address, in words: `192.0.2.1`, or `2001:db8::/64`, which is the least that a subscriber is given
+/// (RFC 6177 §2), who would be as many as they like otherwise.
+pub fn counted_as(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(one) => one.to_string(),
+        IpAddr::V6(one) => cut_v6(one, 64),
+    }
+}
 
 /// `192.0.2.0/24`.
 fn cut_v4(address: Ipv4Addr, length: u32) -> String {

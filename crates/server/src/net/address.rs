@@ -1,7 +1,7 @@
 //! Networks, and what counts as one address.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// A network: an address and the number of its bits that count (RFC 4632 §3.1, RFC 4291 §2.3).
@@ -10,6 +10,12 @@ pub struct Cidr {
     address: IpAddr,
     bits: u8,
 }
+
+/// This machine, as it calls itself (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3).
+pub const LOOPBACK: [Cidr; 2] = [
+    Cidr { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
+    Cidr { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
+];
 
 /// Why a text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How many connections there may be, in all and from one address. A request that shares its connection with others counts
 //! as one more: it holds as much.
 
-use super::{AddressKey, Cidr};
+use super::{AddressKey, Cidr, LOOPBACK};
 use crate::config::Config;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ const MAKE_WAY_EVERY: Duration = Duration::from_millis(100);
 /// Files that are kept for other things than connections, where there are as many.
 const OTHER_FILES: u64 = 1024;
 
-/// Counts open connections. Loopback and exempt networks count only towards the total.
+/// Counts open connections. Exempt networks, of which loopback is one, count only towards the total.
 ///
 /// Where no place is left for somebody, the address that holds most of them makes way: its connections that wait for a
 /// request are closed. So a few addresses cannot keep everybody else out by being there.
@@ -25,8 +25,6 @@ pub struct Caps {
     total: usize,
     per_address: usize,
     exempt: Vec<Cidr>,
-    /// Always, but for tests.
-    exempt_loopback: bool,
     /// What the two caps are called.
     names: [&'static str; 2],
     open: Mutex<Open>,
@@ -49,28 +47,28 @@ struct Held {
 }
 
 impl Caps {
-    /// At most `total` connections, `per_address` of them from one address outside `exempt`.
+    /// At most `total` connections, `per_address` of them from one address outside `exempt` that is not loopback.
     pub fn new(total: usize, per_address: usize, exempt: Vec<Cidr>) -> Arc<Self> {
+        let exempt = exempt.into_iter().chain(LOOPBACK).collect();
         Arc::new(Caps::called(["connections", "connections of one address"], (total, per_address), exempt))
     }
 
     fn called(names: [&'static str; 2], (total, per_address): (usize, usize), exempt: Vec<Cidr>) -> Self {
         let (open, refused) = (Mutex::default(), AtomicU64::new(0));
-        Caps { total, per_address, exempt, exempt_loopback: true, names, open, refused }
+        Caps { total, per_address, exempt, names, open, refused }
     }
 
     /// Where loopback counts as any other address.
     #[cfg(test)]
     pub fn counting_all(total: usize, per_address: usize) -> Arc<Self> {
-        let caps = Caps::called(["connections", "connections of one address"], (total, per_address), Vec::new());
-        Arc::new(Caps { exempt_loopback: false, ..caps })
+        Arc::new(Caps::called(["connections", "connections of one address"], (total, per_address), Vec::new()))
     }
 
     /// As configured, for a process that may have so many `files` open. Listed proxies are exempt: their address stands for
     /// everybody behind them.
     pub fn of(config: &Config, files: u64) -> Arc<Self> {
         let limits = &config.limits;
-        let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().collect();
+        let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().chain(LOOPBACK).collect();
         let names = ["limits.connections", "limits.connections_per_address"];
         let total = limits.connections.min(within(files));
         let mut per_address = limits.connections_per_address;
@@ -88,8 +86,7 @@ impl Caps {
 
     /// A place for a connection from `address`, or for one more request on it; given back when it is dropped.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
-        let exempt = (self.exempt_loopback && address.is_loopback())
-            || self.exempt.iter().any(|network| network.contains(address));
+        let exempt = self.exempt.iter().any(|network| network.contains(address));
         let key = (!exempt).then(|| AddressKey::of(address));
         let mut open = self.lock();
         let of_address = key.and_then(|key| open.by_address.get(&key)).map_or(0, |held| held.places);

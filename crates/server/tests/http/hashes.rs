@@ -125,6 +125,25 @@ fn a_hash_that_needs_more_memory_than_there_is_for_hashing_is_refused_at_import(
     server.kill();
 }
 
+#[test]
+fn ue_01_a_hash_that_cannot_be_verified_any_more_is_a_wrong_password_and_said_to_the_operator() {
+    // red without `decoy` after verify_of in app/sign_in.rs: 503 at once tells that there is such an account.
+    let server = Server::leaked(&[]);
+    let hash = "$argon2id$v=19$m=65536,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let person = import(server, hash);
+    server.set("PORTIERE_HASH_MEMORY", "32MiB");
+    server.stop();
+    server.restart();
+    let answers = [person.name.as_str(), "nobody-is-called-so"].map(|login| {
+        let mut browser = Browser::new(server);
+        let page = browser.get("/login");
+        browser.log_in_on(&page, login, PASSWORD).status
+    });
+    assert_eq!(answers, [422, 422]);
+    assert!(server.log().contains("a stored password hash cannot be verified"), "{}", server.log());
+    server.kill();
+}
+
 /// Until everybody has a hash of today's policy, names cannot be told apart by time: answers leave at full steps, not
 /// before the dearest of the hashes could.
 #[test]

@@ -161,7 +161,10 @@ impl Writer {
         // Asleep rather than listening: each arrival would wake the thread. Where many write, enough have soon come.
         let many = self.last_group >= ENOUGH;
         let mut came = group.batches.len();
-        while other.is_none() && !self.complete(group.batches.len(), came) {
+        while other.is_none()
+            && group.batches.len() < self.group_limit
+            && !is_complete(group.batches.len(), came, self.callers)
+        {
             let rest = PACE.saturating_sub(self.began.elapsed());
             if rest < NAP {
                 break;
@@ -172,13 +175,6 @@ impl Writer {
             came = group.batches.len() - before;
         }
         other
-    }
-
-    /// Whether a group of this size is worth no more waiting, of which so many came last: once it has enough, until those
-    /// who were on their way when the last group was answered are all back, or few come any more.
-    fn complete(&self, size: usize, came: usize) -> bool {
-        let back = size >= self.callers || came * FEW < size;
-        size >= self.group_limit || (size >= ENOUGH && back)
     }
 
     fn drain(&self, group: &mut Group) -> Option<Job> {
@@ -233,6 +229,12 @@ impl Writer {
     }
 }
 
+/// Whether a group of this size is worth no more waiting, of which so many came last: once it has enough, until those who
+/// were on their way when the last group was answered are all back, or few come any more.
+fn is_complete(size: usize, came: usize, callers: usize) -> bool {
+    size >= ENOUGH && (size >= callers || came * FEW < size)
+}
+
 impl Group {
     fn push(&mut self, batch: Batch, to: To) {
         self.batches.push(batch);
@@ -277,5 +279,20 @@ struct End(Arc<State>);
 impl Drop for End {
     fn drop(&mut self) {
         self.0.end("the writer has stopped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_waits_for_those_who_are_coming_back() {
+        // red without `callers`: 64 writers fall into two halves that take turns.
+        assert!(!is_complete(32, 32, 64), "the other half is on its way");
+        assert!(is_complete(64, 32, 64), "all are there");
+        assert!(is_complete(40, 4, 64), "whoever is not back by now does not come");
+        assert!(is_complete(ENOUGH, ENOUGH, 1), "nobody was waiting");
+        assert!(!is_complete(ENOUGH - 1, 0, 0), "too few to go before their time");
     }
 }

@@ -174,6 +174,8 @@ fn a_key_set_is_read_and_chooses_its_method() {
     assert!(matches!(secret, ClientSecret::Nothing));
     assert_eq!(client.auth_methods, [AuthMethod::PrivateKeyJwt]);
     assert_eq!(client.jwks.map(|set| set.keys.len()), Some(1));
+    let unused = wrong(&format!("client add --id app --auth-method client_secret_basic --jwks {}", file.display()));
+    assert!(unused.contains("does not authenticate with a key"), "{unused}");
     let private = json!({ "keys": [{ "kty": "oct", "k": "c2VjcmV0" }] });
     std::fs::write(&file, private.to_string()).unwrap();
     assert!(wrong(&format!("client add --id app --jwks {}", file.display())).contains("private"));
