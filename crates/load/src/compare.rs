@@ -7,6 +7,7 @@
 //! much a run varies within itself, and is too sure of itself by what differs between runs.
 
 use crate::Refusal;
+use crate::doubts::{differences, doubts, of_terms};
 use crate::report::Report;
 use crate::series::{Found, Series};
 use crate::timeline::{Sketch, Slice};
@@ -74,23 +75,28 @@ impl Figure {
 /// Compares `b` with `a`.
 ///
 /// # Errors
-/// [`Refusal::Use`] when they are not of the same workloads, or hold too little, or when one is a sweep.
+/// [`Refusal::Use`] when they are not of the same workloads, or hold too little, or when one is a sweep or a search that found nothing.
 pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
     if let Some((name, _)) = [("A", a), ("B", b)].iter().find(|(_, one)| one.found.is_none() && !one.trials.is_empty())
     {
-        let line =
-            format!("{name} is a sweep over rates (w4), which has no one figure: compare single rates, or searches");
+        let what = "a sweep over rates (w4), or a search that found none";
+        let line = format!("{name} is {what}, and has no one figure: compare single rates, or searches that ended");
         return Err(Refusal::Use(line));
-    }
-    match (&a.found, &b.found) {
-        (Some(of_a), Some(of_b)) => return Ok(Comparison { notes: doubts(a, b), ..limits(of_a, of_b) }),
-        (None, None) => {}
-        _ => return Err(Refusal::Use("one is a search, the other is not".to_owned())),
     }
     let (of_a, of_b) = (workloads(a), workloads(b));
     let names = |of: &[(&str, Vec<&Report>)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    if of_a.is_empty() || names(&of_a) != names(&of_b) {
+    let found = match (&a.found, &b.found) {
+        (None, None) => None,
+        (Some(of_a), Some(of_b)) => Some((of_a, of_b)),
+        _ => return Err(Refusal::Use("one is a search, the other is not".to_owned())),
+    };
+    if of_a.is_empty() && found.is_none() || names(&of_a) != names(&of_b) {
         return Err(Refusal::Use(format!("A is of {}, B of {}", names(&of_a), names(&of_b))));
+    }
+    if let Some((found_a, found_b)) = found {
+        let apart = of_a.iter().zip(&of_b).flat_map(|((_, a), (_, b))| differences(a, b));
+        let notes = of_terms(found_a, found_b).into_iter().chain(apart).chain(doubts(a, b)).collect();
+        return Ok(Comparison { notes, ..limits(found_a, found_b) });
     }
     let pairs = || of_a.iter().zip(&of_b);
     let by_runs = pairs().all(|((_, a), (_, b))| a.len().min(b.len()) >= RUNS);
@@ -102,23 +108,6 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
         }
     };
     Ok(Comparison { method, parts, notes: doubts(a, b) })
-}
-
-/// What makes a side worth less than it looks, one sentence for each reason.
-fn doubts(a: &Series, b: &Series) -> Vec<String> {
-    let of = |(side, series): (&str, &Series)| {
-        let found = series.found.is_some_and(|found| found.by_generator);
-        let bound = found || series.found.is_none() && series.runs.iter().any(Report::is_bound_by_generator);
-        let noisy = series.spread.is_some_and(|spread| !spread.accepted);
-        let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
-        let said = [
-            bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),
-            noisy.then(|| format!("{side} is noisy: its runs lie too far apart to be quoted.")),
-            cut,
-        ];
-        said.into_iter().flatten().collect::<Vec<_>>()
-    };
-    [("A", a), ("B", b)].into_iter().flat_map(of).collect()
 }
 
 /// The reports of each workload, those beside others too.
@@ -169,6 +158,7 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
         notes: idle
             .map(|(side, _)| format!("{side} has a run in which nothing came out well: latencies are not compared."))
             .chain(apart)
+            .chain(differences(a, b))
             .collect(),
         figures: (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect(),
     })
@@ -438,24 +428,6 @@ mod tests {
         assert_eq!(of_run(run)[5], 25.0);
         run.pace = "closed loop, 75 users, no pause".to_owned();
         assert_eq!(of_run(run)[5], 100.0);
-    }
-
-    #[test]
-    fn what_makes_a_side_worth_less_is_said_of_that_side() {
-        let good = series(5, 100, 20, 1);
-        let mut bad = good.clone();
-        bad.runs[3].generator_busiest = 1.0;
-        bad.cut_short = Some("interrupted".to_owned());
-        bad.spread = Some(crate::series::Spread { rate: 0.1, mean: 0.1, p99: 0.1, accepted: false });
-        assert!(compare(&good, &good).unwrap().notes.is_empty());
-        let text = compare(&good, &bad).unwrap().to_string();
-        for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {
-            assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
-        }
-        let found = |by_generator| Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, by_generator };
-        let search = |by_generator| Series { found: Some(found(by_generator)), ..Series::default() };
-        let notes = compare(&search(true), &search(false)).unwrap().notes;
-        assert_eq!(notes, ["A was bound by the generator: it is not the server's limit alone."]);
     }
 
     #[test]

@@ -25,6 +25,8 @@
 pub mod cli;
 pub mod compare;
 pub mod cpu;
+mod desk;
+mod doubts;
 pub mod interrupt;
 pub mod output;
 mod pacer;

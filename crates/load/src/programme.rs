@@ -23,6 +23,9 @@ const MOST: f64 = 4000.0;
 
 /// The same where each has to sign in first.
 const MOST_SIGNED_IN: f64 = 200.0;
+/// How long a server is given to answer again after what it was offered last; twice the longest that a request may take, where
+/// that is longer: so long it may be busy with requests whose senders have given up.
+const RECOVERY: Duration = Duration::from_secs(60);
 
 /// Carries out plans side by side; what shows progress, where somebody looks.
 pub type Runner<'a> = &'a mut dyn FnMut(&[Plan]) -> Result<Report, Refusal>;
@@ -57,9 +60,12 @@ impl Programme {
             Programme::Growth => vec![vec![plan.clone()], vec![a_day(plan)]],
         };
         let mut runs: Vec<Report> = Vec::new();
-        let mut again = plans.iter().flat_map(|plans| std::iter::repeat_n(plans, repeat as usize));
-        let ended = again.try_for_each(|plans| {
-            runs.push(run(plans)?);
+        let again = |plans: &[Plan]| plans.iter().map(once_more).collect::<Vec<_>>();
+        let mut turns = plans.iter().flat_map(|plans| {
+            std::iter::once(plans.clone()).chain(std::iter::repeat_n(again(plans), repeat.saturating_sub(1) as usize))
+        });
+        let ended = turns.try_for_each(|plans| {
+            runs.push(run(&plans)?);
             plan.interrupt.check()
         });
         // Half a run is better than none, and spoils whole ones.
@@ -120,9 +126,13 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
         return Err(Refusal::Failure("not one sign-in came out well, so there is no capacity to go beyond".to_owned()));
     }
     let mut trials = Vec::new();
-    let ended = flood(plan, capacity, run, &mut trials);
-    let cut_short = why_cut_short(ended, trials.is_empty())?;
+    let cut_short = flood(plan, capacity, run, &mut trials).err().map(|refusal| refusal.to_string());
     Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
+}
+
+/// The plan of what has been tried already: the server is only to answer again.
+fn once_more(plan: &Plan) -> Plan {
+    Plan { recovery: Some(RECOVERY.max(plan.timeout * 2)), ..plan.clone() }
 }
 
 /// A report that was not cut short: a trial that was would say the wrong thing about its rate.
@@ -138,12 +148,12 @@ fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -
         let duration = plan.duration.min(Duration::from_secs(5));
         let alone = whole(plan, run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?)?;
         let pace = Pace::Open { rate: (alone.iterations_per_second * LIGHT_SHARE).max(1.0), visitors: 50 };
-        light.push(Plan { workload, pace, shape: Shape::Steady, ..plan.clone() });
+        light.push(Plan { workload, pace, shape: Shape::Steady, ..once_more(plan) });
     }
     for share in OFFERS {
         let rate = capacity * share;
         let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
-        let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..plan.clone() };
+        let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..once_more(plan) };
         let report = whole(plan, run(&[&[flood], light.as_slice()].concat())?)?;
         trials.push(Trial { offered: rate, holds: None, report });
     }
@@ -155,12 +165,13 @@ fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -
 /// # Errors
 /// [`Refusal`]; that no rate holds is one.
 pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'_>) -> Result<Series, Refusal> {
+    let alone = match plan.pace {
+        Pace::Open { .. } => None,
+        Pace::Closed { .. } => Some(whole(plan, run(&[Plan { shape: Shape::Steady, ..plan.clone() }])?)?),
+    };
     let first = match plan.pace {
         Pace::Open { rate, .. } => rate,
-        Pace::Closed { .. } => {
-            let alone = whole(plan, run(&[Plan { shape: Shape::Steady, ..plan.clone() }])?)?;
-            (alone.iterations_per_second / 2.0).max(1.0)
-        }
+        Pace::Closed { .. } => alone.as_ref().map_or(1.0, |alone| (alone.iterations_per_second / 2.0).max(1.0)),
     };
     let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
     // So many that at this latency nobody has to wait for a free one.
@@ -169,36 +180,43 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     let mut trials: Vec<Trial> = Vec::new();
     let ended = limit(first, terms.precision, |rate| {
         let pace = Pace::Open { rate, visitors: users(rate) };
-        let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..plan.clone() }])?)?;
+        let known = if alone.is_none() && trials.is_empty() { plan.clone() } else { once_more(plan) };
+        let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..known }])?)?;
         let holds = terms.hold(&report);
         trials.push(Trial { offered: rate, holds: Some(holds), report });
         Ok::<_, Refusal>(holds)
     });
-    let held = trials.iter().filter(|trial| trial.holds == Some(true));
-    let best = held.max_by(|a, b| a.offered.total_cmp(&b.offered)).cloned();
-    let cut_short = why_cut_short(ended.map(drop), best.is_none())?;
-    let Some(best) = best else {
+    let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && alone.is_none())?;
+    let runs = alone.into_iter().collect();
+    concluded(Series { runs, trials, cut_short, ..Series::default() }, (first, terms), &users)
+}
+
+/// What trials came to, where they came to anything: one that was cut short before is what it is.
+fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) -> usize) -> Result<Series, Refusal> {
+    let Series { runs, mut trials, cut_short, .. } = series;
+    let by_generator = |trial: &Trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms);
+    let last = trials.last().is_some_and(by_generator);
+    trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let Some(best) = trials.iter().rfind(|trial| trial.holds == Some(true)).cloned() else {
+        if cut_short.is_some() {
+            return Ok(Series { runs, trials, cut_short, ..Series::default() });
+        }
         let (p99, errors) = (terms.p99, terms.errors * 100.0);
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
-        let by_generator = |trial: &Trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms);
-        let line = match trials.last().is_some_and(by_generator) {
+        return Err(Refusal::Failure(match last {
             true => line + "; the generator was the bottleneck there (--threads, --vus)",
             false => line,
-        };
-        return Err(Refusal::Failure(line));
+        }));
     };
-    let broke = trials.iter().filter(|trial| trial.holds == Some(false) && trial.offered > best.offered);
-    let lowest = broke.min_by(|a, b| a.offered.total_cmp(&b.offered));
+    let lowest = trials.iter().find(|trial| trial.holds == Some(false) && trial.offered > best.offered);
     let found = Found {
         rate: best.offered,
         not: lowest.map(|trial| trial.offered),
         p99_ms: terms.p99.as_secs_f64() * 1000.0,
         errors: terms.errors,
-        by_generator: lowest
-            .is_some_and(|trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms)),
+        by_generator: lowest.is_some_and(by_generator),
     };
-    trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
     Ok(Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() })
 }
 
@@ -318,11 +336,48 @@ mod tests {
         // A closed loop, 60 (holds), 120 (does not), and then nothing.
         let found = search(&plan(), None, &terms, &mut dies_at(4)).unwrap();
         assert_eq!((found.trials.len(), found.found.unwrap().rate, &found.cut_short), (2, 60.0, &gone));
-        for call in 1..=2 {
-            assert!(search(&plan(), None, &terms, &mut dies_at(call)).is_err(), "{call}");
-        }
+        // What went on alone is a result, and so are trials of which none held.
+        let alone = search(&plan(), None, &terms, &mut dies_at(2)).unwrap();
+        assert_eq!((alone.runs.len(), alone.trials.len(), &alone.cut_short), (1, 0, &gone));
+        let open = Plan { pace: Pace::Open { rate: 300.0, visitors: 9 }, ..plan() };
+        let low = search(&open, None, &terms, &mut dies_at(2)).unwrap();
+        assert_eq!((low.found.is_none(), low.trials.len(), &low.cut_short), (true, 1, &gone));
+        let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).unwrap();
+        assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 0, &gone));
+        assert!(search(&plan(), None, &terms, &mut dies_at(1)).is_err());
         assert!(Programme::Plain.carry_out(&plan(), 5, &mut dies_at(1)).is_err());
-        assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).is_err());
+        assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(1)).is_err());
+    }
+
+    /// Red where every trial rehearses as the first: a server that still digests the one before would end a search.
+    #[test]
+    fn only_what_was_not_tried_before_is_rehearsed_as_if_nothing_were_known() {
+        let mut known = Vec::new();
+        let mut told = |plans: &[Plan]| {
+            known.push(plans.iter().map(|plan| plan.recovery).collect::<Vec<_>>());
+            Ok(server(plans))
+        };
+        let slow = Plan { timeout: Duration::from_secs(50), ..plan() };
+        Programme::Plain.carry_out(&slow, 3, &mut told).unwrap();
+        Programme::Growth.carry_out(&plan(), 2, &mut told).unwrap();
+        Programme::Overload.carry_out(&plan(), 1, &mut told).unwrap();
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 1.0 };
+        search(&plan(), None, &terms, &mut told).unwrap();
+        let (twice, minute) = (Some(Duration::from_secs(100)), Some(Duration::from_secs(60)));
+        assert_eq!(known[..3], [[None], [twice], [twice]]);
+        assert_eq!(known[3..7], [[None], [minute], [None], [minute]]);
+        assert_eq!(known[7..11], vec![vec![None]; 4]);
+        assert_eq!(known[11..16], vec![vec![minute; 4]; 5]);
+        assert_eq!(known[16], [None]);
+        assert!(known.len() > 17 && known[17..].iter().all(|trial| *trial == [minute]));
+        known.clear();
+        let mut told = |plans: &[Plan]| {
+            known.push(plans.iter().map(|plan| plan.recovery).collect::<Vec<_>>());
+            Ok(server(plans))
+        };
+        let open = Plan { pace: Pace::Open { rate: 60.0, visitors: 9 }, ..plan() };
+        search(&open, None, &terms, &mut told).unwrap();
+        assert_eq!(known[..2], [[None], [minute]]);
     }
 
     /// Red where the last run is thrown away whenever somebody wants the end.

@@ -7,25 +7,53 @@ use crate::run::runtime;
 use crate::visitor::{AccountApi, Cause, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a visitor that is refused while it prepares comes back.
 const PREPARE_TRIES: u32 = 20;
 /// How often the first of all tries.
 const REHEARSAL_TRIES: u32 = 5;
+/// What the line begins with that says why nothing was measured.
+const FIRST: &str = "the first iteration failed: ";
+/// How often a server that recovers is asked: often enough not to lose much time, and seldom enough not to keep it from it.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Learns the endpoints and goes through all that an iteration may be.
+/// Learns the endpoints and goes through all that an iteration may be; of a plan with a recovery as soon as the server answers.
 pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
     let runtime = runtime().map_err(Refusal::Failure)?;
-    let rehearsed = runtime.block_on(plan.interrupt.unless(rehearsed(plan)));
-    rehearsed.unwrap_or_else(|| Err(Refusal::Failure("interrupted".to_owned())))
+    let ready = async {
+        match plan.recovery {
+            None => rehearsed(plan).await,
+            Some(recovery) => recovered(plan, recovery).await,
+        }
+    };
+    let ready = runtime.block_on(plan.interrupt.unless(ready));
+    ready.unwrap_or_else(|| Err(Refusal::Failure("interrupted".to_owned())))
+}
+
+/// The same, tried until it comes out well: it has done so before, so that whatever is wrong by now may pass.
+async fn recovered(plan: &Plan, within: Duration) -> Result<Scene, Refusal> {
+    let deadline = Instant::now() + within;
+    let mut last = "no response in time".to_owned();
+    loop {
+        match timeout_at(deadline, rehearsed(plan)).await {
+            Ok(Ok(scene)) => return Ok(scene),
+            Ok(Err(refusal)) => last = refusal.to_string(),
+            Err(_) => {
+                let last = last.strip_prefix(FIRST).unwrap_or(&last);
+                let line =
+                    format!("the server did not recover within {within:?} of what it was offered before: {last}");
+                return Err(Refusal::Failure(line));
+            }
+        }
+        sleep(ASK_AGAIN).await;
+    }
 }
 
 async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
     let provider = Provider::discover(plan).await?;
     let mut scene = Scene::new(plan.clone(), provider);
-    let clear =
-        |setback: Setback| Refusal::Failure(format!("the first iteration failed: {setback}{}", remedy(&setback, plan)));
+    let clear = |setback: Setback| Refusal::Failure(format!("{FIRST}{setback}{}", remedy(&setback, plan)));
     if plan.workload.wants_account() {
         scene = with_account(scene).await?;
     }
@@ -77,11 +105,11 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
             Cause::Refused { .. } => {
                 tries += 1;
                 let told = wait_if_refused(setback, tries, REHEARSAL_TRIES).await;
-                told.map_err(|setback| Refusal::Failure(format!("the first iteration failed: {setback}")))?;
+                told.map_err(|setback| Refusal::Failure(format!("{FIRST}{setback}")))?;
             }
             Cause::Wrong(why) if why == "422 wrong-credentials" => {
                 let line = "sign_in: the account API refuses the first of the users: wrong login or password";
-                return Err(Refusal::Failure(format!("the first iteration failed: {line}")));
+                return Err(Refusal::Failure(format!("{FIRST}{line}")));
             }
             cause => break Some(cause.to_string()),
         }
@@ -101,10 +129,15 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
     Ok(scene)
 }
 
-/// Prepares a visitor, with patience while the server is busy with the others.
-pub async fn prepared(visitor: &mut Visitor) -> Result<(), Setback> {
+/// Prepares a visitor, with patience while the server is busy with the others, or for a time with what came before.
+pub async fn prepared(visitor: &mut Visitor, recovery: Option<Duration>) -> Result<(), Setback> {
+    let patience = recovery.map(|recovery| Instant::now() + recovery);
     let mut tries = 0;
     while let Err(setback) = visitor.prepare().await {
+        if matches!(setback.cause, Cause::Lost(_)) && patience.is_some_and(|patience| Instant::now() < patience) {
+            sleep(ASK_AGAIN).await;
+            continue;
+        }
         tries += 1;
         wait_if_refused(setback, tries, PREPARE_TRIES).await?;
     }

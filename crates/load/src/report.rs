@@ -1,6 +1,6 @@
 //! What is said afterwards: one structure, shown as an aligned table or written as JSON.
 
-use crate::plan::Shape;
+use crate::plan::{Pace, Shape};
 use crate::record::{Latencies, Record};
 use crate::schedule::Schedule;
 use crate::timeline::{Sketch, Slice, slices};
@@ -8,6 +8,10 @@ use crate::visitor::{Scene, Step};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+
+/// What is said where the server's own processes were named and are not there any more.
+const GONE: &str =
+    "a process of --server-pid ended in the window: how much of the processors the server used is not known";
 
 /// Time that passed, and processor time spent in it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +22,8 @@ pub struct Spent {
     pub generator: Option<Duration>,
     /// By the server, when its processes were named.
     pub server: Option<Duration>,
+    /// True when one of those ended meanwhile: what they spent is not known.
+    pub server_is_gone: bool,
     /// Responses to all that ran side by side.
     pub requests: u64,
     /// How long the window was, where it ended before its time.
@@ -55,6 +61,10 @@ pub struct Report {
     pub waited_for_users: u64,
     /// Whole iterations without a setback; in an open loop from their scheduled start.
     pub latency: Latency,
+    /// The 99th percentile in milliseconds over all that was due, where what failed, was refused or was not answered is later than
+    /// anything; `None` where that is more than 1 %, and in a result of before this was told.
+    #[serde(default)]
+    pub p99_of_all: Option<f64>,
     /// The steps, in order.
     pub steps: Vec<StepReport>,
     /// What failed, most frequent first.
@@ -166,6 +176,8 @@ impl Report {
             None => record.unfinished,
             Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
         };
+        // Who is under way at the end of a closed loop is not late.
+        let late = if matches!(plan.pace, Pace::Open { .. }) { unfinished } else { 0 };
         let shape = match plan.shape {
             Shape::Steady => String::new(),
             Shape::Ramp(time) => format!(", climbing for {time:?}"),
@@ -190,6 +202,7 @@ impl Report {
             unfinished,
             waited_for_users: record.waited,
             latency: Latency::from(&record.iterations),
+            p99_of_all: p99_of_all(&record.iterations, failed + refused + late),
             steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),
             timeline: slices(plan, &record.slices, window),
             generator_busiest: record.busy.running,
@@ -197,7 +210,7 @@ impl Report {
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
             server,
-            notes: scene.notes.clone(),
+            notes: scene.notes.iter().cloned().chain(spent.server_is_gone.then(|| GONE.to_owned())).collect(),
             beside: Vec::new(),
         }
     }
@@ -251,6 +264,12 @@ impl Report {
         let all = self.iterations + self.unanswered();
         if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
+}
+
+/// The 99th percentile over those that were answered and so many that never were.
+fn p99_of_all(answered: &Latencies, missing: u64) -> Option<f64> {
+    let (count, all) = (answered.count(), answered.count() + missing);
+    (count > 0 && missing * 100 <= all).then(|| answered.quantile((0.99 * all as f64 / count as f64).min(1.0)))
 }
 
 impl StepReport {
@@ -376,6 +395,7 @@ pub(crate) mod tests {
             unfinished: 0,
             waited_for_users: 0,
             latency: Latency::from(&latencies),
+            p99_of_all: p99_of_all(&latencies, 0),
             steps: vec![],
             failures: vec![],
             generator_cores: None,
@@ -442,6 +462,16 @@ pub(crate) mod tests {
         );
         report.timeline[0].level = 7.0;
         assert!(!report.to_string().contains("quarter"), "a ramp is no soak");
+    }
+
+    #[test]
+    fn who_was_not_answered_waited_longer_than_anybody() {
+        let mut latencies = Latencies::default();
+        (1..=1000).for_each(|n| latencies.add(Duration::from_millis(n)));
+        let p99 = |missing| p99_of_all(&latencies, missing).map(f64::round);
+        // Of 1005 the 995th, and of 1010 the 1000th: five and ten behind it are nobody's.
+        assert_eq!([p99(0), p99(5), p99(10), p99(11)], [Some(990.0), Some(995.0), Some(1000.0), None]);
+        assert_eq!(p99_of_all(&Latencies::default(), 0), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Room for connections: each user has one, and each is an open file.
+//! Room for connections: each user has one for each origin that the provider names, and each is an open file.
 
 use crate::Refusal;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Allows this process as many open files as there are users, each of whom has a connection.
+/// Allows this process as many open files as it may have: how many origins there are is known only once users have been there. That
+/// there is one for each user is made sure of.
 ///
 /// # Errors
 /// [`Refusal::Failure`], where more are needed than the system allows.
@@ -11,16 +12,34 @@ pub fn make_room(users: u64) -> Result<(), Refusal> {
     /// Files that are open anyway.
     const OTHERS: u64 = 64;
     let needed = users.saturating_add(OTHERS);
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
+    let mut limit = getrlimit(Resource::Nofile);
+    // A system may allow less than it says that it does, and then as much as is needed for sure.
+    for wanted in [limit.maximum, Some(needed)] {
+        let is_more = limit.current.is_some_and(|current| wanted.is_none_or(|wanted| wanted > current));
+        if is_more && setrlimit(Resource::Nofile, Rlimit { current: wanted, ..limit }).is_ok() {
+            limit.current = wanted;
+        }
     }
-    let raised = Rlimit { current: Some(needed), ..limit };
-    if limit.maximum.is_some_and(|most| most < needed) || setrlimit(Resource::Nofile, raised).is_err() {
-        let most = limit.maximum.unwrap_or_default();
+    if let Some(most) = limit.current.filter(|current| *current < needed) {
         return Err(Refusal::Failure(format!(
             "{users} users need as many open files, and {most} are allowed (ulimit -n)"
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_files_are_allowed_as_may_be_and_no_more() {
+        make_room(1).unwrap();
+        let limit = getrlimit(Resource::Nofile);
+        assert!(limit.maximum.is_none() || limit.current == limit.maximum, "{limit:?}");
+        if limit.current.is_some() {
+            let refusal = make_room(u64::MAX).unwrap_err();
+            assert!(refusal.to_string().ends_with(" are allowed (ulimit -n)"), "{refusal}");
+        }
+    }
 }

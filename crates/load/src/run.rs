@@ -2,35 +2,29 @@
 
 use crate::Refusal;
 use crate::cpu;
+use crate::desk::Desk;
 use crate::interrupt::Interrupt;
 use crate::pacer::Pacer;
 use crate::plan::{Pace, Plan};
-use crate::record::{Busy, Latencies, Place, Record};
+use crate::record::{Busy, Latencies, Record};
 use crate::rehearsal::{prepared, rehearse};
 use crate::report::{Report, Spent};
 use crate::room::make_room;
 use crate::schedule::Schedule;
-use crate::timeline::slice_length;
-use crate::visitor::{Cause, Scene, Setback, Visitor};
-use crate::wire::Fault;
-use std::cell::{Cell, RefCell};
+use crate::visitor::{Scene, Setback, Visitor};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, LocalSet};
-use tokio::time::{sleep, sleep_until, timeout_at};
+use tokio::time::{sleep_until, timeout_at};
 
 /// How often progress is told.
 const PULSE: Duration = Duration::from_millis(500);
 /// How many visitors sign in at once to make ready: enough to keep a server busy, and few enough not to flood it.
 const PREPARE_AT_ONCE: usize = 32;
-/// How long after the window an iteration that was due in it may still begin, where the machine is busy.
-const LATE: Duration = Duration::from_millis(100);
-/// How long a visitor waits after no connection could be made, so that a server that is gone is not called in a tight loop.
-const RECONNECT: Duration = Duration::from_millis(100);
 
 /// What has happened since the last pulse.
 #[derive(Clone, Default)]
@@ -96,7 +90,12 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     }
     let spent = Spent { requests: records.iter().map(|record| record.requests).sum(), ..spent };
     // Processor time is that of them all, and stands once.
-    let spent = std::iter::once(spent).chain(std::iter::repeat(Spent { generator: None, server: None, ..spent }));
+    let spent = std::iter::once(spent).chain(std::iter::repeat(Spent {
+        generator: None,
+        server: None,
+        server_is_gone: false,
+        ..spent
+    }));
     let each = scenes.iter().zip(records).zip(spent);
     let mut reports = each.map(|((scene, record), spent)| Report::of(scene, record, spent));
     let first = reports.next().unwrap_or_else(|| panic!("together() was given no plan"));
@@ -163,10 +162,10 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
 
 /// When things count.
 #[derive(Clone, Copy)]
-struct Window {
-    begin: Instant,
-    from: Instant,
-    until: Instant,
+pub(crate) struct Window {
+    pub begin: Instant,
+    pub from: Instant,
+    pub until: Instant,
 }
 
 impl Window {
@@ -175,7 +174,7 @@ impl Window {
         Window { begin, from, until: from + plan.duration }
     }
 
-    fn holds(&self, moment: Instant) -> bool {
+    pub fn holds(&self, moment: Instant) -> bool {
         (self.from..self.until).contains(&moment)
     }
 }
@@ -221,10 +220,13 @@ fn observe(
     let began = Instant::now();
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
-    let server = difference(before.1, server()).filter(|_| !plan.server_pids.is_empty());
+    let is_named = !plan.server_pids.is_empty();
+    let server = difference(before.1, server()).filter(|_| is_named);
+    let server_is_gone = is_named && server.is_none();
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
-    Ok(Spent { time: began.elapsed(), generator: difference(before.0, cpu::own()), server, requests: 0, cut })
+    let generator = difference(before.0, cpu::own());
+    Ok(Spent { time: began.elapsed(), generator, server, server_is_gone, requests: 0, cut })
 }
 
 /// What a thread is given.
@@ -274,7 +276,7 @@ impl Post {
         let started = self.window.wait_for(Option::is_some).await.map(|window| *window);
         let Ok(Some(window)) = started else { return Record::default() };
         let gate = pacer.map(|pacer| pacer.begin(window.begin, window.until));
-        let desk = Rc::new(Desk::new(window, &self, gate));
+        let desk = Rc::new(Desk::new(window, (&self.scene, self.index), gate, self.pulses.is_some()));
         let mut tasks = JoinSet::new();
         for (at, visitor) in visitors.into_iter().enumerate() {
             let number = self.index + at * self.scene.plan.threads();
@@ -297,12 +299,13 @@ impl Post {
         let plan = &self.scene.plan;
         let mut tasks = JoinSet::new();
         let room = Rc::new(Semaphore::new((PREPARE_AT_ONCE / plan.threads()).max(1)));
+        let recovery = plan.recovery;
         for _ in (self.index..plan.pace.visitors()).step_by(plan.threads()) {
             let mut visitor = Visitor::new(Arc::clone(&self.scene));
             let (room, ready) = (Rc::clone(&room), Arc::clone(&self.ready));
             tasks.spawn_local(async move {
                 let _turn = room.acquire().await;
-                prepared(&mut visitor).await?;
+                prepared(&mut visitor, recovery).await?;
                 ready.fetch_add(1, Ordering::Relaxed);
                 Ok(visitor)
             });
@@ -326,7 +329,7 @@ impl Post {
                 Err(_) => {
                     if let Some(pulses) = &self.pulses {
                         // Nobody listens any more once the window is over.
-                        let _ = pulses.send(desk.pulse.take());
+                        let _ = pulses.send(desk.pulse());
                     }
                 }
             }
@@ -343,149 +346,4 @@ async fn busy(window: Window, interrupt: Interrupt) -> Busy {
     let (after, passed) = (spent(), begun.elapsed().as_secs_f64());
     let share = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / passed;
     Busy { running: share(before.0, after.0), waiting: share(before.1, after.1) }
-}
-
-/// Where the visitors of one thread report. They take turns on that thread, so cells are enough.
-struct Desk {
-    window: Window,
-    scene: Arc<Scene>,
-    /// Of an open loop, with the gate at which its starts are let go.
-    schedule: Option<(Schedule, Arc<Semaphore>)>,
-    slice: Duration,
-    record: RefCell<Record>,
-    pulse: RefCell<Pulse>,
-    has_watcher: bool,
-    under_way: Cell<u64>,
-    /// The next start of an open loop, counted over all threads from the beginning.
-    slot: Cell<u64>,
-}
-
-impl Desk {
-    fn new(window: Window, post: &Post, gate: Option<Arc<Semaphore>>) -> Self {
-        Desk {
-            window,
-            scene: Arc::clone(&post.scene),
-            schedule: Schedule::of(&post.scene.plan).zip(gate),
-            slice: slice_length(post.scene.plan.duration),
-            record: RefCell::default(),
-            pulse: RefCell::default(),
-            has_watcher: post.pulses.is_some(),
-            under_way: Cell::new(0),
-            slot: Cell::new(post.index as u64),
-        }
-    }
-
-    async fn serve(self: Rc<Self>, visitor: Visitor, number: usize) {
-        match &self.schedule {
-            Some((schedule, gate)) => self.on_schedule(visitor, schedule, gate).await,
-            None => self.again_and_again(visitor, number).await,
-        }
-    }
-
-    async fn again_and_again(&self, mut visitor: Visitor, number: usize) {
-        let pause = self.scene.plan.pace.pause();
-        sleep_until((self.window.begin + self.scene.plan.joins(number)).into()).await;
-        // Visitors that pause do not all arrive in the same instant.
-        sleep(pause.mul_f64(fastrand::f64())).await;
-        while Instant::now() < self.window.until {
-            let begun = Instant::now();
-            self.under_way.update(|count| count + 1);
-            let outcome = visitor.iterate().await;
-            self.under_way.update(|count| count - 1);
-            let ended = Instant::now();
-            let counts = self.window.holds(ended).then_some(ended);
-            self.book(&visitor, ended - begun, &outcome, self.place(counts, ended));
-            self.rest(&outcome).await;
-            if !pause.is_zero() {
-                sleep(pause).await;
-            }
-        }
-    }
-
-    /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
-    async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule, gate: &Semaphore) {
-        let counted = schedule.counted();
-        let mut was_busy = false;
-        while let Ok((permit, waited)) = next_start(gate).await {
-            permit.forget();
-            let slot = self.slot.get();
-            if slot >= counted.end || Instant::now() >= self.window.until + LATE {
-                return;
-            }
-            self.slot.set(slot + self.scene.plan.threads() as u64);
-            let (due, counts) = (self.window.begin + schedule.due(slot), counted.contains(&slot));
-            // Before its first a visitor was not busy, but not there yet.
-            self.record.borrow_mut().waited += u64::from(waited && was_busy && counts);
-            let outcome = visitor.iterate().await;
-            let ended = Instant::now();
-            let latency = ended.saturating_duration_since(due);
-            self.book(&visitor, latency, &outcome, self.place(counts.then_some(due), ended));
-            self.rest(&outcome).await;
-            was_busy = true;
-        }
-    }
-
-    /// Where an iteration belongs; `counts` is the time that it counts for, if it does.
-    fn place(&self, counts: Option<Instant>, ended: Instant) -> Place {
-        let slice = |when: Instant| {
-            let since = when.saturating_duration_since(self.window.from);
-            (since.as_secs_f64() / self.slice.as_secs_f64()) as usize
-        };
-        Place { counts: counts.map(slice), ended: self.window.holds(ended).then(|| slice(ended)) }
-    }
-
-    /// Writes down an iteration.
-    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, place: Place) {
-        // What comes after the end does not count, also when the end comes early.
-        if self.scene.plan.interrupt.since().is_none() {
-            self.record.borrow_mut().take(visitor.lap(), place, latency, outcome);
-        }
-        if self.has_watcher {
-            let mut pulse = self.pulse.borrow_mut();
-            match outcome {
-                Ok(()) => pulse.iterations.add(latency),
-                Err(Setback { cause: Cause::Refused { .. }, .. }) => pulse.refused += 1,
-                Err(_) => pulse.failed += 1,
-            }
-        }
-    }
-
-    async fn rest(&self, outcome: &Result<(), Setback>) {
-        match outcome {
-            Err(Setback { cause: Cause::Lost(Fault::Connect(_)), .. }) => sleep(RECONNECT).await,
-            Err(Setback { cause: Cause::Refused { retry_after, .. }, .. }) if self.scene.plan.heeds_retry_after => {
-                sleep(*retry_after).await;
-            }
-            _ => {}
-        }
-    }
-
-    fn close(&self) -> Record {
-        let mut record = self.record.take();
-        // In an open loop the schedule says what is missing, also what never began.
-        match &self.schedule {
-            None => record.unfinished = self.under_way.get(),
-            Some((schedule, _)) => record.waited += self.never_begun(schedule),
-        }
-        record
-    }
-
-    /// This thread's starts that were due in the window, and that nobody has taken.
-    fn never_begun(&self, schedule: &Schedule) -> u64 {
-        let end = self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until));
-        let first = schedule.counted().start;
-        let due = first + schedule.due_within(end.saturating_duration_since(self.window.begin));
-        let next = self.slot.get();
-        let before = |start: u64| start.saturating_sub(next).div_ceil(self.scene.plan.threads() as u64);
-        before(due) - before(first)
-    }
-}
-
-/// The next start at the gate, and whether it was due before anybody waited for it. The gate is fair: what is left at it was let go
-/// while every visitor was busy.
-async fn next_start(gate: &Semaphore) -> Result<(SemaphorePermit<'_>, bool), AcquireError> {
-    match gate.try_acquire() {
-        Ok(permit) => Ok((permit, true)),
-        Err(_) => gate.acquire().await.map(|permit| (permit, false)),
-    }
 }

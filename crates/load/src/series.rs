@@ -130,7 +130,9 @@ const FIGURES: [&str; 7] = ["done/s", "failed", "refused", "unfinished", "p50 ms
 
 fn figures(report: &Report) -> [String; 7] {
     let Report { iterations_per_second: done, failed, refused, unfinished, latency, .. } = report;
-    let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(|value| format!("{value:.2}"));
+    // Where nothing came out well there is no latency.
+    let told = |value: f64| if report.iterations > 0 { format!("{value:.2}") } else { "–".to_owned() };
+    let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(told);
     [format!("{done:.1}"), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
 }
 
@@ -165,7 +167,8 @@ impl Trial {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |at: usize| self.rows.iter().map(|row| row[at].len()).max().unwrap_or(0).max(self.head[at].len());
+        let width =
+            |at: usize| self.rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0).max(self.head[at].len());
         let widths: Vec<usize> = (0..self.head.len()).map(|at| width(at).max(10)).collect();
         let head = self.head.iter().map(|name| (*name).to_owned()).collect();
         for row in std::iter::once(&head).chain(&self.rows) {

@@ -42,6 +42,8 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
             sheet.note(format!("This machine lets {cores} be used: the part with {count} is left out."));
             continue;
         };
+        let part = format!("The part with {count}");
+        cores.remark(&part).into_iter().for_each(|note| sheet.note(note));
         let open = |wal, split| {
             let file = folder.path().join(format!("{count}-{wal}-{split}.db"));
             File::make(file, wal, split)

@@ -51,6 +51,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         }
         Some(_) => {}
     }
+    all.remark("The server and the workers").into_iter().for_each(|note| sheet.note(note));
     let mut scene = Scene::new(bench, cores, others.clone(), most)?;
     let expected = |count: usize| match (&others, count) {
         (_, 0) => vec![],

@@ -2,7 +2,8 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Some cores of the machine, by their numbers.
+/// Some cores of the machine, by their numbers: what the system calls one may be one of several hardware threads of a core, and
+/// those of different cores come first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores(Vec<usize>);
 
@@ -14,10 +15,10 @@ impl Cores {
     pub fn all() -> Result<Cores, String> {
         let set =
             sched_getaffinity(None).map_err(|error| format!("the cores of this machine are not known: {error}"))?;
-        Ok(Cores((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()))
+        Ok(Cores(apart((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect(), siblings)))
     }
 
-    /// The first `count` of these.
+    /// The first `count` of these: one hardware thread of each core while there are any.
     ///
     /// # Errors
     /// A sentence, where there are fewer.
@@ -32,6 +33,16 @@ impl Cores {
     pub fn without(&self, others: &Cores) -> Option<Cores> {
         let rest: Vec<usize> = self.0.iter().copied().filter(|core| !others.0.contains(core)).collect();
         (!rest.is_empty()).then_some(Cores(rest))
+    }
+
+    /// What has to be known of `who` runs on these, where some of them are hardware threads of the same core.
+    pub fn remark(&self, who: &str) -> Option<String> {
+        let (second, all) = (second(&self.0, siblings), self.0.len());
+        (second > 0).then(|| {
+            let cores = all - second;
+            let cores = if cores == 1 { "one core".to_owned() } else { format!("{cores} cores") };
+            format!("{who} had {all} hardware threads of {cores}: two threads of a core do less than two cores.")
+        })
     }
 
     /// How many there are.
@@ -52,6 +63,39 @@ impl Cores {
         let _back = Back(before);
         Ok(work())
     }
+}
+
+/// The hardware threads of the core that this one is of, as `0,4` or `0-1` (the kernel's `cputopology`); itself alone where the
+/// system does not tell.
+fn siblings(thread: usize) -> Vec<usize> {
+    let file = format!("/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list");
+    std::fs::read_to_string(file).ok().and_then(|list| listed(&list)).unwrap_or_else(|| vec![thread])
+}
+
+fn listed(list: &str) -> Option<Vec<usize>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').map(range).collect::<Option<Vec<_>>>().map(|ranges| ranges.into_iter().flatten().collect())
+}
+
+/// How many of `threads` up to this one are of the same core.
+fn before(thread: usize, threads: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> usize {
+    let own = siblings(thread);
+    threads.iter().take_while(|other| **other != thread).filter(|other| own.contains(other)).count()
+}
+
+/// One of each core first, then the second ones, and so on.
+fn apart(threads: Vec<usize>, siblings: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
+    let mut ordered = threads.clone();
+    ordered.sort_by_cached_key(|thread| before(*thread, &threads, &siblings));
+    ordered
+}
+
+/// How many are not the first of their core.
+fn second(threads: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> usize {
+    threads.iter().filter(|thread| before(**thread, threads, &siblings) > 0).count()
 }
 
 /// `work` on `cores`, or wherever it may be without any.
@@ -89,6 +133,30 @@ mod tests {
         assert_eq!(Cores::all().unwrap(), all);
         drop(std::panic::catch_unwind(|| one.hold(|| panic!("on purpose"))));
         assert_eq!(Cores::all().unwrap(), all, "after a panic, too");
+    }
+
+    /// Red where cores are taken by their numbers: neighbours may be the two threads of one.
+    #[test]
+    fn one_thread_of_each_core_comes_first() {
+        let neighbours = |thread: usize| vec![thread / 2 * 2, thread / 2 * 2 + 1];
+        assert_eq!(apart((0..6).collect(), neighbours), [0, 2, 4, 1, 3, 5]);
+        // The first thread of a core may be somebody else's.
+        assert_eq!(apart(vec![1, 2, 3], neighbours), [1, 2, 3]);
+        let halves = |thread: usize| vec![thread % 4, thread % 4 + 4];
+        assert_eq!(apart((0..8).collect(), halves), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(apart(vec![3, 1], |thread| vec![thread]), [3, 1]);
+        assert_eq!(
+            [second(&[0, 2, 4], neighbours), second(&[0, 2, 4, 1], neighbours), second(&[1, 0], neighbours)],
+            [0, 1, 1]
+        );
+    }
+
+    #[test]
+    fn the_threads_of_a_core_are_read_as_the_kernel_lists_them() {
+        assert_eq!(listed("0,4\n"), Some(vec![0, 4]));
+        assert_eq!(listed("2-3,10\n"), Some(vec![2, 3, 10]));
+        assert_eq!((listed(""), listed("a"), listed("1-")), (None, None, None));
+        assert_eq!(siblings(usize::MAX), [usize::MAX]);
     }
 
     #[test]

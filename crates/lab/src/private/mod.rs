@@ -172,6 +172,7 @@ impl Private {
             users: self.users.clone(),
             server_pids: vec![self.pid],
             without_refresh: false,
+            recovery: None,
             interrupt: load::interrupt::Interrupt::default(),
         })
     }

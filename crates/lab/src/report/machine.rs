@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -16,8 +17,11 @@ pub struct Machine {
     pub cores: usize,
     /// Memory in GiB.
     pub memory_gib: f64,
-    /// Time to append 4 KiB to a file and sync it, in milliseconds: the median of many.
-    pub fsync_ms: f64,
+    /// Time to append 4 KiB to a file and sync it, in milliseconds: the median of many. `None` where it could not be measured.
+    pub fsync_ms: Option<f64>,
+    /// The device that the folders of private servers are on, as the system numbers it: runs on different ones are not one run.
+    #[serde(default)]
+    pub disk: Option<u64>,
     /// System and release.
     pub system: String,
 }
@@ -38,7 +42,8 @@ impl Machine {
             cpu: if cpu.is_empty() { system.machine().to_string_lossy().into_owned() } else { cpu },
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             memory_gib: (kib / f64::from(1 << 20) * 10.0).round() / 10.0,
-            fsync_ms: fsync_ms(folder).unwrap_or(f64::NAN),
+            fsync_ms: fsync_ms(folder).ok(),
+            disk: folder.metadata().ok().map(|folder| folder.dev()),
             system: format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy()),
         }
     }
@@ -46,12 +51,13 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { cpu, cores, memory_gib, fsync_ms, system } = self;
+        let Machine { cpu, cores, memory_gib, fsync_ms, system, disk: _ } = self;
         let word = if *cores == 1 { "core" } else { "cores" };
-        write!(
-            f,
-            "{cpu}, {cores} {word}, {memory_gib:.1} GiB, {system}; a synced write of 4 KiB takes {fsync_ms:.2} ms"
-        )
+        write!(f, "{cpu}, {cores} {word}, {memory_gib:.1} GiB, {system}; a synced write of 4 KiB ")?;
+        match fsync_ms {
+            Some(millis) => write!(f, "takes {millis:.2} ms"),
+            None => f.write_str("could not be measured"),
+        }
     }
 }
 

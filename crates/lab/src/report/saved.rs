@@ -24,12 +24,15 @@ struct Made {
 }
 
 impl Saved {
-    /// Why `report`, which is about to be made, cannot go on with this; the machine is told by its processor, cores and system.
+    /// Why `report`, which is about to be made, cannot go on with this; the machine is told by its processor, cores, system and disk.
     pub fn obstacle(&self, report: &Report) -> Option<&'static str> {
         let of = |machine: &Machine| (machine.cpu.clone(), machine.cores, machine.system.clone());
+        // A report of before this was told may be of any disk.
+        let disks = self.machine.disk.zip(report.machine.disk);
         match () {
             () if self.version != report.version => Some("is of another version of this program"),
             () if of(&self.machine) != of(&report.machine) => Some("is of another machine"),
+            () if disks.is_some_and(|(before, now)| before != now) => Some("is of another disk (--within)"),
             () if self.quick != report.quick => Some("is of a quick run, or this one is to be"),
             () => None,
         }
@@ -76,5 +79,27 @@ mod tests {
         assert!(saved.obstacle(&Report { version: "1.2.4", ..report.clone() }).is_some());
         let other = Machine { cores: 4, ..report.machine.clone() };
         assert!(saved.obstacle(&Report { machine: other, ..report }).is_some());
+    }
+
+    /// Red where a probe that fails is a value that JSON has no word for, and where a second disk goes on with what is of the first.
+    #[test]
+    fn a_report_goes_on_without_a_probe_of_its_disk_but_not_on_another_one() {
+        let read = |text: &str| serde_json::from_str::<Saved>(text).unwrap();
+        let on = |disk: Option<u64>| Report {
+            machine: Machine { fsync_ms: None, disk, ..Machine::default() },
+            version: "1.2.3",
+            quick: false,
+            seconds: 1.0,
+            experiments: Vec::new(),
+        };
+        let text = serde_json::to_string(&on(Some(7))).unwrap();
+        assert!(text.contains(r#""fsync_ms":null"#), "{text}");
+        assert_eq!(read(&text).beginning(), (on(Some(7)).machine, 1.0));
+        assert!(on(None).machine.to_string().ends_with("a synced write of 4 KiB could not be measured"));
+        let obstacle = |disk| read(&text).obstacle(&on(disk));
+        assert_eq!(obstacle(Some(8)), Some("is of another disk (--within)"));
+        assert_eq!((obstacle(Some(7)), obstacle(None)), (None, None));
+        let before = text.replace(r#","disk":7"#, "");
+        assert_eq!(read(&before).obstacle(&on(Some(8))), None);
     }
 }

@@ -187,6 +187,7 @@ impl Options {
             users: self.users.as_deref().map_or(Ok(Vec::new()), |path| users(&read(path)?))?,
             server_pids: self.server_pid.clone(),
             without_refresh: self.no_refresh,
+            recovery: None,
             interrupt: Interrupt::default(),
         };
         plan.check().map(|()| plan)

@@ -52,7 +52,14 @@ pub fn frame(title: &str, body: &str) -> String {
 fn trials(out: &mut String, trials: &[Trial]) {
     let curve = |name: &str, of: fn(&Latency) -> f64| Line {
         name: name.to_owned(),
-        points: trials.iter().map(|t| (t.report.iterations_per_second, of(&t.report.latency))).collect(),
+        // Nobody's latency is not zero.
+        points: trials
+            .iter()
+            .map(|Trial { report, .. }| {
+                let latency = if report.iterations > 0 { of(&report.latency) } else { f64::NAN };
+                (report.iterations_per_second, latency)
+            })
+            .collect(),
     };
     let throughput = Chart {
         title: "Latency by throughput".to_owned(),
@@ -240,6 +247,19 @@ mod tests {
         let rates: Vec<_> = rates(&timeline).lines[0].points.iter().map(|point| point.1).collect();
         assert_eq!(rates, [40.0, 100.0]);
         assert_eq!(knee(&timeline).lines[0].points[0].0, 40.0);
+    }
+
+    /// Red where a trial without an answer is the fastest of all.
+    #[test]
+    fn a_trial_in_which_nothing_came_out_well_has_no_latency() {
+        let trial = |count| Trial { offered: 50.0, holds: None, report: report("w1", count, count as f64) };
+        let series = Series { trials: vec![trial(40), trial(0)], ..Series::default() };
+        let page = page(&series);
+        assert_eq!(page.matches("<circle").count(), 3, "{page}");
+        assert!(page.contains("<td>0.0<td>0<td>0<td>0<td>–<td>–<td>–<td>"), "{page}");
+        let text = series.to_string();
+        let ends: Vec<_> = text.lines().skip(1).map(|line| line.chars().count()).collect();
+        assert_eq!(ends[0], ends[1], "{text}");
     }
 
     #[test]

@@ -67,12 +67,15 @@ impl Visitor {
         self.account_tokens(Step::SignUp, (api, &api.sign_up), body).await.map(|_| ())
     }
 
+    /// The refresh token for new tokens.
+    pub(super) async fn account_refresh(&mut self, api: &AccountApi) -> Result<(), Setback> {
+        let body = json!({ "refresh_token": self.account.refresh });
+        self.account = self.account_tokens(Step::SignIn, (api, &api.refresh), body).await?;
+        Ok(())
+    }
+
     /// Reads the account. Counts as step `account`.
     pub(super) async fn account_read(&mut self, api: &AccountApi) -> Result<(), Setback> {
-        if self.account.is_stale() {
-            let body = json!({ "refresh_token": self.account.refresh });
-            self.account = self.account_tokens(Step::SignIn, (api, &api.refresh), body).await?;
-        }
         let bearer = format!("Bearer {}", self.account.access);
         let headers = [("accept", "application/json"), ("authorization", bearer.as_str())];
         let account: Account = self.exchange(Step::Account, &api.me, &headers, Body::Nothing).await?;

@@ -63,10 +63,16 @@ impl Visitor {
         let lost = workload == Workload::Day && self.held.access.is_empty();
         let errand = pick(errands, at).filter(|_| !lost).unwrap_or(Errand::Arrive);
         let outcome = self.run(errand).await;
-        if let (Workload::Day, Err(Setback { step: Step::Refresh, cause: Cause::Wrong(_) })) = (workload, &outcome) {
+        outcome.inspect_err(|setback| self.lose(setback))
+    }
+
+    /// In a day, tokens that the server does not renew are lost.
+    pub(super) fn lose(&mut self, setback: &Setback) {
+        if let (Workload::Day, Setback { step: Step::Refresh, cause: Cause::Wrong(_) }) =
+            (self.scene.plan.workload, setback)
+        {
             self.held = Granted::default();
         }
-        outcome
     }
 
     /// Every errand once, so that nothing is left to chance.
@@ -81,11 +87,8 @@ impl Visitor {
         match errand {
             Errand::Arrive => self.arrive().await,
             Errand::Refresh => self.refresh().await,
-            Errand::Introspect => {
-                self.renew().await?;
-                self.introspect().await
-            }
-            Errand::Claims => self.read_claims().await,
+            Errand::Introspect => self.introspect().await,
+            Errand::Claims => self.userinfo().await,
             Errand::Keys => self.keys().await,
             Errand::Discovery => self.discovery().await,
             Errand::Device => self.device().await,

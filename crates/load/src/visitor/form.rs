@@ -289,14 +289,28 @@ impl Button {
         if self.label.trim() == "no" { 0 } else { consent(&self.said(), &self.value) }
     }
 
-    /// How much pressing it looks like signing in with a password: 2 it does, 1 unclear, 0 another way, or none.
+    /// How much pressing it looks like signing in with a password: 3 it says so, 2 it does, 1 unclear, 0 another way, or none.
     fn enters(&self) -> u8 {
-        const OTHER: [&str; 8] = ["forgot", "reset", "register", "sign up", "create", " with ", "passkey", "back"];
+        const NONE: [&str; 10] = [
+            "forgot",
+            "reset",
+            "change",
+            "register",
+            "sign up",
+            "create",
+            "passkey",
+            "passwordless",
+            "without",
+            "back",
+        ];
         const IN: [&str; 10] =
             ["sign in", "signin", "log in", "login", "continue", "next", "submit", "anmelden", "accedi", "entra"];
         let said = self.said();
+        let names_it = self.label.contains("password") || self.value.to_lowercase().contains("password");
         match () {
-            () if self.consent() == 0 || OTHER.iter().any(|word| said.contains(word)) => 0,
+            () if self.consent() == 0 || NONE.iter().any(|word| said.contains(word)) => 0,
+            () if names_it => 3,
+            () if said.contains(" with ") => 0,
             () if IN.iter().any(|word| said.contains(word)) => 2,
             () => 1,
         }
@@ -427,11 +441,20 @@ mod tests {
             "<button name=d value=0>Forgot password?</button><input type=submit name=d value=1>",
             "<button name=d value=0>Use a passkey</button><button name=d value=1>Next</button>",
             "<button name=d value=1>Los</button><button name=d value=0>Anders</button>",
+            "<button name=d value=0>Sign in with Google</button><button name=d value=1>Sign in with password</button>",
+            "<button name=d value=0>Email me a sign-in link</button><button name=d value=1>Sign in with password</button>",
+            "<button name=d value=0>Next</button><button name=d value=1>Use my password</button>",
+            "<button name=d value=0>Sign in without a password</button><button name=d value=1>Next</button>",
+            "<button name=d value=0>Forgot your password?</button><button name=d value=1>Weiter</button>",
+            "<button name=d value=0>Reset password</button><button name=d value=1>Sign in with your password</button>",
             "<button name=d value=0 disabled>Log in</button><button name=d value=1>Log in now</button>",
         ] {
             let page = format!("<form method=post>{buttons}<input type=password name=p></form>");
             assert_eq!(forms(&page)[0].sign_in("", "x").body, "p=x&d=1", "{buttons}");
         }
+        let by_value = "<form method=post><button name=d value=google>Next</button><button name=d value=password>Go</button>\
+                        <input type=password name=p></form>";
+        assert_eq!(forms(by_value)[0].sign_in("", "x").body, "p=x&d=password");
         let own =
             "<form action=/no><input type=password name=p><button formmethod=POST formaction=/yes>Log in</button>";
         let filled = forms(own)[0].sign_in("", "x");

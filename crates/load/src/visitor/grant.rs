@@ -32,9 +32,14 @@ fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::E
 }
 
 impl Granted {
-    /// True when there are newer tokens to be had, and it is time to get them.
+    /// When it is time to get newer tokens, where there are any to be had.
+    pub fn stale_at(&self) -> Option<Instant> {
+        self.refresh.as_ref().and(self.renew)
+    }
+
+    /// True when that time has come.
     pub fn is_stale(&self) -> bool {
-        self.refresh.is_some() && self.renew.is_some_and(|at| at <= Instant::now())
+        self.stale_at().is_some_and(|at| at <= Instant::now())
     }
 }
 
@@ -103,11 +108,6 @@ impl Visitor {
         // The old one is kept where there is no new one; and so that a refused visitor may try again.
         self.held = Granted { refresh: granted.refresh.or(Some(old)), ..granted };
         Ok(())
-    }
-
-    /// New tokens before the old ones expire; the time goes on the account of nobody.
-    pub(super) async fn renew(&mut self) -> Result<(), Setback> {
-        if self.held.is_stale() { self.refresh().await } else { Ok(()) }
     }
 
     pub(super) async fn introspect(&mut self) -> Result<(), Setback> {

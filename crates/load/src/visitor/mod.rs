@@ -211,6 +211,8 @@ pub struct Visitor {
     held: Granted,
     /// Tokens of the account API.
     account: Granted,
+    /// Why tokens could not be renewed: the next iteration has this setback.
+    unrenewed: Option<Setback>,
     rng: fastrand::Rng,
     lap: Lap,
 }
@@ -225,6 +227,7 @@ impl Visitor {
             jar: Jar::default(),
             held: Granted::default(),
             account: Granted::default(),
+            unrenewed: None,
             rng: fastrand::Rng::new(),
             lap: Lap::default(),
         }
@@ -255,6 +258,37 @@ impl Visitor {
         self.account_sign_in(api, user).await
     }
 
+    /// New tokens before the old ones expire, between iterations: its time is in nobody's latency. What goes wrong is said by the next
+    /// iteration.
+    pub async fn renew(&mut self) {
+        if self.keeps_tokens() && (self.held.is_stale() || self.account.is_stale()) {
+            self.unrenewed = self.renewed().await.err();
+        }
+    }
+
+    /// When it is time to do so next.
+    pub fn stale_at(&self) -> Option<Instant> {
+        let next = [&self.held, &self.account].into_iter().filter_map(Granted::stale_at).min();
+        next.filter(|_| self.keeps_tokens())
+    }
+
+    /// True when iterations use tokens of before.
+    fn keeps_tokens(&self) -> bool {
+        use Workload::{Day, Introspect, Profile, Traffic, Userinfo};
+        matches!(self.scene.plan.workload, Introspect | Userinfo | Profile | Traffic | Day)
+    }
+
+    async fn renewed(&mut self) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        if let Some(api) = scene.account.as_ref().filter(|_| self.account.is_stale()) {
+            self.account_refresh(api).await?;
+        }
+        if self.held.is_stale() {
+            self.refresh().await.inspect_err(|setback| self.lose(setback))?;
+        }
+        Ok(())
+    }
+
     /// One iteration.
     ///
     /// # Errors
@@ -262,7 +296,10 @@ impl Visitor {
     pub async fn iterate(&mut self) -> Result<(), Setback> {
         self.lap.steps.clear();
         let before = self.wire.answered();
-        let outcome = self.play().await;
+        let outcome = match self.unrenewed.take() {
+            Some(setback) => Err(setback),
+            None => self.play().await,
+        };
         self.lap.requests = self.wire.answered() - before;
         outcome
     }
@@ -294,11 +331,8 @@ impl Visitor {
                 self.refresh_if_asked().await
             }
             Workload::Jwks => self.keys().await,
-            Workload::Introspect => {
-                self.renew().await?;
-                self.introspect().await
-            }
-            Workload::Userinfo => self.read_claims().await,
+            Workload::Introspect => self.introspect().await,
+            Workload::Userinfo => self.userinfo().await,
             Workload::ClientCredentials => self.client_credentials().await,
             Workload::Refresh => self.refresh().await,
             Workload::Device => self.device().await,
@@ -320,11 +354,6 @@ impl Visitor {
         if self.scene.plan.without_refresh { Ok(()) } else { self.refresh().await }
     }
 
-    async fn read_claims(&mut self) -> Result<(), Setback> {
-        self.renew().await?;
-        self.userinfo().await
-    }
-
     /// Signs in by the account API, or by the pages where there is none.
     async fn sign_in_anyhow(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
@@ -342,7 +371,7 @@ impl Visitor {
         let scene = Arc::clone(&self.scene);
         match &scene.account {
             Some(api) => self.account_read(api).await,
-            None => self.read_claims().await,
+            None => self.userinfo().await,
         }
     }
 

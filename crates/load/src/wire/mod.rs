@@ -10,6 +10,7 @@ pub use reach::Reach;
 pub use reply::{Inbox, Reply};
 pub use url::{Url, Wrong};
 
+use rustix::io::Errno;
 use rustls::pki_types::ServerName;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ use tokio_rustls::{TlsConnector, rustls};
 pub enum Fault {
     /// No connection could be made.
     Connect(ErrorKind),
+    /// The same, because this process or this machine may open no more files: a limit of the generator's own.
+    NoFiles,
     /// A connection was made, but TLS was not agreed on: mostly a certificate that is not trusted.
     Tls,
     /// The connection ended in the middle of a response, or before it.
@@ -43,6 +46,9 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::Connect(kind) => write!(f, "no connection ({kind})"),
+            Fault::NoFiles => {
+                f.write_str("no connection: the generator itself may open no more files, which is no failure of the server (ulimit -n)")
+            }
             Fault::Tls => f.write_str("TLS failed: the certificate is not trusted, or it is no https"),
             Fault::Closed => f.write_str("the connection was closed early"),
             Fault::Broken(kind) => write!(f, "the connection broke ({kind})"),
@@ -242,10 +248,17 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
                 stream.set_nodelay(true).map_err(broken)?;
                 return Ok(stream);
             }
-            Err(error) => fault = Fault::Connect(error.kind()),
+            Err(error) => fault = unconnected(&error),
         }
     }
     Err(fault)
+}
+
+fn unconnected(error: &std::io::Error) -> Fault {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => Fault::NoFiles,
+        _ => Fault::Connect(error.kind()),
+    }
 }
 
 fn broken(error: std::io::Error) -> Fault {
@@ -271,6 +284,14 @@ mod tests {
         let request =
             Request { url: &url, body: Body::Nothing, headers: &[("accept", "*/*")], cookies: Some(&Jar::default()) };
         assert_eq!(written(&request), "GET /a?b HTTP/1.1\r\nhost: localhost:1\r\naccept: */*\r\n\r\n");
+    }
+
+    #[test]
+    fn who_may_open_no_more_files_is_told_from_who_is_not_let_in() {
+        let of = |errno: Errno| unconnected(&errno.into());
+        assert_eq!([of(Errno::MFILE), of(Errno::NFILE)], [Fault::NoFiles; 2]);
+        assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
+        assert!(Fault::NoFiles.to_string().contains("the generator itself"));
     }
 
     #[test]

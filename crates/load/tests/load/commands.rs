@@ -66,6 +66,23 @@ fn a_result_is_a_table_a_file_and_a_page() {
     assert_eq!(printed.runs[0].workload, "jwks");
 }
 
+/// Red where what cannot be read is left out without a word.
+#[test]
+fn a_server_that_ends_in_the_window_is_noted() {
+    let provider = Provider::start(Manner::Slow);
+    let mut brief = std::process::Command::new("sleep").arg("0.6").spawn().unwrap();
+    let line =
+        format!("jwks --warmup 0s --duration 1200ms --vus 1 --target {} --server-pid {}", provider.url, brief.id());
+    // One that nobody waits for is still there.
+    let reaper = std::thread::spawn(move || brief.wait());
+    let table = said(&line).unwrap();
+    reaper.join().unwrap().unwrap();
+    assert!(
+        table.contains("\na process of --server-pid ended in the window") && !table.contains("by the server"),
+        "{table}"
+    );
+}
+
 #[test]
 fn what_is_compared_with_itself_shows_no_difference() {
     let (provider, place) = (Provider::start(Manner::Slow), Place::new("compare"));

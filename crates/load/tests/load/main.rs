@@ -4,6 +4,8 @@
 mod commands;
 mod interrupt;
 mod provider;
+mod recovery;
+mod renewal;
 mod strange;
 
 use load::interrupt::Interrupt;
@@ -40,6 +42,7 @@ fn plan(target: &str, workload: Workload) -> Plan {
         users: (0..10).map(user).collect(),
         server_pids: vec![],
         without_refresh: false,
+        recovery: None,
         interrupt: Interrupt::default(),
     }
 }
@@ -415,15 +418,6 @@ fn accounts_are_made_and_read_and_signed_in_to() {
     let mut wrong = plan(&provider.url, Workload::Profile);
     wrong.users[0].password = "wrong".to_owned();
     assert!(refused(&wrong).ends_with("the account API refuses the first of the users: wrong login or password"));
-}
-
-#[test]
-fn tokens_are_renewed_before_they_expire() {
-    let (report, provider) = measured(Manner::Brief, Workload::Userinfo);
-    assert!(report.failed == 0 && report.iterations > 0, "{report}");
-    assert!(provider.seen("/token") >= report.iterations, "each read comes after a refresh");
-    let (_, lasting) = measured(Manner::Good, Workload::Userinfo);
-    assert_eq!(lasting.seen("/token"), 5, "one for each visitor and the rehearsal");
 }
 
 #[test]

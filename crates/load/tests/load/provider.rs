@@ -37,14 +37,18 @@ pub enum Manner {
     Slow,
     /// Never answers for the key set, from the third time on.
     Stuck,
+    /// Does not answer for the key set the first two times.
+    Digesting,
     /// Answers every sign-in with 503 and Retry-After.
     Closed,
     /// Has an account API.
     Accounts,
     /// Lets in only who has access: the others are sent back with an error.
     Members,
-    /// Gives access tokens that live for no time at all.
+    /// Gives access tokens that live for no time at all, and takes 100 ms for a refresh.
     Brief,
+    /// The same, and renews none.
+    Withdrawn,
     /// Gives tokens to clients without a secret too.
     Public,
     /// Introspects nothing.
@@ -288,7 +292,12 @@ impl State {
         if self.manner == Manner::Slow {
             thread::sleep(std::time::Duration::from_millis(20));
         }
-        if self.manner == Manner::Stuck && self.next() >= 2 {
+        let is_deaf = match self.manner {
+            Manner::Stuck => self.next() >= 2,
+            Manner::Digesting => self.next() < 2,
+            _ => false,
+        };
+        if is_deaf {
             thread::sleep(std::time::Duration::from_secs(3600));
         }
         json(r#"{"keys":[{"kty":"EC"}]}"#.to_owned())
@@ -409,6 +418,12 @@ impl State {
                 if challenge == Some(verified) { self.tokens() } else { error(400, "invalid_grant") }
             }
             "refresh_token" => {
+                if self.manner == Manner::Withdrawn {
+                    return error(400, "invalid_grant");
+                }
+                if self.manner == Manner::Brief {
+                    thread::sleep(std::time::Duration::from_millis(100));
+                }
                 if self.manner == Manner::Flaky && self.seen.lock().unwrap()["/token"].is_multiple_of(3) {
                     return error(400, "invalid_grant");
                 }
@@ -428,7 +443,7 @@ impl State {
     fn tokens(&self) -> Told {
         let refresh = format!("rt-{}", self.next());
         self.refresh_tokens.lock().unwrap().push(refresh.clone());
-        let life = if self.manner == Manner::Brief { 0 } else { 900 };
+        let life = if matches!(self.manner, Manner::Brief | Manner::Withdrawn) { 0 } else { 900 };
         if self.manner == Manner::Once {
             return json(format!(r#"{{"access_token":"at-{refresh}","token_type":"Bearer","expires_in":{life}}}"#));
         }

@@ -5,8 +5,13 @@ use lab::report::{End, Expect, Group, Machine, Outcome, Report, Sheet, markdown,
 
 fn report(end: End, group: Group) -> Report {
     let sheet = Sheet { groups: vec![group], notes: vec!["Note <s> | *it*.".to_owned()] };
-    let machine =
-        Machine { cpu: "CPU <x>".to_owned(), cores: 2, memory_gib: 4.0, fsync_ms: 0.5, system: "Linux 1".to_owned() };
+    let machine = Machine {
+        cpu: "CPU <x>".to_owned(),
+        cores: 2,
+        memory_gib: 4.0,
+        system: "Linux 1".to_owned(),
+        ..Machine::default()
+    };
     let outcome = Outcome::of(experiment(), sheet, end, 12.0);
     Report { machine, version: "1.2.3", quick: true, seconds: 12.0, experiments: vec![outcome.clone(), outcome] }
 }

@@ -1,0 +1,192 @@
+//! Where the visitors of one thread are told when to begin, and where they report.
+
+use crate::record::{Place, Record};
+use crate::run::{Pulse, Window};
+use crate::schedule::Schedule;
+use crate::timeline::slice_length;
+use crate::visitor::{Cause, Scene, Setback, Visitor};
+use crate::wire::Fault;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::time::{sleep, sleep_until, timeout_at};
+
+/// How long after the window an iteration that was due in it may still begin, where the machine is busy.
+const LATE: Duration = Duration::from_millis(100);
+/// How long a visitor waits after no connection could be made, so that a server that is gone is not called in a tight loop.
+const RECONNECT: Duration = Duration::from_millis(100);
+/// How often a visitor that nothing is asked of renews its tokens at most, however short they live.
+const RENEW: Duration = Duration::from_secs(1);
+
+/// Where the visitors of one thread report. They take turns on that thread, so cells are enough.
+pub struct Desk {
+    window: Window,
+    scene: Arc<Scene>,
+    /// Of an open loop, with the gate at which its starts are let go.
+    schedule: Option<(Schedule, Arc<Semaphore>)>,
+    slice: Duration,
+    record: RefCell<Record>,
+    pulse: RefCell<Pulse>,
+    has_watcher: bool,
+    under_way: Cell<u64>,
+    /// The next start of an open loop, counted over all threads from the beginning.
+    slot: Cell<u64>,
+}
+
+impl Desk {
+    /// For the visitors of one thread out of several, with the gate of an open loop.
+    pub fn new(
+        window: Window,
+        (scene, thread): (&Arc<Scene>, usize),
+        gate: Option<Arc<Semaphore>>,
+        has_watcher: bool,
+    ) -> Self {
+        Desk {
+            window,
+            scene: Arc::clone(scene),
+            schedule: Schedule::of(&scene.plan).zip(gate),
+            slice: slice_length(scene.plan.duration),
+            record: RefCell::default(),
+            pulse: RefCell::default(),
+            has_watcher,
+            under_way: Cell::new(0),
+            slot: Cell::new(thread as u64),
+        }
+    }
+
+    /// What has happened since it was asked last.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.take()
+    }
+
+    /// Lets a visitor do what it does until the window is over.
+    pub async fn serve(self: Rc<Self>, visitor: Visitor, number: usize) {
+        match &self.schedule {
+            Some((schedule, gate)) => self.on_schedule(visitor, schedule, gate).await,
+            None => self.again_and_again(visitor, number).await,
+        }
+    }
+
+    async fn again_and_again(&self, mut visitor: Visitor, number: usize) {
+        let pause = self.scene.plan.pace.pause();
+        sleep_until((self.window.begin + self.scene.plan.joins(number)).into()).await;
+        // Visitors that pause do not all arrive in the same instant.
+        sleep(pause.mul_f64(fastrand::f64())).await;
+        while Instant::now() < self.window.until {
+            visitor.renew().await;
+            let begun = Instant::now();
+            self.under_way.update(|count| count + 1);
+            let outcome = visitor.iterate().await;
+            self.under_way.update(|count| count - 1);
+            let ended = Instant::now();
+            let counts = self.window.holds(ended).then_some(ended);
+            self.book(&visitor, ended - begun, &outcome, self.place(counts, ended));
+            self.rest(&outcome).await;
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+        }
+    }
+
+    /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
+    async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule, gate: &Semaphore) {
+        let counted = schedule.counted();
+        let mut was_busy = false;
+        while let Ok((permit, waited)) = turn(&mut visitor, gate).await {
+            permit.forget();
+            let slot = self.slot.get();
+            if slot >= counted.end || Instant::now() >= self.window.until + LATE {
+                return;
+            }
+            self.slot.set(slot + self.scene.plan.threads() as u64);
+            let (due, counts) = (self.window.begin + schedule.due(slot), counted.contains(&slot));
+            // Before its first a visitor was not busy, but not there yet.
+            self.record.borrow_mut().waited += u64::from(waited && was_busy && counts);
+            let outcome = visitor.iterate().await;
+            let ended = Instant::now();
+            let latency = ended.saturating_duration_since(due);
+            self.book(&visitor, latency, &outcome, self.place(counts.then_some(due), ended));
+            self.rest(&outcome).await;
+            was_busy = true;
+        }
+    }
+
+    /// Where an iteration belongs; `counts` is the time that it counts for, if it does.
+    fn place(&self, counts: Option<Instant>, ended: Instant) -> Place {
+        let slice = |when: Instant| {
+            let since = when.saturating_duration_since(self.window.from);
+            (since.as_secs_f64() / self.slice.as_secs_f64()) as usize
+        };
+        Place { counts: counts.map(slice), ended: self.window.holds(ended).then(|| slice(ended)) }
+    }
+
+    /// Writes down an iteration.
+    fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, place: Place) {
+        // What comes after the end does not count, also when the end comes early.
+        if self.scene.plan.interrupt.since().is_none() {
+            self.record.borrow_mut().take(visitor.lap(), place, latency, outcome);
+        }
+        if self.has_watcher {
+            let mut pulse = self.pulse.borrow_mut();
+            match outcome {
+                Ok(()) => pulse.iterations.add(latency),
+                Err(Setback { cause: Cause::Refused { .. }, .. }) => pulse.refused += 1,
+                Err(_) => pulse.failed += 1,
+            }
+        }
+    }
+
+    async fn rest(&self, outcome: &Result<(), Setback>) {
+        match outcome {
+            Err(Setback { cause: Cause::Lost(Fault::Connect(_) | Fault::NoFiles), .. }) => sleep(RECONNECT).await,
+            Err(Setback { cause: Cause::Refused { retry_after, .. }, .. }) if self.scene.plan.heeds_retry_after => {
+                sleep(*retry_after).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// What was seen, once every visitor has stopped.
+    pub fn close(&self) -> Record {
+        let mut record = self.record.take();
+        // In an open loop the schedule says what is missing, also what never began.
+        match &self.schedule {
+            None => record.unfinished = self.under_way.get(),
+            Some((schedule, _)) => record.waited += self.never_begun(schedule),
+        }
+        record
+    }
+
+    /// This thread's starts that were due in the window, and that nobody has taken.
+    fn never_begun(&self, schedule: &Schedule) -> u64 {
+        let end = self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until));
+        let first = schedule.counted().start;
+        let due = first + schedule.due_within(end.saturating_duration_since(self.window.begin));
+        let next = self.slot.get();
+        let before = |start: u64| start.saturating_sub(next).div_ceil(self.scene.plan.threads() as u64);
+        before(due) - before(first)
+    }
+}
+
+/// The next start for a visitor, whose tokens are renewed while nothing is due from it.
+async fn turn<'g>(visitor: &mut Visitor, gate: &'g Semaphore) -> Result<(SemaphorePermit<'g>, bool), AcquireError> {
+    loop {
+        visitor.renew().await;
+        let Some(stale) = visitor.stale_at() else { return next_start(gate).await };
+        let again = stale.max(Instant::now() + RENEW);
+        if let Ok(start) = timeout_at(again.into(), next_start(gate)).await {
+            return start;
+        }
+    }
+}
+
+/// The next start at the gate, and whether it was due before anybody waited for it. The gate is fair: what is left at it was let go
+/// while every visitor was busy.
+async fn next_start(gate: &Semaphore) -> Result<(SemaphorePermit<'_>, bool), AcquireError> {
+    match gate.try_acquire() {
+        Ok(permit) => Ok((permit, true)),
+        Err(_) => gate.acquire().await.map(|permit| (permit, false)),
+    }
+}

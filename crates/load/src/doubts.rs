@@ -1,0 +1,150 @@
+//! What makes a comparison worth less than it looks: a side that has a limit of its own, or sides that did not do the same.
+
+use crate::report::Report;
+use crate::series::{Found, Series};
+
+/// How often a step has to be expected on a side before it says anything that it was not seen there.
+const EXPECTED: f64 = 5.0;
+
+/// What makes a side worth less than it looks, one sentence for each reason.
+pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
+    let of = |(side, series): (&str, &Series)| {
+        let found = series.found.is_some_and(|found| found.by_generator);
+        let bound = found || series.found.is_none() && series.runs.iter().any(Report::is_bound_by_generator);
+        let noisy = series.spread.is_some_and(|spread| !spread.accepted);
+        let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
+        let said = [
+            bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),
+            noisy.then(|| format!("{side} is noisy: its runs lie too far apart to be quoted.")),
+            cut,
+        ];
+        said.into_iter().flatten().collect::<Vec<_>>()
+    };
+    [("A", a), ("B", b)].into_iter().flat_map(of).collect()
+}
+
+/// By what the terms of two searches differ.
+pub fn of_terms(a: &Found, b: &Found) -> Option<String> {
+    let told = |found: &Found| format!("p99 at or below {} ms with {} % of errors", found.p99_ms, found.errors * 100.0);
+    let differ = a.p99_ms != b.p99_ms || a.errors != b.errors;
+    differ.then(|| format!("A kept {}, B {}: these are limits of different terms.", told(a), told(b)))
+}
+
+/// By what runs of one workload differ all the same: a provider may have been asked something else under its name.
+pub fn differences(a: &[&Report], b: &[&Report]) -> Vec<String> {
+    let one_sided = |side: &str, own: &[&Report], other: &[&Report]| {
+        let (noted, known) = (notes(own), notes(other));
+        let noted: Vec<_> = noted.into_iter().filter(|note| !known.contains(note)).collect();
+        let said = noted.iter().map(|note| format!("Of {side} alone: {note}."));
+        let steps = only(own, other);
+        let did =
+            (!steps.is_empty()).then(|| format!("Only {side} did {}: that is not the same work.", steps.join(", ")));
+        said.chain(did).collect::<Vec<_>>()
+    };
+    [one_sided("A", a, b), one_sided("B", b, a)].concat()
+}
+
+fn notes<'a>(runs: &[&'a Report]) -> Vec<&'a str> {
+    let mut notes: Vec<&str> = runs.iter().flat_map(|run| &run.notes).map(|note| note.trim_end_matches('.')).collect();
+    notes.sort_unstable();
+    notes.dedup();
+    notes
+}
+
+/// The steps that are of `own` alone: those that `other` has not among its steps, or has never done though so many of its
+/// iterations would have. Where nothing came out well, all that is missing is what failed.
+fn only(own: &[&Report], other: &[&Report]) -> Vec<&'static str> {
+    let done = |runs: &[&Report]| runs.iter().map(|run| run.iterations).sum::<u64>() as f64;
+    let (of_own, of_other) = (done(own), done(other));
+    if of_own == 0.0 || of_other == 0.0 {
+        return Vec::new();
+    }
+    let mut steps: Vec<_> = own.iter().flat_map(|run| &run.steps).map(|step| step.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let of = |runs: &[&Report], step| {
+        let steps = runs.iter().flat_map(|run| run.steps.iter().filter(move |one| one.step == step));
+        steps.fold((false, 0), |(_, count), one| (true, count + one.count + one.failed + one.refused))
+    };
+    let is_missing = |step: &crate::visitor::Step| {
+        let ((_, often), (listed, seen)) = (of(own, *step), of(other, *step));
+        often > 0 && (!listed || seen == 0 && often as f64 / of_own * of_other >= EXPECTED)
+    };
+    steps.into_iter().filter(is_missing).map(crate::visitor::Step::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::compare;
+    use crate::report::StepReport;
+    use crate::visitor::Step;
+
+    fn good() -> Series {
+        Series { runs: vec![crate::report::tests::report("w1", 100, 100.0); 5], ..Series::default() }
+    }
+
+    fn found(by_generator: bool) -> Found {
+        Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, by_generator }
+    }
+
+    #[test]
+    fn what_makes_a_side_worth_less_is_said_of_that_side() {
+        let good = good();
+        let mut bad = good.clone();
+        bad.runs[3].generator_busiest = 1.0;
+        bad.cut_short = Some("interrupted".to_owned());
+        bad.spread = Some(crate::series::Spread { rate: 0.1, mean: 0.1, p99: 0.1, accepted: false });
+        assert!(compare(&good, &good).unwrap().notes.is_empty());
+        let text = compare(&good, &bad).unwrap().to_string();
+        for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {
+            assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
+        }
+        let search = |by_generator| Series { found: Some(found(by_generator)), ..Series::default() };
+        let notes = compare(&search(true), &search(false)).unwrap().notes;
+        assert_eq!(notes, ["A was bound by the generator: it is not the server's limit alone."]);
+    }
+
+    /// Red where searches are compared by their limits alone.
+    #[test]
+    fn searches_of_other_workloads_are_refused_and_other_terms_are_said() {
+        let search = |workload: &str, terms: Found| {
+            let runs = vec![crate::report::tests::report(workload, 10, 9.0)];
+            Series { runs, found: Some(terms), ..Series::default() }
+        };
+        let refusal = compare(&search("jwks", found(false)), &search("w1", found(false))).unwrap_err();
+        assert_eq!((refusal.to_string().as_str(), refusal.exit_code()), ("A is of jwks, B of w1", 2));
+        assert!(compare(&search("w1", found(false)), &search("w1", found(false))).unwrap().notes.is_empty());
+        let strict = Found { p99_ms: 50.0, errors: 0.01, ..found(false) };
+        let notes = compare(&search("w1", found(false)), &search("w1", strict)).unwrap().notes;
+        let expected = "A kept p99 at or below 500 ms with 0 % of errors, B p99 at or below 50 ms with 1 % of errors: \
+                        these are limits of different terms.";
+        assert_eq!(notes, [expected]);
+    }
+
+    /// Red without `differences`: two providers of which one was asked something else compare as if they had done the same.
+    #[test]
+    fn other_notes_and_other_steps_under_one_name_are_said() {
+        let step = |step, count| {
+            let latency = Default::default();
+            StepReport { step, count, refused: 0, failed: 0, latency, refusal: latency }
+        };
+        let mut a = good();
+        a.runs.iter_mut().for_each(|run| run.steps = vec![step(Step::Login, 100), step(Step::Account, 1)]);
+        let with = |steps: &[StepReport]| {
+            let mut b = a.clone();
+            b.runs.iter_mut().for_each(|run| run.steps = steps.to_vec());
+            compare(&a, &b).unwrap().parts[0].notes.clone()
+        };
+        assert!(with(&[step(Step::Login, 7), step(Step::Account, 1)]).is_empty());
+        let rare = with(&[step(Step::Login, 100), step(Step::Account, 0)]);
+        assert_eq!(rare, ["Only A did account: that is not the same work."], "5 of 500 would have been");
+        let other = with(&[step(Step::Userinfo, 100), step(Step::Account, 1)]);
+        let said = ["A did login", "B did userinfo"].map(|did| format!("Only {did}: that is not the same work."));
+        assert_eq!(other, said);
+        let mut noted = a.clone();
+        noted.runs[2].notes = vec!["userinfo in place of introspection".to_owned()];
+        let text = compare(&noted, &a).unwrap().to_string();
+        assert!(text.contains("Of A alone: userinfo in place of introspection.\n"), "{text}");
+    }
+}

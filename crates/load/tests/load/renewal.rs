@@ -1,0 +1,40 @@
+//! Tokens that visitors hold are renewed between iterations.
+
+use crate::provider::{Manner, Provider};
+use crate::{measured, plan};
+use load::plan::{Pace, Plan, Workload};
+use load::run::run;
+use load::visitor::Step;
+use std::time::Duration;
+
+#[test]
+fn tokens_are_renewed_before_they_expire() {
+    let (report, provider) = measured(Manner::Brief, Workload::Userinfo);
+    assert!(report.failed == 0 && report.iterations > 0, "{report}");
+    assert!(provider.seen("/token") >= report.iterations, "each read comes after a refresh");
+    let (_, lasting) = measured(Manner::Good, Workload::Userinfo);
+    assert_eq!(lasting.seen("/token"), 5, "one for each visitor and the rehearsal");
+}
+
+/// Red where an iteration renews: what is measured is the refresh, and not what was asked.
+#[test]
+fn a_renewal_is_in_nobodys_latency_and_no_request_of_an_iteration() {
+    let closed = Pace::Closed { visitors: 2, pause: Duration::ZERO };
+    let open = Pace::Open { rate: 5.0, visitors: 4 };
+    for (pace, workload) in [(closed, Workload::Userinfo), (open, Workload::Introspect), (closed, Workload::Profile)] {
+        let provider = Provider::start(Manner::Brief);
+        let duration = Duration::from_millis(900);
+        let report = run(&Plan { pace, duration, ..plan(&provider.url, workload) }, None).unwrap();
+        assert!(report.iterations > 0 && report.failed == 0 && report.latency.p50 < 100.0, "{report}");
+        // Both are of what ended in the window.
+        assert_eq!(report.requests_per_second, report.iterations_per_second, "{report}");
+    }
+}
+
+/// Red where what comes of a renewal is forgotten.
+#[test]
+fn a_renewal_that_is_refused_is_a_failure_of_the_iteration_after_it() {
+    let (report, _) = measured(Manner::Withdrawn, Workload::Introspect);
+    assert!(report.failed > 0, "{report}");
+    assert_eq!((report.failures[0].step, report.failures[0].reason.as_str()), (Step::Refresh, "400 invalid_grant"));
+}
