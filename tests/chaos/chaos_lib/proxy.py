@@ -9,7 +9,7 @@ from .wire import Origin
 
 ADDRESS = "127.0.0.1"
 READY_WITHIN_S = 20
-NODES = ("portiere1:8080", "portiere2:8080")
+NODES = ("172.28.0.11:8080", "172.28.0.12:8080")
 
 
 class Proxy:
