@@ -17,7 +17,15 @@ def describe(folder: Path) -> dict:
         "kernel": os.uname().release,
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "fsync_ms": round(fsync_ms(folder), 2),
+        "autogroup": autogroup(),
     }
+
+
+def autogroup() -> bool:
+    """Whether Linux schedules sessions as groups (sched(7)): niceness then counts within a session alone, and threads that hash
+    keep the kernel's own, those of the disk among them, waiting."""
+    setting = Path("/proc/sys/kernel/sched_autogroup_enabled")
+    return setting.exists() and setting.read_text().strip() == "1"
 
 
 def _cpu_model() -> str:
