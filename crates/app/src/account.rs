@@ -27,6 +27,8 @@ use zeroize::Zeroizing;
 pub struct Home {
     /// Live sessions, newest first.
     pub sessions: Vec<Session>,
+    /// Whether there are more than those.
+    pub more_sessions: bool,
     /// Applications with access.
     pub applications: Vec<(Arc<Client>, Consent)>,
 }
@@ -49,8 +51,8 @@ impl PasswordChange {
 pub struct Changed {
     /// The session of whoever changed it, and its new cookie.
     pub started: Started,
-    /// The cookie by which this browser is known from now on: the one of before is void.
-    pub device: Option<Secret>,
+    /// What this browser, or an application on its device, is known by from now on: that of before is void.
+    pub device: Secret,
 }
 
 /// Why a password was not changed.
@@ -83,6 +85,11 @@ pub enum NotSaved {
 
 /// How many sessions the account home shows.
 const SHOWN: usize = 100;
+/// How many are read at a time: one more than is shown tells that there are more.
+const ROWS: usize = SHOWN + 1;
+/// How often they are read at the most. The question leaves out what has run out: once is enough, unless the rule leaves out
+/// more.
+const PAGES: usize = 3;
 
 impl App {
     /// The account home of somebody.
@@ -91,29 +98,35 @@ impl App {
             self.ask(consents::Page { user: &user.id, after: &after, limit: AT_ONCE }).await
         };
         let consents = whole(page, |consent| consent.client.as_str()).await?;
-        let (sessions, epoch) = (self.live_sessions(user).await?, self.epoch().await?);
+        let ((sessions, more_sessions), epoch) = (self.live_sessions(user).await?, self.epoch().await?);
         let mut applications = Vec::new();
         for consent in consents {
             if let Some(client) = self.client(&consent.client, epoch).await? {
                 applications.push((client, consent));
             }
         }
-        Ok(Home { sessions, applications })
+        Ok(Home { sessions, more_sessions, applications })
     }
 
-    /// The newest sessions of somebody that live, as many as a page shows; "sign out everywhere else" ends the others, too.
-    async fn live_sessions(&self, user: &User) -> Result<Vec<Session>, Fault> {
-        let (mut live, mut before, now) = (Vec::new(), NEWEST.to_owned(), self.clock.now());
-        loop {
-            let page = self.ask(sessions::Page { user: &user.id, before: &before, limit: AT_ONCE }).await?;
-            let more = page.len() >= AT_ONCE.unsigned_abs() as usize;
+    /// The newest sessions of somebody that live, as many as a page shows, and whether there are more; "sign out everywhere
+    /// else" ends the others, too. What this costs has an end, however many ran out that the sweep has not taken yet.
+    async fn live_sessions(&self, user: &User) -> Result<(Vec<Session>, bool), Fault> {
+        let (settings, now) = (&self.realm.settings, self.clock.now());
+        let (mut live, mut before, mut more) = (Vec::new(), NEWEST.to_owned(), true);
+        for _ in 0..PAGES {
+            let (user, idle_since) = (&user.id, now - settings.session_idle);
+            let page = sessions::Page { user, before: &before, limit: ROWS as i64, now, idle_since };
+            let page = self.ask(page).await?;
+            more = page.len() >= ROWS;
             before = page.last().map(|last| last.id.0.clone()).unwrap_or_default();
-            live.extend(page.into_iter().filter(|session| session.is_live(&self.realm.settings, now)));
-            if live.len() >= SHOWN || !more {
-                live.truncate(SHOWN);
-                return Ok(live);
+            live.extend(page.into_iter().filter(|session| session.is_live(settings, now)));
+            if live.len() > SHOWN || !more {
+                break;
             }
         }
+        let more = more || live.len() > SHOWN;
+        live.truncate(SHOWN);
+        Ok((live, more))
     }
 
     /// Saves a profile. An address that is entered here is not verified.
@@ -260,15 +273,19 @@ impl App {
     }
 }
 
-/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too. What
-/// tokens come from goes first: who redeems a code meanwhile holds its row, and what they got for it is there when families end.
+/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too.
+///
+/// The order matters where a statement waits only for rows that it finds, as on PostgreSQL. Sessions end before approvals of
+/// devices are looked for: whoever gives one in another session holds the row of that until the approval is there, and one
+/// that is missed would outlive it. A code that is missed would not: it is worth nothing without its session. What tokens come
+/// from goes before them: who redeems it meanwhile holds its row, and what they got for it is there when families end.
 pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: Span, at: Time) -> Vec<Change> {
     let user = &user.id;
     vec![
         // Their ids have the time of whoever issued them, whose clock may be as far behind as ours is ahead.
         Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
-        Change::DropApprovalsOf { user: user.clone(), client: None },
         Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
+        Change::DropApprovalsOf { user: user.clone(), client: None },
         Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
     ]
 }

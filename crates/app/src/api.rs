@@ -60,8 +60,8 @@ pub enum NotIn {
 pub struct Entered {
     /// The tokens.
     pub handed: Handed,
-    /// The cookie by which this browser is known from now on.
-    pub device: Option<Secret>,
+    /// What this browser, or the application on its device, is known by from now on.
+    pub device: Secret,
 }
 
 /// Whose account a live token opens, through which client.
@@ -289,13 +289,13 @@ impl App {
         same(self.account_csrf(family).as_bytes(), token.as_bytes())
     }
 
-    /// The line of the account API that a refresh token carries on, while it lives, or would but for a fence. Which token of
-    /// the line it is does not matter: nothing is given for it.
+    /// The line of the account API that a refresh token carries on, while it lives, or would but for a fence, or for the clock
+    /// that dated it. Which token of the line it is does not matter: nothing is given for it.
     pub async fn kept_line(&self, refresh: &Secret) -> Result<Option<KeptLine>, Fault> {
         let Some(family) = self.line_of(refresh) else { return Ok(None) };
         let Some(found) = self.ask(families::ForEnding(&family)).await? else { return Ok(None) };
-        let lives = found.is_live(&self.realm.settings, self.clock.now());
-        if !(lives && first_party::is_for_accounts(&found, &self.realm)) {
+        let lasts = found.can_end(&self.realm.settings, self.clock.now());
+        if !(lasts && first_party::is_for_accounts(&found, &self.realm)) {
             return Ok(None);
         }
         let client = self.client(&found.family.client, self.epoch().await?).await?;

@@ -1,12 +1,13 @@
 //! What a browser brings along.
 
-use crate::{App, Fault};
-use rules::login::session::{Cookie, Origin, Session, proved};
+use crate::{App, Fault, entropy};
+use rules::login::session::{Cookie, Origin, Session, proved, proved_to_end};
 use rules::login::sign_up;
 use rules::login::throttle::{Policy, Shared};
 use rules::people::User;
-use rules::secret::{Secret, from_base64url, mac, same};
+use rules::secret::{Secret, base64url, from_base64url, mac, same};
 use rules::{Decision, Time};
+use std::iter::once;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ pub struct Browser {
     pub session: Option<Cookie>,
     /// The cookie that login flows are bound to.
     pub flow: Option<Secret>,
-    /// The cookie that says who signed in here before.
+    /// The cookie, or the token of an application without cookies, that says who signed in here before.
     pub device: Option<Secret>,
     /// The user agent and address.
     pub origin: Origin,
@@ -28,6 +29,16 @@ pub struct Browser {
     /// The address that limits count; `None` where it stands for everybody behind it (a listed proxy that names nobody).
     pub counted: Option<IpAddr>,
 }
+
+/// Of how many accounts a browser keeps a proof: of those that signed in last. That is also how many are looked at.
+const MOST_KNOWN: usize = 4;
+/// Stands between proofs, and in none of them: a version of this program that knows of one proof takes none of several.
+const BETWEEN: &str = "~";
+/// What a proof is as text.
+const PROOF_LENGTH: usize = 43;
+
+/// That a browser has signed in to an account: the name that it has there, and the beginning of a MAC of both.
+type Proof = [u8; 32];
 
 /// A mark that a session cookie was looked at and proved nothing. Clones are the same mark.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +90,11 @@ impl App {
     pub async fn session_to_end(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
-        Ok(self.prove(browser, found, self.clock.now()))
+        let good = proved_to_end(cookie, found.as_ref(), &self.realm.settings, self.clock.now()).is_some();
+        if !good {
+            browser.unproved.set();
+        }
+        Ok(found.filter(|_| good))
     }
 
     /// SE-02: a session that may not be used at present, and whose place in the browser `started` takes, ends. One that
@@ -110,8 +125,8 @@ impl App {
     }
 
     /// Whether the session that a browser's cookie names is over for good: ended, run out, or not there. One that may not be
-    /// used at present, since the database failed over, is not; nor is one whose secret was replaced: another answer to the
-    /// same browser brings the new one.
+    /// used at present, since the database failed over or this node's clock is behind, is not; nor is one whose secret was
+    /// replaced: another answer to the same browser brings the new one.
     ///
     /// # Errors
     /// What keeps it from being read.
@@ -119,13 +134,13 @@ impl App {
         let Some(cookie) = &browser.session else { return Ok(false) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
         let now = self.clock.now();
-        Ok(found.is_none_or(|(session, _)| !session.is_live(&self.realm.settings, now)))
+        Ok(found.is_none_or(|(session, _)| !session.can_end(&self.realm.settings, now)))
     }
 
     /// The token that a form of a session's owner has to carry.
     pub fn csrf(&self, session: &Session) -> String {
         let tag = mac(&*self.keyring.flow, &[b"csrf", session.id.as_str().as_bytes(), &session.handle.0]);
-        rules::secret::base64url(&tag)
+        base64url(&tag)
     }
 
     /// Whether a form carries the token of its session.
@@ -148,21 +163,56 @@ impl App {
         browser.counted.map_or_else(Vec::new, |address| policy.shared_by(&self.keyring.lookup, what, address))
     }
 
-    /// The cookie that remembers, after a sign-in, that this browser is known to `account`: a stranger's failures
-    /// elsewhere do not slow it down.
-    /// It is void once the password is another one.
-    pub(crate) fn device_cookie(&self, user: &User, name: &[u8; 16]) -> Secret {
-        let password = user.password.as_deref().unwrap_or("");
-        let tag = mac(&*self.keyring.device, &[user.id.as_str().as_bytes(), password.as_bytes(), name]);
-        Secret::new(rules::secret::base64url(&[name.as_slice(), &tag[..16]].concat()))
+    /// What a browser, or an application on its device, keeps from now on, when `user` has signed in there: strangers' failures
+    /// elsewhere do not slow it down. Those who share it keep their proofs, and each account has one.
+    pub(crate) fn remember_browser(&self, browser: &Browser, user: &User) -> Result<Secret, Fault> {
+        let own = match self.proof_of(browser, user) {
+            Some(proof) => proof,
+            None => self.proof(user, &self.browser_name(user, entropy::salt()?)),
+        };
+        let others = proofs(browser).filter(|proof| *proof != own && !self.is_named_for(user, proof));
+        let kept: Vec<String> = once(own).chain(others).take(MOST_KNOWN).map(|proof| base64url(&proof)).collect();
+        Ok(Secret::new(kept.join(BETWEEN)))
     }
 
     /// The name of this browser, if it is known to `user`.
     pub(crate) fn known_device(&self, browser: &Browser, user: &User) -> Option<String> {
-        let bytes = from_base64url(browser.device.as_ref()?.reveal()).filter(|bytes| bytes.len() == 32)?;
-        let name: &[u8; 16] = bytes.first_chunk()?;
-        let ours =
-            same(self.device_cookie(user, name).reveal().as_bytes(), browser.device.as_ref()?.reveal().as_bytes());
-        ours.then(|| rules::secret::base64url(name))
+        self.proof_of(browser, user).map(|proof| base64url(&proof[..16]))
     }
+
+    fn proof_of(&self, browser: &Browser, user: &User) -> Option<Proof> {
+        let is_ours = |proof: &Proof| proof.first_chunk().is_some_and(|name| same(&self.proof(user, name), proof));
+        proofs(browser).find(is_ours)
+    }
+
+    /// It is void once the password is another one. The account's id is drawn: no other realm has one of that id.
+    fn proof(&self, user: &User, name: &[u8; 16]) -> Proof {
+        let password = user.password.as_deref().unwrap_or("");
+        let tag = mac(&*self.keyring.device, &[user.id.as_str().as_bytes(), password.as_bytes(), name]);
+        let mut proof = [0; 32];
+        proof[..16].copy_from_slice(name);
+        proof[16..].copy_from_slice(&tag[..16]);
+        proof
+    }
+
+    /// The name of a browser for `user`, of whose bytes the first half stays as it was drawn. The second tells us, and nobody
+    /// else, whose it is: what a new password made void gives way to the next proof of the same account, and not one of
+    /// somebody else.
+    fn browser_name(&self, user: &User, mut name: [u8; 16]) -> [u8; 16] {
+        let (drawn, whose) = name.split_at_mut(8);
+        whose.copy_from_slice(&mac(&*self.keyring.device, &[b"whose", user.id.as_str().as_bytes(), drawn])[..8]);
+        name
+    }
+
+    fn is_named_for(&self, user: &User, proof: &Proof) -> bool {
+        proof.first_chunk().is_some_and(|name| same(&self.browser_name(user, *name), name))
+    }
+}
+
+/// The proofs that a browser brings, the newest first. What does not have the form of one is left out, and so are more than
+/// it was given.
+fn proofs(browser: &Browser) -> impl Iterator<Item = Proof> {
+    let kept = browser.device.as_ref().map_or("", Secret::reveal);
+    let parts = kept.split(BETWEEN).filter(|part| part.len() == PROOF_LENGTH);
+    parts.filter_map(|part| from_base64url(part)?.try_into().ok()).take(MOST_KNOWN)
 }

@@ -5,18 +5,19 @@ use crate::jobs::{Pledge, to_the_end};
 use crate::stakes::Stake;
 use crate::{App, Fault};
 use rules::events::Rejection;
-use rules::login::session::Session;
+use rules::login::session::{Session, still_proved};
 use rules::login::throttle::{Held, Seen, Shared, account_key, all_admit};
 use rules::oauth::authorize;
 use rules::oauth::client::Client;
 use rules::oauth::device::{self, Answerer, Asked, Device, user_code_handle};
-use rules::oauth::error::Error;
+use rules::oauth::error::{Code as ErrorCode, Error};
 use rules::oauth::params::Params;
 use rules::secret::{base64url, mac, same};
 use rules::{Decision, Span};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use store::tables::realms::Epoch;
+use store::tables::sessions::WithUser;
 use store::tables::{consents, counters, devices};
 
 /// A device's request, as its approval page shows it.
@@ -136,7 +137,8 @@ impl App {
         }
     }
 
-    /// The answer of somebody who was shown the request.
+    /// The answer of somebody who was shown the request, and whose `session` was proved. Where that was raised since, whoever
+    /// answers may hold a copy of the cookie that it had before.
     pub async fn device_answer(
         &self,
         device: &Device,
@@ -146,12 +148,16 @@ impl App {
         let user_code = device.user_code;
         self.settle(|now, fresh| async move {
             let consent = consents::Between(&session.user, &device.client);
-            let (found, consent, epoch) = self.ask((devices::ByUserCode(user_code), consent, Epoch)).await?;
+            let facts = (WithUser(Some(&session.id)), devices::ByUserCode(user_code), consent, Epoch);
+            let (proved, found, consent, epoch) = self.ask(facts).await?;
+            let Some((session, _)) = still_proved(session, proved, &self.realm.settings, now) else {
+                return Ok(Decision::refuse(Error::new(ErrorCode::LoginRequired, "the session is over")));
+            };
             let client = self.client(&device.client, self.epoch_of(epoch)?).await?;
             let Some(device) = found.filter(|_| client.is_some_and(|client| client.is_enabled())) else {
                 return Ok(Decision::refuse(Error::grant("the request is gone")));
             };
-            let who = Answerer { session, consent: consent.as_ref() };
+            let who = Answerer { session: &session, consent: consent.as_ref() };
             Ok(device::answer(&device, allow, &who, (now, &fresh)))
         })
         .await

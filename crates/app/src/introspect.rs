@@ -148,7 +148,7 @@ impl App {
         Ok(Ok(match live {
             Some(live) if introspect::may_see(&asker, &live.claims) => {
                 let user = live.family.as_ref().and_then(|found| found.user.as_ref());
-                introspect::access(&live.claims, user.map(|user| user.username.as_str()))
+                introspect::access(&live.claims, (user, &live.client))
             }
             _ => introspect::inactive(),
         }))

@@ -36,7 +36,7 @@ pub struct SetUp {
     /// The session and its cookie.
     pub started: Started,
     /// The cookie by which this browser is known from now on.
-    pub device: Option<Secret>,
+    pub device: Secret,
 }
 
 impl App {

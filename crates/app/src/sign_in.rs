@@ -63,8 +63,8 @@ impl Typed {
 pub struct SignedIn {
     /// The session and its cookie.
     pub started: Started,
-    /// The cookie by which this browser is known from now on.
-    pub device: Option<Secret>,
+    /// What this browser, or an application on its device, is known by from now on.
+    pub device: Secret,
     /// Who it is.
     pub user: User,
     /// What comes next.
@@ -422,14 +422,6 @@ impl App {
         let mut salt = [0; 16];
         salt.copy_from_slice(&tag[..16]);
         salt
-    }
-
-    /// A cookie for a browser that was not known to this account before.
-    pub(crate) fn remember_browser(&self, browser: &Browser, user: &User) -> Result<Option<Secret>, Fault> {
-        if self.known_device(browser, user).is_some() {
-            return Ok(None);
-        }
-        Ok(Some(self.device_cookie(user, &crate::entropy::salt()?)))
     }
 
     /// Whether somebody who is signed in knows their password; counted like an attempt to sign in. Gives them as they

@@ -165,6 +165,7 @@ impl App {
     ) -> Result<Decision<Tokens, Error>, Fault> {
         let client = &*case.client;
         self.know_groups(client, &mut case.presented).await?;
+        self.know_end(&mut case.presented).await?;
         Ok(match &case.presented {
             Presented::Code(found) => self.redeem(client, params, found.as_ref(), at),
             Presented::Refresh(found) => self.renew(client, params, found.as_ref(), at).await?,
@@ -269,6 +270,18 @@ impl App {
         };
         if let Some(user) = user.as_ref().filter(|_| granted.tells_groups(client)) {
             *known = self.ask(groups::Of(&user.id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether what came of a code that was used is over. Its family is asked for after the code: what one batch used up and
+    /// began is there by then. Fenced ones count, since they have not ended.
+    async fn know_end(&self, presented: &mut Presented) -> Result<(), Fault> {
+        if let Presented::Code(Some(found)) = presented
+            && found.code.redeemed_at.is_some()
+        {
+            let family = self.ask(families::ForEnding(&found.code.family)).await?;
+            found.over = family.is_none_or(|found| found.family.revoked_at.is_some());
         }
         Ok(())
     }

@@ -70,6 +70,8 @@ pub struct Standing {
     pub registered: Option<i64>,
     /// A session that was not ended.
     pub session: Option<SessionId>,
+    /// And one with the secret that was proved: whoever holds a cookie of before a change of the password gets nothing more.
+    pub handle: Option<Handle>,
     /// A family that was not revoked.
     pub family: Option<FamilyId>,
     /// A consent that was not taken back since it was given.

@@ -9,7 +9,7 @@ use crate::id::{ClientId, FamilyId, GroupId, Kid, LifeId, SessionId, UserId};
 use crate::oauth::client::Client;
 use crate::secret::Handle;
 use crate::time::Time;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What one change ended.
 #[allow(missing_docs, reason = "the sentence above each variant names its fields")]
@@ -57,6 +57,9 @@ pub enum Ending {
 
     /// A password. `at` grows with each change of an account.
     Password { user: UserId, seen: Option<String>, password: String, at: Time },
+    /// The addresses that somebody had, and the names to sign in with that these were: all but the one that they had from
+    /// then on, whose name is spared where it was verified.
+    Email { user: UserId, email: Option<String>, verified: bool },
     /// Somebody's permission to sign in.
     Enabled { user: UserId, at: Time },
     /// An account.
@@ -117,6 +120,8 @@ impl Ending {
             Change::DropApprovalsOf { user, client } => Ending::ApprovalsOf { user, client },
             Change::RevokeConsent { user, client, at } => Ending::Consent { user, client, at },
             Change::SetPassword { user, seen, password, at } => Ending::Password { user, seen, password, at },
+            // It does not say what was there. Where that was nothing, it takes nothing away when it is said again.
+            Change::SetEmail { user, email, verified, at: _ } => Ending::Email { user, email, verified },
             Change::SetDisabled { user, disabled_at: Some(at), .. } => Ending::Enabled { user, at },
             Change::RemoveUser(user) => Ending::User { user },
             Change::SetMember { group, user, member: false } => Ending::Member { group, user },
@@ -134,7 +139,6 @@ impl Ending {
             | Change::AddUser(_)
             | Change::ClaimOwner(_)
             | Change::SetProfile { .. }
-            | Change::SetEmail { .. }
             | Change::SetDisabled { disabled_at: None, .. }
             | Change::AddGroup { .. }
             | Change::SetMember { member: true, .. }
@@ -174,18 +178,49 @@ impl Ending {
     pub fn is_configuration(&self) -> bool {
         matches!(self, Ending::Client { .. } | Ending::ClientItself { .. } | Ending::Key { .. })
     }
+
+    /// Whether it became an ending later, so that the program of before knows nothing of it.
+    fn came_later(&self) -> bool {
+        matches!(self, Ending::Email { .. })
+    }
 }
 
 /// All that one batch ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Written<Ending>")]
 pub struct Record {
     /// When.
     pub at: Time,
     /// The line of the audit log that the batch wrote, if it wrote one: a database that has the line has the batch.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness: Option<String>,
     /// What it ended.
     pub endings: Vec<Ending>,
+}
+
+/// A record as journals have it. A node that goes back to the program of before has to read its journal: what that does not
+/// know stands in a place of its own, which it passes over. To it that was never an ending.
+#[derive(Serialize, Deserialize)]
+struct Written<E> {
+    at: Time,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    witness: Option<String>,
+    endings: Vec<E>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default = "Vec::new")]
+    later: Vec<E>,
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (later, endings) = self.endings.iter().partition(|ending| ending.came_later());
+        Written::<&Ending> { at: self.at, witness: self.witness.clone(), endings, later }.serialize(serializer)
+    }
+}
+
+impl From<Written<Ending>> for Record {
+    fn from(written: Written<Ending>) -> Self {
+        let Written { at, witness, endings, later } = written;
+        Record { at, witness, endings: [endings, later].concat() }
+    }
 }
 
 impl Record {
@@ -240,6 +275,7 @@ mod tests {
             Change::DropApprovalsOf { user: user.clone(), client: None },
             Change::RevokeConsent { user: user.clone(), client: client.clone(), at: AT },
             Change::SetPassword { user: user.clone(), seen: None, password: "$argon2".into(), at: AT },
+            Change::SetEmail { user: user.clone(), email: None, verified: false, at: AT },
             Change::SetDisabled { user: user.clone(), disabled_at: Some(AT), at: AT },
             Change::RemoveUser(user.clone()),
             Change::SetMember { group: group.clone(), user, member: false },
@@ -260,6 +296,25 @@ mod tests {
         assert!(!text.contains('\n'), "an entry is one line");
         let read: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn the_program_of_before_reads_all_that_it_knows() {
+        /// A record as that program reads it.
+        #[derive(Deserialize)]
+        struct Before {
+            endings: Vec<serde_json::Map<String, serde_json::Value>>,
+        }
+        // red without `came_later`: that program would not be ready for as long as the line is in its journal.
+        let text = serde_json::to_string(&Record::of(endings(), AT, None)).unwrap();
+        let read: Before = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.endings.len(), endings().len() - 1);
+        assert!(read.endings.iter().all(|ending| !ending.contains_key("email")), "{text}");
+        // And what it wrote is read.
+        let written = r#"{"at":1,"endings":[{"user":{"user":"ada"}}]}"#;
+        let read: Record = serde_json::from_str(written).unwrap();
+        assert!(matches!(&read.endings[..], [Ending::User { .. }]));
+        assert_eq!(serde_json::to_string(&read).unwrap(), written);
     }
 
     #[test]

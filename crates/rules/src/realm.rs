@@ -21,6 +21,12 @@ pub const PRODUCT: &str = "Portiere";
 /// How far a clock may be off.
 pub const SKEW: Span = Span::seconds(60);
 
+/// Whether `dated` can be the time of something that has happened, by a clock as far ahead as the one that says `now` may be
+/// behind. What a clock dated that was wrong would be fresh until then, and outlive what it should.
+pub fn is_believable(dated: Time, now: Time) -> bool {
+    dated <= now + SKEW + SKEW
+}
+
 /// What an operator may choose for a realm.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -63,7 +63,7 @@ fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
         Err(Unread::Missing) if begun => Ok(None),
         Err(Unread::Missing) => {
             let secret = Secret::new(app::entropy::bytes()?);
-            match private::create(&file, &*secret) {
+            match private::leave(&file, &*secret) {
                 Ok(()) => Ok(Some(Key::new(secret))),
                 // Another one that starts at the same time was faster.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

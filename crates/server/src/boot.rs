@@ -1,5 +1,7 @@
 //! From a configuration to a running server, and back down.
 
+mod folder;
+
 use crate::auditing;
 use crate::config::{Config, Journal, PublicUrl, TryIt};
 use crate::database::Database;
@@ -8,9 +10,9 @@ use crate::http::{self, Site};
 use crate::journal::Folder;
 use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
-use crate::private::{self, Unread};
 use crate::setup_link::{self, LinkFile};
 use crate::trace::Exporter;
+use crate::trial;
 use crate::verifier::Workers;
 use app::clock::Clock;
 use app::jobs::Upkeep;
@@ -23,24 +25,24 @@ use rules::login::throttle;
 use rules::realm::{Realm, Settings};
 use rules::{Span, Time};
 use serde_json::json;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::tables::realms::Issuer;
 
+pub use folder::{make as make_folder, was_used};
+
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
-/// What is in a data folder that was used before: the database, or what a node on another database keeps.
-const OURS: [&str; 4] = ["portiere.db", "master.key", "node.lock", "portiere.sock"];
 
 /// Why the server does not run.
 #[derive(Debug)]
 pub enum BootError {
-    /// The database is in use: a server runs on this data folder.
+    /// The data folder or its database is in use: a server runs there.
     InUse,
+    /// The configuration, or a file that it names, cannot be used: a sentence each. Only somebody who corrects it helps.
+    Wrong(Vec<String>),
     /// Anything else, in a sentence for the operator.
     Other(String),
 }
@@ -49,6 +51,7 @@ impl std::fmt::Display for BootError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BootError::InUse => f.write_str("another server runs on this data folder"),
+            BootError::Wrong(problems) => f.write_str(&problems.join("\n")),
             BootError::Other(why) => f.write_str(why),
         }
     }
@@ -79,8 +82,8 @@ pub struct Instance {
     pub app: App,
     /// The database.
     pub database: Database,
-    /// Let go of last: the data folder, where no file of the database in it says who has it.
-    _node: Option<File>,
+    /// Let go of last: the data folder, which has one server, whatever databases there are.
+    _node: File,
 }
 
 impl Instance {
@@ -89,33 +92,12 @@ impl Instance {
     pub async fn open(config: &Config, address: Option<&PublicUrl>) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
         let id = RealmId::from(FIRST_REALM);
-        // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
-        let (node, database, master) = match config.database() {
-            Some(file) => {
-                if let Some(left) = left_of(&file, &config.server.data) {
-                    return Err(BootError::Other(format!(
-                        "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the \
-                         database back; move that file away to begin anew",
-                        file.display(),
-                        left.display()
-                    )));
-                }
-                let master = master_key(config, file.exists())?;
-                (None, Database::open(config).await?, master)
-            }
-            None => {
-                let node = take(&config.server.data)?;
-                let database = Database::open(config).await?;
-                let master = master_key(config, has_keys(&database, &id).await?)?;
-                (Some(node), database, master)
-            }
-        };
+        let (node, database, keyring) = hold(config, &id).await?;
         let issuer = match address.or(config.server.public_url.as_ref()) {
             Some(url) => url.as_str().to_owned(),
             None => last_issuer(config, &database, &id).await?,
         };
         let realm = Realm { id, issuer, settings: settings(config) };
-        let keyring = Keyring::new(&master)?;
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let app = match ward(config, &database)? {
             None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?,
@@ -132,6 +114,46 @@ impl Instance {
         self.app.hasher.stop().await;
         self.database.close();
     }
+}
+
+/// The data folder and the database, for this process alone, and the keys that open what is sealed there. Whoever has another
+/// master key meant another database, and has changed nothing in this one.
+async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyring), BootError> {
+    let (data, file) = (&config.server.data, config.database());
+    // A restore holds the file, and opens the folder meanwhile: who waits for a file that is there must not have the folder.
+    // Otherwise the folder comes first: whoever is refused has made nothing, and asked no server.
+    let first = match file.as_ref().is_some_and(|file| file.exists()) {
+        true => None,
+        false => Some(folder::take(data)?),
+    };
+    // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
+    let of_file = match &file {
+        Some(file) => {
+            folder::nothing_left_of(file, data)?;
+            Some(folder::master_key(config, file.exists())?)
+        }
+        None => None,
+    };
+    let database = Database::open(config).await?;
+    let node = match first {
+        Some(node) => node,
+        None => folder::take_soon(data).await?,
+    };
+    // Where there is no table for it yet, nothing was sealed.
+    let sealed = database.sealed(realm).await.unwrap_or_default();
+    let known = match of_file {
+        None if !sealed.is_empty() => Some(folder::master_key(config, true)?),
+        known => known,
+    };
+    if let Some(master) = &known {
+        Keyring::new(master)?.open(sealed).map_err(|fault| explain(fault, config))?;
+    }
+    database.begin().await?;
+    let master = match known {
+        Some(master) => master,
+        None => folder::master_key(config, !database.sealed(realm).await?.is_empty())?,
+    };
+    Ok((node, database, Keyring::new(&master)?))
 }
 
 /// Watches over what this node acknowledges, where the database is a server.
@@ -152,12 +174,6 @@ fn node_name() -> Result<String, BootError> {
     let machine: String = machine.nodename().to_string_lossy().chars().filter(letter).take(40).collect();
     let chance = app::entropy::fresh()?.ordered("node", Time(0));
     Ok(format!("{machine}-{}", &chance[chance.len() - 6..]))
-}
-
-/// Whether there is anything that a master key sealed.
-async fn has_keys(database: &Database, realm: &RealmId) -> Result<bool, BootError> {
-    let asked = store::tables::ask(&*database.engine(), realm, store::tables::keys::All).await;
-    Ok(!asked.map_err(|error| BootError::Other(error.0))?.is_empty())
 }
 
 /// Where the server was reached when it ran last; where none ever ran, where it would be.
@@ -186,68 +202,6 @@ fn explain(fault: Fault, config: &Config) -> BootError {
         Some(Source::Default) | None => String::new(),
     };
     BootError::Other(format!("{why}; put back the key that belongs to this data ({key}{from})"))
-}
-
-/// Whether a server or a command worked in the data folder before.
-pub fn was_used(folder: &Path) -> bool {
-    OURS.iter().any(|name| folder.join(name).exists())
-}
-
-/// What is left where a database was: its log, or what a restore that was cut short had put aside; of one that was closed, the mark
-/// of its audit log in the data folder. An empty database in its place would look like a new server, and nobody would ask where
-/// everything went.
-fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
-    if database.exists() {
-        return None;
-    }
-    let name = database.file_name()?.to_str()?;
-    let [log, aside] = ["-wal", ".replaced-"].map(|ending| format!("{name}{ending}"));
-    let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
-    let left = |name: &str| name == log || name.starts_with(&aside);
-    let beside = entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min();
-    beside.or_else(|| Some(data.join("audit.mark")).filter(|mark| mark.exists()))
-}
-
-/// Makes the data folder, which is its owner's alone.
-pub fn make_folder(folder: &Path) -> Result<(), BootError> {
-    private::folder(folder, &OURS).map_err(|why| BootError::Other(format!("the data folder {why}")))
-}
-
-/// The data folder for this process alone, until the file is dropped.
-fn take(folder: &Path) -> Result<File, BootError> {
-    let name = folder.join("node.lock");
-    let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&name).map_err(failed)?;
-    private::hand_over(&name).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BootError::InUse),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-    }
-}
-
-/// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
-/// missing key is never replaced: everything that it sealed would be lost.
-fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
-    if let Some(key) = config.master_key() {
-        return Ok(key);
-    }
-    let file = config.master_key_file();
-    let failed = |what: String| BootError::Other(format!("the master key {}: {what}", file.display()));
-    match private::read_key(&file) {
-        Ok(key) => Ok(key),
-        Err(Unread::Missing) if !begun => {
-            let key = private::Key::new(app::entropy::bytes()?);
-            // Another one that starts at the same time may have been faster, and its key is not overwritten.
-            private::create(&file, &*key).map_err(|error| failed(error.to_string()))?;
-            Ok(key)
-        }
-        Err(why @ Unread::Missing) => {
-            Err(failed(format!("{why}, and the database needs the one that it was made with; put it back")))
-        }
-        Err(why @ Unread::Length) => Err(failed(format!("{why}; put back the file that belongs to this data"))),
-        Err(why) => Err(failed(why.to_string())),
-    }
 }
 
 fn settings(config: &Config) -> Settings {
@@ -284,6 +238,11 @@ fn settings(config: &Config) -> Settings {
 
 /// Runs the server until it is told to stop. What it says at the start is an object if `json`.
 pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
+    // All at once, as `config check` tells them, and before anything is made.
+    let problems = trial::problems(&config);
+    if !problems.is_empty() {
+        return Err(BootError::Wrong(problems));
+    }
     let files = raise_nofile().unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files could not be raised");
         u64::MAX
@@ -472,26 +431,48 @@ async fn worth(instance: &Instance) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::config::Sources;
+    use rules::jose::Alg;
+    use rules::{Change, Fresh};
+    use std::path::Path;
+    use store::engine::Engine;
+    use store::migrations::MIGRATIONS;
+    use store::moving::catalogue;
+    use store::sqlite::{Options, Sqlite};
+    use store::tables::changes;
 
-    /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.
-    #[test]
-    fn a_folder_has_one_master_key_however_many_start_there() {
-        for _ in 0..20 {
-            let folder = tempfile::tempdir().unwrap();
-            let flags = vec![("data", folder.path().display().to_string())];
-            let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
-            let start = std::sync::Barrier::new(4);
-            let keys: Vec<_> = std::thread::scope(|scope| {
-                let starters = [(); 4].map(|()| {
-                    scope.spawn(|| {
-                        start.wait();
-                        master_key(&config, false).ok()
-                    })
-                });
-                starters.into_iter().filter_map(|starter| starter.join().unwrap()).collect()
-            });
-            let kept = private::read_key(&config.master_key_file()).unwrap();
-            assert!(!keys.is_empty() && keys.iter().all(|key| *key == kept));
-        }
+    const OWN: [u8; 32] = [7; 32];
+
+    /// A database as the first schema had it, with a key that [`OWN`] sealed.
+    async fn earlier(file: &Path) {
+        let sqlite = Sqlite::open(Options::at(file), &MIGRATIONS[..1]).unwrap();
+        sqlite.migrate().await.unwrap();
+        let (now, fresh) = (Time(1_800_000_000_000), Fresh::new([1; 32]));
+        let key = Keyring::new(&OWN).unwrap().make(Alg::ES256, now, &fresh).unwrap();
+        let add = changes::batch(&RealmId::from(FIRST_REALM), &[Change::AddKey(Box::new(key))], now, &fresh);
+        sqlite.commit(add).await.unwrap();
+        sqlite.close();
+    }
+
+    async fn tables(file: &Path) -> usize {
+        catalogue::tables(&Sqlite::open(Options::at(file), MIGRATIONS).unwrap()).await.unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
+        // red without the look at what is sealed in `hold`, or where it comes after `begin`.
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let file = config.database().unwrap();
+        earlier(&file).await;
+        let before = tables(&file).await;
+        let key = config.master_key_file();
+        crate::private::create(&key, &[8; 32]).unwrap();
+        let refused = Instance::open(&config, None).await.err().unwrap().to_string();
+        assert!(refused.contains("the master key is another one") && refused.contains("master.key"), "{refused}");
+        assert_eq!(tables(&file).await, before);
+        crate::private::replace(&key, &OWN).unwrap();
+        Instance::open(&config, None).await.unwrap().close().await;
+        assert!(tables(&file).await > before, "or the test shows nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! The control socket, through which commands reach the server that holds the database.
+//! The control socket, through which commands reach the server that holds the data folder.
 //!
 //! `portiere.sock` in the data folder, mode 0600. One request and its answer a connection, as [`wire`] says. Whoever
 //! connects must be the server's own user, or root; whoever listens must own the data folder, or be the caller, or root:
@@ -60,8 +60,8 @@ pub struct Control {
     owner: u32,
 }
 
-/// Listens in the data folder. A socket that a killed server left there is replaced: whoever holds the database, as
-/// `instance` proves, is the only server.
+/// Listens in the data folder. A socket that a killed server left there is replaced: whoever holds the folder, as `instance`
+/// proves, is the only server.
 pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     let failed = |error: io::Error| BootError::Other(format!("the control socket {}/{NAME}: {error}", data.display()));
     let path = data.join(NAME);

@@ -3,11 +3,13 @@
 use crate::boot::BootError;
 use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous};
 use app::Fault;
+use rules::id::RealmId;
+use rules::keys::Key;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
-use store::moving::marks::{self, Arrival, Marks};
+use store::moving::marks::{self, Arrival, Mark, Marks};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
 use store::remote::{self, Settings, Tls};
@@ -25,26 +27,45 @@ pub enum Database {
 }
 
 impl Database {
-    /// Opens it and brings its schema to this program's: to be served from, unless it was moved away or is not whole.
+    /// Opens it as it is, to be served from: unless it was moved away or is not whole.
     pub async fn open(config: &Config) -> Result<Self, BootError> {
-        let other = |why: String| BootError::Other(why);
         let database = Database::connect(config).await?;
-        let engine = database.engine();
-        loop {
-            let marks = Marks::read(&*engine).await.map_err(|error| other(error.0))?;
-            if let Some(why) = marks.obstacle() {
+        match database.arrived().await {
+            Ok(_) => Ok(database),
+            Err(why) => {
                 database.close();
-                return Err(other(why));
+                Err(why)
             }
-            let Some(arrived) = marks.into.filter(|into| into.state == Arrival::Ready) else { break };
+        }
+    }
+
+    /// Brings its schema to this program's. What was moved here is served from now on, and the move cannot be given up any more.
+    pub async fn begin(&self) -> Result<(), BootError> {
+        let engine = self.engine();
+        while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
                 // Another node was first, or the move was given up at this moment.
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(Fault::from(error).into()),
             }
         }
-        engine.migrate().await.map_err(|error| other(error.0))?;
-        Ok(database)
+        engine.migrate().await.map_err(|error| BootError::Other(error.0))
+    }
+
+    /// The move that brought everything here, where nobody serves from it yet.
+    async fn arrived(&self) -> Result<Option<Mark<Arrival>>, BootError> {
+        let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Other(error.0))?;
+        match marks.obstacle() {
+            Some(why) => Err(BootError::Other(why)),
+            None => Ok(marks.into.filter(|into| into.state == Arrival::Ready)),
+        }
+    }
+
+    /// What a master key sealed. Can be asked before [`Database::begin`]: the table is as the first schema made it; where that
+    /// is missing, too, it is an error.
+    pub async fn sealed(&self, realm: &RealmId) -> Result<Vec<Key>, BootError> {
+        let asked = store::tables::ask(&*self.engine(), realm, store::tables::keys::All).await;
+        asked.map_err(|error| BootError::Other(error.0))
     }
 
     /// Opens it as it is.

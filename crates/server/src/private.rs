@@ -97,14 +97,19 @@ pub fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(file)))
 }
 
+/// Makes a file as [`create`] does, for the owner of its folder: see [`hand_over`].
+pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(file, bytes)?;
+    hand_over(file).inspect_err(|_| drop(fs::remove_file(file)))
+}
+
 /// Makes a file in the place of the one that may be there, durably: whoever looks finds either of them, whole.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = beside(file);
     match fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => create(&new, bytes)?,
+        _ => leave(&new, bytes)?,
     }
-    hand_over(&new)?;
     fs::rename(&new, file).inspect_err(|_| drop(fs::remove_file(&new)))?;
     sync_folder(file)
 }
@@ -326,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_root_makes_in_somebody_elses_folder_is_theirs() {
-        // red without hand_over in replace. Only root can give a folder away.
+        // red without hand_over in leave. Only root can give a folder away.
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -334,9 +339,13 @@ mod tests {
         let file = folder.path().join("mark");
         for owner in [12_345, 0] {
             std::os::unix::fs::chown(folder.path(), Some(owner), Some(owner)).unwrap();
+            let left = folder.path().join(owner.to_string());
             replace(&file, b"x").unwrap();
-            let made = fs::metadata(&file).unwrap();
-            assert_eq!((made.uid(), made.gid(), mode(&file)), (owner, owner, 0o600));
+            leave(&left, b"x").unwrap();
+            for name in [&file, &left] {
+                let made = fs::metadata(name).unwrap();
+                assert_eq!((made.uid(), made.gid(), mode(name)), (owner, owner, 0o600), "{}", name.display());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a start would stumble over, found without one: the files that the configuration names, and what it says of places.
-//! No address is bound, nobody is called, and nothing is written.
+//! No address is bound, nobody is called, and nothing is written. Asked by whoever checks a configuration, and by a start before
+//! anything else, so that both say the same.
 
 use crate::auditing;
 use crate::config::Config;
@@ -19,7 +20,7 @@ pub fn problems(config: &Config) -> Vec<String> {
         Database::judge(config).map_err(|error| error.to_string()),
         hashing::settings(config).map(drop).map_err(|error| error.to_string()),
         auditing::streams(config).map(drop).map_err(|error| error.to_string()),
-        metrics::secret(config).map(drop).map_err(|error| error.to_string()),
+        metrics_secret(config),
         Exporter::of(config, "", &Clock::system()).map(drop).map_err(|error| error.to_string()),
         master_key(config),
         config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
@@ -33,6 +34,14 @@ pub fn warnings(config: &Config) -> Vec<String> {
     tls.map(|tls| tls.doubts()).unwrap_or_default()
 }
 
+/// Where metrics are served nowhere, nobody has to know it.
+fn metrics_secret(config: &Config) -> Result<(), String> {
+    match config.metrics.listen.is_empty() {
+        true => Ok(()),
+        false => metrics::secret(config).map(drop).map_err(|error| error.to_string()),
+    }
+}
+
 /// A first start makes the master key; one that is there has to be one, and a database needs its own.
 fn master_key(config: &Config) -> Result<(), String> {
     if config.master_key().is_some() {
@@ -42,7 +51,7 @@ fn master_key(config: &Config) -> Result<(), String> {
     sound("keys.master", &file)?;
     match config.database().is_some_and(|database| database.exists()) && !file.exists() {
         true => Err(format!(
-            "keys.master: {} is missing, and the database needs the one that it was made with",
+            "keys.master: {} is missing, and the database needs the one that it was made with; put it back",
             file.display()
         )),
         false => Ok(()),

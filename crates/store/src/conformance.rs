@@ -2,11 +2,13 @@
 //!
 //! Open the engine on an empty database with [`MIGRATIONS`], then call [`run`].
 
+mod addresses;
 mod batches;
 pub mod everything;
 pub mod forerunner;
 pub mod neighbours;
 mod races;
+mod raising;
 mod replays;
 pub mod sealing;
 mod sweeping;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::schema::Migration;
 
+pub use raising::raising;
 pub use replays::replays;
 pub use sealing::sealing;
 pub use sweeping::sweeping;

@@ -68,6 +68,13 @@ async fn sqlite_takes_out_what_has_expired() {
     conformance::sweeping(Arc::new(engine)).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_gives_nothing_for_a_secret_that_was_replaced() {
+    let folder = folder();
+    let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
+    conformance::raising(Arc::new(engine)).await.unwrap();
+}
+
 #[tokio::test]
 async fn sqlite_takes_what_was_lost_again() {
     let folder = folder();

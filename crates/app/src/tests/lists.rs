@@ -8,6 +8,7 @@ use rules::login::session::Session;
 use rules::oauth::consent::Consent;
 use rules::oauth::scope::Scope;
 use rules::people::User;
+use rules::realm::Settings;
 use rules::{Change, Fresh, Handle, Span, Time};
 use std::collections::BTreeSet;
 use store::tables::fences::{self, Fence};
@@ -77,30 +78,47 @@ async fn every_application_is_on_the_account_page() {
     assert!(shown.iter().map(|(client, _)| client.id.0.clone()).eq(names()));
 }
 
+/// A session that is told by its number.
+fn session(number: usize, created: Time, (last_seen, expires): (Time, Time)) -> Change {
+    let id = Fresh::new([7; 32]).ordered(&format!("{number}"), created);
+    Change::StartSession(Box::new(Session {
+        handle: Handle::of(&id),
+        id: id.as_str().into(),
+        user: "ada".into(),
+        auth_time: created,
+        amr: vec![],
+        created,
+        last_seen,
+        expires,
+        agent: number.to_string(),
+        address: String::new(),
+        ended_at: None,
+    }))
+}
+
 #[tokio::test]
 async fn sessions_that_have_run_out_do_not_hide_one_that_lives() {
-    // red where account.rs, live_sessions, reads one page.
-    let session = |number: usize, at: Time, last_seen: Time| {
-        let id = Fresh::new([7; 32]).ordered(&format!("{number}"), at);
-        Change::StartSession(Box::new(Session {
-            handle: Handle::of(&id),
-            id: id.as_str().into(),
-            user: "ada".into(),
-            auth_time: at,
-            amr: vec![],
-            created: at,
-            last_seen,
-            expires: NOW + Span::days(1),
-            agent: number.to_string(),
-            address: String::new(),
-            ended_at: None,
-        }))
-    };
-    let idle = (1..MANY).map(|number| session(number, NOW - Span::days(3), NOW - Span::days(2)));
-    let changes = std::iter::once(session(0, NOW - Span::days(4), NOW)).chain(idle).collect();
+    // red where store/tables/sessions.rs, Page, finds what was not used for long, or is too old: more of it than is read.
+    let (before, later) = (NOW - Span::days(3), NOW + Span::days(1));
+    let over = [(NOW - Settings::default().session_idle, later), (NOW, NOW)];
+    let over = (1..MANY).map(|number| session(number, before, over[number % 2]));
+    let changes = std::iter::once(session(0, before - Span::days(1), (NOW, later))).chain(over).collect();
     let (_folder, app, ada) = house(changes).await;
-    let shown = app.home(&ada).await.unwrap().sessions;
-    assert_eq!(shown.iter().map(|session| session.agent.as_str()).collect::<Vec<_>>(), ["0"]);
+    let home = app.home(&ada).await.unwrap();
+    assert_eq!(home.sessions.iter().map(|session| session.agent.as_str()).collect::<Vec<_>>(), ["0"]);
+    assert!(!home.more_sessions);
+}
+
+#[tokio::test]
+async fn who_has_more_sessions_than_a_page_shows_is_told() {
+    for (many, shown) in [(100, 100), (101, 100), (MANY, 100)] {
+        let of = |number: usize| session(number, NOW + Span(number as i64), (NOW, NOW + Span::days(1)));
+        let (_folder, app, ada) = house((0..many).map(of).collect()).await;
+        let home = app.home(&ada).await.unwrap();
+        let newest = (0..many).rev().take(shown).map(|number| number.to_string());
+        assert!(home.sessions.iter().map(|session| session.agent.clone()).eq(newest), "{many}");
+        assert_eq!(home.more_sessions, many > shown);
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::events::{Event, Kind};
 use crate::fresh::Fresh;
 use crate::id::{SessionId, UserId};
 use crate::people::User;
-use crate::realm::Settings;
+use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret};
 use crate::time::{Span, Time};
 
@@ -69,6 +69,11 @@ pub const ACR_SINGLE: &str = "1";
 impl Session {
     /// Whether it may be used.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
+        let dated = [self.auth_time, self.created, self.last_seen];
+        self.can_end(settings, now) && dated.into_iter().all(|dated| is_believable(dated, now))
+    }
+    /// Whether there is something to end: one that a clock dated that was ahead may not be used, and could be later.
+    pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
         self.ended_at.is_none() && !self.ends(settings).has_come(now)
     }
     /// When it is over, if nobody uses it until then.
@@ -118,13 +123,37 @@ pub fn proved<'a>(
     settings: &Settings,
     now: Time,
 ) -> Option<&'a (Session, User)> {
-    found.filter(|(session, user)| {
-        session.id == cookie.id
-            && session.handle == cookie.secret.handle()
-            && session.user == user.id
-            && session.is_live(settings, now)
-            && user.is_enabled()
-    })
+    named(cookie, found).filter(|(session, _)| session.is_live(settings, now))
+}
+
+/// The same for ending it: one that a clock dated that was ahead ends, too.
+pub fn proved_to_end<'a>(
+    cookie: &Cookie,
+    found: Option<&'a (Session, User)>,
+    settings: &Settings,
+    now: Time,
+) -> Option<&'a (Session, User)> {
+    named(cookie, found).filter(|(session, _)| session.can_end(settings, now))
+}
+
+/// A session that was `seen` to be proved, as it is now, if what proved it proves it still.
+pub fn still_proved(
+    seen: &Session,
+    found: Option<(Session, User)>,
+    settings: &Settings,
+    now: Time,
+) -> Option<(Session, User)> {
+    let still = |(session, user): &(Session, User)| session.id == seen.id && holds((session, user), seen.handle);
+    found.filter(|found| still(found) && found.0.is_live(settings, now))
+}
+
+fn named<'a>(cookie: &Cookie, found: Option<&'a (Session, User)>) -> Option<&'a (Session, User)> {
+    found.filter(|(session, user)| session.id == cookie.id && holds((session, user), cookie.secret.handle()))
+}
+
+/// Whether this is a session's current secret, and the session one of somebody enabled.
+fn holds((session, user): (&Session, &User), secret: Handle) -> bool {
+    session.handle == secret && session.user == user.id && user.is_enabled()
 }
 
 /// A session that was started or raised, with the cookie that proves it from now on.
@@ -156,7 +185,8 @@ pub struct Entry<'a> {
 }
 
 /// The one gate through which a session starts or is raised. The cookie's secret is new every time; a session of
-/// somebody else in the same browser ends; the person must still be enabled when it commits.
+/// somebody else in the same browser ends, and so does one that would be dated later than is believed; the person must
+/// still be enabled when it commits.
 pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Refused> {
     if !entry.user.is_enabled() {
         return Decision::refuse(Refused::Disabled);
@@ -165,12 +195,13 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     let password = entry.user.password.clone().map(|password| (entry.user.id.clone(), password));
     let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), password, ..Standing::default() });
     let secret = fresh.secret("session");
+    // Later than the last time, whatever the clocks of nodes say: it orders the secrets of a session.
+    let later = |before: &Session| now.max(before.auth_time + Span(1));
     match entry.before {
-        Some(before) if before.user == entry.user.id => {
+        Some(before) if before.user == entry.user.id && is_believable(later(before), now) => {
             let session = Session {
                 handle: secret.handle(),
-                // Later than the last time, whatever the clocks of nodes say: it orders the secrets of a session.
-                auth_time: now.max(before.auth_time + Span(1)),
+                auth_time: later(before),
                 last_seen: now,
                 amr: vec![entry.method.amr().into()],
                 ..before.clone()
@@ -233,6 +264,7 @@ pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), crate:
 mod tests {
     use super::*;
     use crate::people::user::tests::person as user;
+    use crate::realm::SKEW;
 
     fn enter_as(user: &User, before: Option<&Session>, now: Time, seed: u8) -> Decision<Started, Refused> {
         let entry = Entry { user, method: Method::Password, before, origin: &Origin::default() };
@@ -279,6 +311,43 @@ mod tests {
         let settings = Settings::default();
         assert!(proved(&raised.cookie, Some(&found), &settings, Time(3)).is_some());
         assert!(proved(&first.cookie, Some(&found), &settings, Time(3)).is_none());
+        assert!(proved_to_end(&first.cookie, Some(&found), &settings, Time(3)).is_none());
+        let still = |seen: &Session| still_proved(seen, Some(found.clone()), &settings, Time(3)).is_some();
+        assert!(still(&found.0) && !still(&first.session));
+    }
+
+    #[test]
+    fn what_a_clock_dated_that_was_ahead_is_not_used_and_can_end() {
+        // red without each of the three times in `is_live`; with `is_live` in `proved_to_end`.
+        let (settings, alice, now) = (Settings::default(), user("alice"), Time(0));
+        let Started { session, cookie } = enter_as(&alice, None, now, 1).reply.expect("starts");
+        let believed = now + SKEW + SKEW;
+        for (dated, live) in [(believed, true), (believed + Span(1), false), (now + Span::days(365), false)] {
+            for session in [
+                Session { auth_time: dated, ..session.clone() },
+                Session { created: dated, ..session.clone() },
+                Session { last_seen: dated, ..session.clone() },
+            ] {
+                let found = (session, alice.clone());
+                assert_eq!(found.0.is_live(&settings, now), live, "{found:?}");
+                assert_eq!(proved(&cookie, Some(&found), &settings, now).is_some(), live, "{found:?}");
+                assert_eq!(still_proved(&found.0, Some(found.clone()), &settings, now).is_some(), live, "{found:?}");
+                assert!(proved_to_end(&cookie, Some(&found), &settings, now).is_some(), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_that_would_be_dated_too_late_makes_way() {
+        // red without `is_believable` in `enter`: who signs in again would not be signed in.
+        let (settings, alice) = (Settings::default(), user("alice"));
+        let first = enter_as(&alice, None, Time(0) + SKEW + SKEW, 1).reply.expect("starts").session;
+        let anew = enter_as(&alice, Some(&first), Time(0), 2);
+        assert!(anew.changes.iter().any(|c| matches!(c, Change::EndSession { session, .. } if *session == first.id)));
+        let anew = anew.reply.expect("starts").session;
+        assert!(anew.id != first.id && anew.auth_time == Time(0) && anew.is_live(&settings, Time(0)));
+        let raised = enter_as(&alice, Some(&first), Time(1), 2).reply.expect("raises").session;
+        assert!(raised.id == first.id && raised.auth_time > first.auth_time && raised.is_live(&settings, Time(1)));
     }
 
     #[test]

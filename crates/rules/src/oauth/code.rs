@@ -108,6 +108,8 @@ pub struct Found {
     pub consent: Option<Time>,
     /// Groups of that person.
     pub groups: Vec<String>,
+    /// Whether the code was used, and what came of that has ended, or nothing came of it. Where nobody asked: no.
+    pub over: bool,
 }
 
 /// A code's text: the family that it will begin (16 bytes) and chance (32 bytes), as base64url. The hash of all of it
@@ -139,7 +141,7 @@ pub struct Redemption<'a> {
 }
 
 /// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it; a second use ends what the first
-/// one yielded, although the request is refused.
+/// one yielded, although the request is refused. Further ones find nothing to end, and leave no line in the audit log (DS-05).
 pub fn redeem(
     ask: &Redemption<'_>,
     found: Option<&Found>,
@@ -155,8 +157,11 @@ pub fn redeem(
         return Decision::refuse(Error::grant("the code is not valid"));
     }
     if code.redeemed_at.is_some() {
-        return misuse(code, "the code was used before", now)
-            .and(Change::RevokeFamily { family: code.family.clone(), at: now });
+        let why = "the code was used before";
+        return match found.over {
+            true => Decision::refuse(Error::grant(why)),
+            false => misuse(code, why, now).and(Change::RevokeFamily { family: code.family.clone(), at: now }),
+        };
     }
     if code.expires.has_come(now) {
         return Decision::refuse(Error::grant("the code is not valid"));

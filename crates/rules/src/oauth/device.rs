@@ -13,7 +13,7 @@ use crate::events::{Event, Kind};
 use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
-use crate::realm::Realm;
+use crate::realm::{Realm, is_believable};
 use crate::secret::{Handle, Secret, mac};
 use crate::time::{Span, Time};
 
@@ -183,12 +183,17 @@ pub const FRESH: Span = Span::minutes(10);
 
 /// Whether the owner of a session may answer a request without signing in again.
 pub fn may_answer(session: &Session, now: Time) -> bool {
-    now.since(session.auth_time) < FRESH
+    is_believable(session.auth_time, now) && now.since(session.auth_time) < FRESH
 }
 
 /// Whether a request can still be answered.
 pub fn is_open(device: &Device, now: Time) -> bool {
-    matches!(device.stage, Stage::Pending) && !device.expires.has_come(now)
+    matches!(device.stage, Stage::Pending) && !is_over(device, now)
+}
+
+/// Whether its time is over, or was told by a clock that was ahead.
+fn is_over(device: &Device, now: Time) -> bool {
+    device.expires.has_come(now) || !is_believable(device.asked, now)
 }
 
 /// Whoever answers, and what they let this application have before.
@@ -215,6 +220,7 @@ pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (T
             user: Some(session.user.clone()),
             client: Some(device.client.clone()),
             session: Some(session.id.clone()),
+            handle: Some(session.handle),
             ..Standing::default()
         }))
         .and(Change::Record(event.detail("allowed", allow)));
@@ -269,7 +275,7 @@ pub fn poll(
         return Decision::refuse(Error::grant("the device code is not valid"));
     };
     let device = &found.device;
-    if device.expires.has_come(now) {
+    if is_over(device, now) {
         return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the device code has expired"));
     }
     match &device.stage {
@@ -333,6 +339,41 @@ fn redeem(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::session::{Entry, Method, Origin, enter};
+    use crate::people::user::tests::person;
+    use crate::realm::{SKEW, Settings};
+
+    const NOW: Time = Time(1_000_000);
+
+    #[test]
+    fn what_a_clock_dated_that_was_ahead_is_not_fresh() {
+        // red without `is_believable` in `may_answer` and in `is_over`.
+        let user = person("ada");
+        let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
+        let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
+        let device = |asked: Time| Device {
+            handle: Handle::of("device"),
+            user_code: Handle::of("user code"),
+            client: "tv".into(),
+            life: None,
+            scope: Scope::default(),
+            resources: vec![],
+            address: String::new(),
+            asked,
+            expires: asked + Span::minutes(10),
+            interval_s: INTERVAL_S,
+            polled: None,
+            stage: Stage::Pending,
+        };
+        let believed = NOW + SKEW + SKEW;
+        for (dated, fresh) in [(NOW, true), (believed, true), (believed + Span(1), false), (NOW + FRESH, false)] {
+            let session = Session { auth_time: dated, ..entered.session.clone() };
+            assert_eq!(may_answer(&session, NOW), fresh, "{dated:?}");
+            assert_eq!(is_open(&device(dated), NOW), fresh, "{dated:?}");
+        }
+        assert!(!may_answer(&entered.session, NOW + FRESH));
+        assert!(!is_open(&device(NOW), NOW + Span::minutes(10)));
+    }
 
     #[test]
     fn a_user_code_is_read_however_it_is_typed() {

@@ -2,11 +2,11 @@
 
 use super::client::Client;
 use super::code::Granted;
-use crate::fresh::{base32hex, from_base32hex};
+use crate::fresh::{base32hex, from_base32hex, time_of};
 use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
-use crate::realm::Settings;
+use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret, base64url, from_base64url, mac, same};
 use crate::time::Time;
 
@@ -41,6 +41,11 @@ impl Family {
     /// Whether it began for this application, as it is.
     pub fn is_of(&self, client: &Client) -> bool {
         self.client == client.id && client.owns(self.life.as_ref(), self.created)
+    }
+    /// Whether no clock that was ahead dated it, its approval or the sign-in before that.
+    fn is_believable(&self, now: Time) -> bool {
+        let dated = [time_of(self.id.as_str()), self.created, self.granted.auth_time];
+        dated.into_iter().all(|dated| is_believable(dated, now))
     }
 }
 
@@ -98,15 +103,22 @@ impl Found {
     /// Whether what descends from it may be used: family, session and person all live. The client's state is the
     /// caller's to check, because it looks the client up anyway.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
+        let session = self.session.as_ref().filter(|_| self.family.session.is_some());
+        self.can_end(settings, now)
+            && self.family.is_believable(now)
+            && session.is_none_or(|session| session.is_live(settings, now))
+    }
+    /// Whether there is something to end: what a clock dated that was ahead may not be used, and could be later.
+    pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
         let family = &self.family;
-        let session_lives = match (&family.session, &self.session) {
+        let session_lasts = match (&family.session, &self.session) {
             (None, _) => true,
-            (Some(id), Some(session)) => session.id == *id && session.is_live(settings, now),
+            (Some(id), Some(session)) => session.id == *id && session.can_end(settings, now),
             (Some(_), None) => false,
         };
         family.revoked_at.is_none()
             && !family.expires.has_come(now)
-            && session_lives
+            && session_lasts
             && self.user.as_ref().is_some_and(|user| user.id == family.user && user.is_enabled())
     }
 }
@@ -174,6 +186,12 @@ fn xor(mut a: [u8; 32], b: [u8; 32]) -> [u8; 32] {
 mod tests {
     use super::*;
     use crate::Fresh;
+    use crate::login::session::{Entry, Method, Origin, enter};
+    use crate::oauth::authorize::ClaimsRequest;
+    use crate::oauth::scope::Scope;
+    use crate::people::user::tests::person;
+    use crate::realm::SKEW;
+    use crate::time::Span;
 
     fn sealing() -> Sealing {
         Sealing { tag: [1; 32], grace: [2; 32] }
@@ -204,6 +222,83 @@ mod tests {
         for changed in [format!("{text}A"), format!(" {text}"), format!("{text} "), text.to_lowercase()] {
             assert!(RefreshToken::read(&changed, &sealing()).is_none());
         }
+    }
+
+    const NOW: Time = Time(1_000_000);
+
+    /// A family that began now, with the session that it lives in.
+    fn found() -> Found {
+        let (user, fresh) = (person("ada"), Fresh::new([4; 32]));
+        let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
+        let session = enter(&entry, &Settings::default(), NOW, &fresh).reply.expect("starts").session;
+        let granted = Granted {
+            scope: Scope::from("openid".to_owned()),
+            resources: vec![],
+            auth_time: NOW,
+            amr: vec![],
+            acr: "1".into(),
+            nonce: None,
+            claims: ClaimsRequest::default(),
+            session: None,
+        };
+        let family = Family {
+            id: fresh.family(NOW),
+            client: "shop".into(),
+            life: None,
+            user: user.id.clone(),
+            session: Some(session.id.clone()),
+            granted,
+            refresh: None,
+            created: NOW,
+            idle_until: NOW + Span::days(1),
+            expires: NOW + Span::days(1),
+            revoked_at: None,
+        };
+        Found { family, session: Some(session), user: Some(user), groups: vec![] }
+    }
+
+    #[test]
+    fn what_a_clock_dated_that_was_ahead_is_not_used_and_can_end() {
+        // red without each of the three times in `is_believable`, or without `is_live` of the session.
+        let settings = Settings::default();
+        let dates: [fn(&mut Found, Time); 4] = [
+            |found, at| found.family.id = Fresh::new([4; 32]).family(at),
+            |found, at| found.family.created = at,
+            |found, at| found.family.granted.auth_time = at,
+            |found, at| found.session.as_mut().into_iter().for_each(|session| session.created = at),
+        ];
+        let believed = NOW + SKEW + SKEW;
+        for (dated, live) in [(believed, true), (believed + Span(1), false), (NOW + Span::days(365), false)] {
+            for (which, date) in dates.iter().enumerate() {
+                let mut found = found();
+                date(&mut found, dated);
+                assert_eq!(found.is_live(&settings, NOW), live, "{which} {dated:?}");
+                assert!(found.can_end(&settings, NOW), "{which} {dated:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_neither_used_nor_ended_again() {
+        let settings = Settings::default();
+        let ends: [fn(&mut Found); 6] = [
+            |found| found.family.revoked_at = Some(NOW),
+            |found| found.family.expires = NOW,
+            |found| found.session = None,
+            |found| found.session.as_mut().into_iter().for_each(|session| session.ended_at = Some(NOW)),
+            |found| found.user = None,
+            |found| found.user.as_mut().into_iter().for_each(|user| user.disabled_at = Some(NOW)),
+        ];
+        for (which, end) in ends.iter().enumerate() {
+            let mut found = found();
+            assert!(found.is_live(&settings, NOW) && found.can_end(&settings, NOW));
+            end(&mut found);
+            assert!(!found.is_live(&settings, NOW) && !found.can_end(&settings, NOW), "{which}");
+        }
+        // What outlives its session asks for none.
+        let mut offline = found();
+        (offline.family.session, offline.session) = (None, None);
+        assert!(offline.is_live(&settings, NOW));
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use super::client::{Client, Grant};
 use super::family::Found;
 use super::first_party::is_for_accounts;
+use super::scope::Scope;
 use super::token::{AccessClaims, Audience, family_of, life_of};
-use crate::realm::{Realm, Settings};
+use super::userinfo::scope_of;
+use crate::people::User;
+use crate::realm::{Realm, Settings, is_believable};
 use crate::time::{Span, Time};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +21,8 @@ pub struct Facts<'a> {
     pub revoked: bool,
 }
 
-/// Whether an access token may be used: not expired, not revoked, and everything that it leans on lives.
+/// Whether an access token may be used: not expired, not made while a clock was ahead, not revoked, and everything that it
+/// leans on lives.
 pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
     let client_lives = facts.client.is_some_and(|client| {
         client.id.0 == claims.client_id && client.is_enabled() && is_of(client, claims, facts.family)
@@ -28,7 +32,8 @@ pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, no
         (Some(id), Some(found)) => found.family.id == id && found.is_live(settings, now),
         (Some(_), None) => false,
     };
-    !Time::from_seconds(claims.exp).has_come(now) && !facts.revoked && client_lives && family_lives
+    let lasts = is_believable(Time::from_seconds(claims.iat), now) && !Time::from_seconds(claims.exp).has_come(now);
+    lasts && !facts.revoked && client_lives && family_lives
 }
 
 /// A token of a family belongs to the client as its family does. Of any other its `jti` tells; one of a program of before is
@@ -57,15 +62,18 @@ pub fn inactive() -> Map<String, Value> {
     Map::from_iter([("active".to_owned(), Value::Bool(false))])
 }
 
-/// The answer for a live access token.
-pub fn access(claims: &AccessClaims, username: Option<&str>) -> Map<String, Value> {
+/// The answer for a live access token. Its `username` is what userinfo calls `preferred_username`, and is told as that is:
+/// where the scope of the token covers it, and `client`, to which it was issued, still registers that (AU-04, DI-03).
+pub fn access(claims: &AccessClaims, (user, client): (Option<&User>, &Client)) -> Map<String, Value> {
+    let granted = Scope::from(claims.scope.clone());
+    let tells = scope_of("preferred_username").is_some_and(|of| granted.has(of) && client.scope.has(of));
     let mut answer = match json!(claims) {
         Value::Object(claims) => claims,
         _ => Map::new(),
     };
     answer.insert("active".into(), json!(true));
     answer.insert("token_type".into(), json!("Bearer"));
-    answer.extend(username.map(|name| ("username".to_owned(), json!(name))));
+    answer.extend(user.filter(|_| tells).map(|user| ("username".to_owned(), json!(user.username))));
     answer
 }
 
@@ -89,4 +97,49 @@ pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Val
     answer.insert("scope".into(), json!(family.granted.scope));
     answer.insert("exp".into(), json!(end.seconds()));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oauth::client::tests::confidential;
+    use crate::people::user::tests::person;
+
+    fn claims(scope: &str) -> AccessClaims {
+        serde_json::from_value(json!({
+            "iss": "https://id.test", "sub": "ada", "aud": "https://id.test", "exp": 1_700_000_900, "iat": 1_700_000_000,
+            "jti": "family.chance", "client_id": "shop", "scope": scope,
+        }))
+        .expect("claims")
+    }
+
+    #[test]
+    fn au_04_di_03_a_username_is_told_where_userinfo_tells_it() {
+        // red without `tells` in `access`, or without either half of it.
+        let (user, shop) = (person("ada"), confidential("shop", "https://shop.test/cb"));
+        let narrowed = Client { scope: Scope::parse("openid email").expect("legal"), ..shop.clone() };
+        for (scope, client, tells) in [
+            ("openid profile", &shop, true),
+            ("profile", &shop, true),
+            ("openid email", &shop, false),
+            ("", &shop, false),
+            ("openid profile", &narrowed, false),
+        ] {
+            let told = access(&claims(scope), (Some(&user), client));
+            assert_eq!(told.get("username"), tells.then(|| json!("ada")).as_ref(), "{scope}, of {}", client.scope);
+            assert_eq!((&told["active"], &told["sub"]), (&json!(true), &json!("ada")));
+        }
+        assert_eq!(access(&claims("profile"), (None, &shop)).get("username"), None, "a client's own");
+    }
+
+    #[test]
+    fn pr_05_what_was_made_while_a_clock_was_ahead_is_not_live() {
+        // red without `is_believable` in `is_live`.
+        let (shop, settings) = (confidential("shop", "https://shop.test/cb"), Settings::default());
+        let own = AccessClaims { jti: "chance".into(), ..claims("") };
+        let facts = Facts { client: Some(&shop), family: None, revoked: false };
+        let made = Time::from_seconds(own.iat);
+        assert!(is_live(&own, &facts, &settings, made) && is_live(&own, &facts, &settings, made - Span::seconds(120)));
+        assert!(!is_live(&own, &facts, &settings, made - Span::seconds(121)));
+    }
 }

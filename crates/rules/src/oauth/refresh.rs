@@ -9,6 +9,7 @@ use super::token::{Ask, Context, Line, Person, Tokens, Way, issue};
 use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
+use crate::realm::is_believable;
 use crate::secret::Secret;
 use crate::time::{Span, Time};
 
@@ -64,7 +65,7 @@ pub(super) fn carry_on(
     if !found.family.is_of(ask.client) || !found.is_live(&context.realm.settings, now) {
         return refused();
     }
-    let standing = standing(ask.token, refresh, now);
+    let standing = standing(ask.token, refresh, (context.realm.settings.refresh_grace, now));
     if matches!(standing, Standing::Outdated) {
         let event = Event::new(Kind::RefreshReused, now).user(&found.family.user).client(&ask.client.id);
         return refused()
@@ -89,13 +90,13 @@ pub(super) fn carry_on(
     }
 }
 
-fn standing(token: &RefreshToken, refresh: &Refresh, now: Time) -> Standing {
+fn standing(token: &RefreshToken, refresh: &Refresh, (grace, now): (Span, Time)) -> Standing {
     let presented = token.secret.handle();
+    // A clock that was ahead would leave it far more than the grace.
+    let in_grace = |until: Time| !until.has_come(now) && is_believable(until - grace, now);
     match refresh.previous {
         _ if presented == refresh.current => Standing::Current(refresh.turn),
-        Some(previous) if presented == previous.handle && !previous.until.has_come(now) => {
-            Standing::Predecessor(previous)
-        }
+        Some(previous) if presented == previous.handle && in_grace(previous.until) => Standing::Predecessor(previous),
         _ => Standing::Outdated,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::error::Error;
-use super::family::Found;
+use super::family::{Family, Found};
 use super::token::AccessClaims;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
@@ -15,49 +15,98 @@ pub enum Presented<'a> {
     /// A refresh token and its family.
     Refresh(&'a Found),
     /// A signed access token.
-    Jwt(&'a AccessClaims),
+    Jwt(AccessToken<'a>),
     /// An opaque access token.
-    Opaque(Handle, &'a AccessClaims),
+    Opaque(Handle, AccessToken<'a>),
     /// Nothing of ours.
     Unknown,
+}
+
+/// An access token, and what may have ended it already.
+#[derive(Clone, Copy)]
+pub struct AccessToken<'a> {
+    /// What it says.
+    pub claims: &'a AccessClaims,
+    /// The family that it descends from, where it has one and that is known.
+    pub family: Option<&'a Family>,
+    /// Whether it was revoked by itself.
+    pub revoked: bool,
+}
+
+/// What a revocation came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The token is good for nothing any more.
+    Revoked,
+    /// Nothing changed: it was good for nothing before, or is not the client's to revoke.
+    Nothing,
 }
 
 /// RFC 7009 §2.2: the answer is the same whether there was something to revoke or not. A refresh token takes its whole
 /// family along; somebody else's token is left alone. That it is somebody else's is told (§2.1) where the token says so by
 /// itself, which a signed one does: of the others, nobody learns here that they exist (RT-04, decision 0010).
-pub fn revoke(client: &Client, presented: &Presented<'_>, (settings, now): (&Settings, Time)) -> Decision<(), Error> {
+///
+/// What is dead for good changes nothing and leaves no line in the audit log, however often it is presented: whoever holds
+/// one token of a public client could fill the log otherwise (DS-05).
+pub fn revoke(client: &Client, presented: &Presented<'_>, at: (&Settings, Time)) -> Decision<Outcome, Error> {
+    let (settings, now) = at;
     let event = Event::new(Kind::TokensRevoked, now).client(&client.id);
-    let (owner, change, event) = match presented {
-        Presented::Unknown => return Decision::accept(()),
-        Presented::Refresh(found) => {
-            let family = &found.family;
+    let (owner, dead, change, event) = match presented {
+        Presented::Unknown => return Decision::accept(Outcome::Nothing),
+        Presented::Refresh(Found { family, .. }) => {
             let change = Change::RevokeFamily { family: family.id.clone(), at: now };
-            (&family.client.0, change, event.user(&family.user).detail("kind", "refresh_token"))
+            let event = event.user(&family.user).detail("kind", "refresh_token");
+            (&family.client.0, has_ended(family, at), change, event)
         }
-        Presented::Jwt(claims) => {
-            let expires = settings.remembered(Time::from_seconds(claims.exp));
-            let change = Change::RevokeToken { jti: claims.jti.clone(), expires };
-            (&claims.client_id, change, event.detail("kind", "access_token"))
+        Presented::Jwt(token) => {
+            let change = Change::RevokeToken { jti: token.claims.jti.clone(), expires: token.remembered(settings) };
+            (&token.claims.client_id, token.is_dead(at), change, event.detail("kind", "access_token"))
         }
-        Presented::Opaque(handle, claims) => {
-            (&claims.client_id, Change::DropOpaque(*handle), event.detail("kind", "access_token"))
+        Presented::Opaque(handle, token) => {
+            let change = Change::DropOpaque(*handle);
+            (&token.claims.client_id, token.is_dead(at), change, event.detail("kind", "access_token"))
         }
     };
     match (*owner == client.id.0, presented) {
-        (true, _) => Decision::accept(()).and(change).and(Change::Record(event)),
+        (true, _) if dead => Decision::accept(Outcome::Nothing),
+        (true, _) => Decision::accept(Outcome::Revoked).and(change).and(Change::Record(event)),
         (false, Presented::Jwt(_)) => Decision::refuse(Error::grant("the token was issued to another client")),
-        (false, _) => Decision::accept(()),
+        (false, _) => Decision::accept(Outcome::Nothing),
     }
+}
+
+impl AccessToken<'_> {
+    /// From when on no clock believes it.
+    fn remembered(&self, settings: &Settings) -> Time {
+        settings.remembered(Time::from_seconds(self.claims.exp))
+    }
+    /// Whether it will never be good again. What may pass (an account that is disabled, a family that is not found) is not
+    /// asked about: revoked now, it stays so.
+    fn is_dead(&self, (settings, now): (&Settings, Time)) -> bool {
+        let ended = self.family.is_some_and(|family| has_ended(family, (settings, now)));
+        self.revoked || ended || self.remembered(settings).has_come(now)
+    }
+}
+
+/// Whether a family has ended by every clock: where one is ahead, another may still believe in what has expired.
+fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
+    family.revoked_at.is_some() || settings.remembered(family.expires).has_come(now)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oauth::authorize::ClaimsRequest;
     use crate::oauth::client::tests::confidential;
+    use crate::oauth::code::Granted;
+    use crate::oauth::scope::Scope;
     use crate::oauth::token::Audience;
     use crate::realm::SKEW;
+    use crate::time::Span;
 
-    pub(super) fn claims(client: &str) -> AccessClaims {
+    const NOW: Time = Time::from_seconds(1_700_000_000);
+
+    fn claims(client: &str) -> AccessClaims {
         AccessClaims {
             iss: "https://id.test".into(),
             sub: "client:shop".into(),
@@ -73,25 +122,123 @@ mod tests {
         }
     }
 
+    fn family(client: &str) -> Family {
+        let granted = Granted {
+            scope: Scope::from("openid".to_owned()),
+            resources: vec![],
+            auth_time: NOW,
+            amr: vec![],
+            acr: String::new(),
+            nonce: None,
+            claims: ClaimsRequest::default(),
+            session: None,
+        };
+        Family {
+            id: "family".into(),
+            client: client.into(),
+            life: None,
+            user: "ada".into(),
+            session: None,
+            granted,
+            refresh: None,
+            created: NOW,
+            idle_until: NOW + Span::days(1),
+            expires: NOW + Span::days(2),
+            revoked_at: None,
+        }
+    }
+
+    fn found(family: Family) -> Found {
+        Found { family, session: None, user: None, groups: vec![] }
+    }
+
+    fn token(claims: &AccessClaims) -> AccessToken<'_> {
+        AccessToken { claims, family: None, revoked: false }
+    }
+
+    fn said(presented: &Presented<'_>, now: Time) -> Decision<Outcome, Error> {
+        revoke(&confidential("shop", "https://shop.test/cb"), presented, (&Settings::default(), now))
+    }
+
+    #[track_caller]
+    fn revokes(presented: &Presented<'_>, now: Time) {
+        let said = said(presented, now);
+        assert_eq!((said.reply, said.changes.len()), (Ok(Outcome::Revoked), 2), "a change, and its line");
+        assert!(matches!(said.changes[1], Change::Record(_)));
+    }
+
+    #[track_caller]
+    fn changes_nothing(presented: &Presented<'_>, now: Time) {
+        let said = said(presented, now);
+        assert_eq!((said.reply, said.changes.len()), (Ok(Outcome::Nothing), 0));
+    }
+
     #[test]
     fn rfc7009_2_1_whoever_revokes_anothers_signed_token_is_told() {
         // red without the arm for it in `revoke`.
-        let (shop, foreign) = (confidential("shop", "https://shop.test/cb"), claims("other"));
-        let now = Time::from_seconds(foreign.iat);
-        let said = |presented| revoke(&shop, &presented, (&Settings::default(), now));
-        let refused = said(Presented::Jwt(&foreign));
-        assert!(refused.reply.is_err() && refused.changes.is_empty());
-        let silent = said(Presented::Opaque(Handle::of("opaque"), &foreign));
-        assert!(silent.reply.is_ok() && silent.changes.is_empty());
+        let foreign = claims("other");
+        let revoked = AccessToken { revoked: true, ..token(&foreign) };
+        for presented in [token(&foreign), revoked] {
+            let refused = said(&Presented::Jwt(presented), NOW);
+            assert!(refused.reply.is_err() && refused.changes.is_empty());
+        }
+        changes_nothing(&Presented::Opaque(Handle::of("opaque"), token(&foreign)), NOW);
+        changes_nothing(&Presented::Refresh(&found(family("other"))), NOW);
     }
 
     #[test]
     fn a_revoked_token_is_remembered_until_the_slowest_clock_refuses_it() {
-        // red without `remembered` in `revoke`.
-        let (shop, claims) = (confidential("shop", "https://shop.test/cb"), claims("shop"));
-        let now = Time::from_seconds(claims.iat);
-        let revoked = revoke(&shop, &Presented::Jwt(&claims), (&Settings::default(), now));
+        // red without `remembered` in AccessToken.
+        let claims = claims("shop");
+        let revoked = said(&Presented::Jwt(token(&claims)), NOW);
         let Some(Change::RevokeToken { expires, .. }) = revoked.changes.first() else { panic!("it is revoked") };
         assert_eq!(*expires - SKEW - SKEW, Time::from_seconds(claims.exp));
+    }
+
+    #[test]
+    fn ds_05_what_is_dead_for_good_changes_nothing_and_leaves_no_line() {
+        // red without `dead` in `revoke`.
+        let (claims, lives) = (claims("shop"), family("shop"));
+        let over = Family { revoked_at: Some(NOW - Span(1)), ..family("shop") };
+        let of = |family| AccessToken { family: Some(family), ..token(&claims) };
+        let revoked = AccessToken { revoked: true, ..of(&lives) };
+        revokes(&Presented::Refresh(&found(lives.clone())), NOW);
+        changes_nothing(&Presented::Refresh(&found(over.clone())), NOW);
+        for opaque in [false, true] {
+            let presented = |token| match opaque {
+                false => Presented::Jwt(token),
+                true => Presented::Opaque(Handle::of("opaque"), token),
+            };
+            revokes(&presented(token(&claims)), NOW);
+            revokes(&presented(of(&lives)), NOW);
+            changes_nothing(&presented(revoked), NOW);
+            changes_nothing(&presented(of(&over)), NOW);
+        }
+    }
+
+    #[test]
+    fn what_has_expired_here_is_revoked_while_another_clock_may_believe_it() {
+        // red where `is_dead` or `has_ended` asks the clock of this node alone.
+        let (claims, lives) = (claims("shop"), family("shop"));
+        let (at, refresh) = (Time::from_seconds(claims.exp), found(lives.clone()));
+        for (presented, expires) in [
+            (Presented::Jwt(token(&claims)), at),
+            (Presented::Opaque(Handle::of("opaque"), token(&claims)), at),
+            (Presented::Refresh(&refresh), lives.expires),
+        ] {
+            revokes(&presented, expires + SKEW + SKEW - Span(1));
+            changes_nothing(&presented, expires + SKEW + SKEW);
+        }
+    }
+
+    /// An account that is disabled or a family that is not found today may be there tomorrow.
+    #[test]
+    fn what_is_of_no_use_only_now_is_revoked() {
+        // red where `revoke` asks whether the token is live.
+        let orphan = AccessClaims { jti: "family.chance".into(), ..claims("shop") };
+        revokes(&Presented::Refresh(&found(family("shop"))), NOW);
+        revokes(&Presented::Jwt(token(&orphan)), NOW);
+        let idle = Family { idle_until: NOW - Span(1), ..family("shop") };
+        revokes(&Presented::Refresh(&found(idle)), NOW);
     }
 }

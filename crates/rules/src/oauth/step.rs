@@ -13,7 +13,7 @@ use crate::events::{Event, Kind};
 use crate::id::{FamilyId, UserId};
 use crate::login::session::{ACR_SINGLE, Session};
 use crate::people::User;
-use crate::realm::Realm;
+use crate::realm::{Realm, is_believable};
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 
@@ -79,7 +79,8 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
     if !acrs.is_empty() && !acrs.iter().any(|acr| acr == ACR_SINGLE) {
         return Err(Error::new(ErrorCode::UnmetAuthenticationRequirements, "no sign-in here reaches that acr"));
     }
-    let Some((session, user)) = facts.session else {
+    // A sign-in that a clock dated that was ahead would be later than any request, and never too old.
+    let Some((session, user)) = facts.session.filter(|(session, _)| is_believable(session.auth_time, now)) else {
         let create = request.prompt.create;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
@@ -167,6 +168,7 @@ pub fn issue(
             client: Some(request.client.clone()),
             registered: Some(facts.client.epoch),
             session: Some(session.id.clone()),
+            handle: Some(session.handle),
             consent: by_consent.map(|granted| (user.id.clone(), request.client.clone(), granted)),
             ..Standing::default()
         }))
@@ -223,5 +225,71 @@ fn code_for(request: &Request, (client, session): (&Client, &Session), name: Nam
         },
         expires: now + ttl,
         redeemed_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::login::session::{Entry, Method, Origin, enter};
+    use crate::oauth::authorize::read;
+    use crate::oauth::client::tests::confidential;
+    use crate::oauth::params::Params;
+    use crate::people::user::tests::person;
+    use crate::realm::{SKEW, Settings};
+
+    const NOW: Time = Time(1_000_000_000);
+
+    fn realm() -> Realm {
+        let settings = Settings { signup: true, ..Settings::default() };
+        Realm { id: "main".into(), issuer: "https://id.test".into(), settings }
+    }
+
+    /// What comes next for a request that began just before, of somebody whose sign-in is dated so.
+    fn then(dated: Time, (name, value): (&str, &str)) -> Step {
+        let (client, user) = (Client { trusted: true, ..confidential("c1", "https://app.test/cb") }, person("ada"));
+        let pairs = [
+            ("client_id", "c1"),
+            ("redirect_uri", "https://app.test/cb"),
+            ("response_type", "code"),
+            ("scope", "openid"),
+            ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+            ("code_challenge_method", "S256"),
+            (name, value),
+        ];
+        let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let read = read(&Params::parse(pairs).expect("no duplicates"), Some(&client), &realm());
+        let Ok(request) = read else { panic!("{name}={value} cannot be read") };
+        let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
+        let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
+        let session = (Session { auth_time: dated, ..entered.session }, user);
+        let facts = Facts { client: &client, session: Some(&session), consent: None, hint: None };
+        let progress = Progress { started: NOW - Span(1), chosen: false, consented: false };
+        next(&request, &facts, progress, NOW).expect("a step")
+    }
+
+    #[test]
+    fn a_sign_in_that_a_clock_dated_that_was_ahead_counts_for_nothing() {
+        // red without `is_believable` in `wanted`.
+        let asks = [
+            ("display", "page"),
+            ("max_age", "0"),
+            ("max_age", "3600"),
+            ("prompt", "login"),
+            ("prompt", "select_account"),
+            ("prompt", "consent"),
+        ];
+        let believed = NOW + SKEW + SKEW;
+        for ask in asks {
+            for dated in [believed + Span(1), NOW + Span::hours(1), NOW + Span::days(365)] {
+                assert_eq!(then(dated, ask), Step::SignIn, "{ask:?} {dated:?}");
+            }
+            assert_ne!(then(believed, ask), Step::SignIn, "{ask:?}");
+            assert_ne!(then(NOW, ask), Step::SignIn, "{ask:?}");
+        }
+        assert_eq!(then(believed + Span(1), ("prompt", "create")), Step::SignUp);
+        for old in [("max_age", "3600"), ("prompt", "login")] {
+            assert_eq!(then(NOW - Span::hours(2), old), Step::SignIn, "{old:?}");
+        }
     }
 }

@@ -11,11 +11,12 @@ use super::userinfo;
 use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
+use crate::fresh::time_of;
 use crate::id::{ClientId, FamilyId, LifeId, SessionId};
 use crate::jose::Alg;
 use crate::login::session::Session;
 use crate::people::User;
-use crate::realm::Realm;
+use crate::realm::{Realm, is_believable};
 use crate::secret::{Handle, Secret, base64url};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -267,6 +268,10 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     let Some(person) = &ask.person else { return Ok(()) };
     if !person.user.is_enabled() {
         return Err(Error::grant("the account may not be used"));
+    }
+    let dated = [time_of(person.family.as_str()), person.granted.auth_time];
+    if !dated.into_iter().all(|dated| is_believable(dated, now)) {
+        return Err(Error::grant("the approval was dated by a clock that was ahead"));
     }
     if !ask.scope.is_within(&person.granted.scope) {
         return Err(Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted"));

@@ -91,7 +91,10 @@ impl Tables {
             let client = standing.client.as_ref().and_then(|id| self.clients.get(id));
             client.is_some_and(|client| client.epoch == epoch)
         };
-        let session = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.ended_at.is_none());
+        let session = |id: &SessionId| {
+            let found = self.sessions.get(id).filter(|session| session.ended_at.is_none());
+            found.is_some_and(|session| standing.handle.is_none_or(|handle| handle == session.handle))
+        };
         let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
         let password =
             |(id, seen): &(UserId, String)| self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen));
@@ -329,7 +332,9 @@ impl Tables {
         let session = self.sessions.get(&code.session).cloned();
         let user = self.users.get(&code.user).cloned();
         let consent = self.given(&code.user, &code.client);
-        Some(code::Found { code, session, user, consent, groups: Vec::new() })
+        let ended = |family: &Family| family.revoked_at.is_some();
+        let over = code.redeemed_at.is_some() && self.families.get(family).is_none_or(ended);
+        Some(code::Found { code, session, user, consent, groups: Vec::new(), over })
     }
     fn given(&self, user: &UserId, client: &ClientId) -> Option<Time> {
         self.consents.get(&(user.clone(), client.clone())).map(|consent| consent.granted)

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 pub enum Command {
     /// List signing keys and where each stands
     ///
-    /// A key is next (published, does not sign yet), active (signs), retiring (published until what it signed has expired)
-    /// or retired.
+    /// A key is next (published, does not sign yet), active (signs), retiring (published until what it signed has expired),
+    /// retired, or revoked (thrown out: nothing that it signed is believed).
     List,
     /// Bring in new signing keys
     ///

@@ -75,6 +75,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
             let config = quiet(&global)?;
+            let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
             let outcome = runtime()?.block_on(Box::pin(restore.run(&config)))?;
             Ok(show(&global, &outcome))
         }

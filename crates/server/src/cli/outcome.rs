@@ -92,7 +92,10 @@ impl From<Fault> for Failure {
 }
 impl From<BootError> for Failure {
     fn from(error: BootError) -> Self {
-        Failure::Failed(error.to_string())
+        match error {
+            BootError::Wrong(problems) => Failure::Use(problems.join("\n")),
+            BootError::InUse | BootError::Other(_) => Failure::Failed(error.to_string()),
+        }
     }
 }
 impl From<load::Refusal> for Failure {
@@ -189,5 +192,7 @@ mod tests {
         assert_eq!(Failure::Use(String::new()).exit_code(), 2);
         assert_eq!(Failure::from(Refused("no".into())).exit_code(), 1);
         assert_eq!(Failure::from(load::Refusal::Use("no".into())).exit_code(), 2);
+        assert_eq!(Failure::from(BootError::Wrong(vec!["no".into()])).exit_code(), 2);
+        assert_eq!(Failure::from(BootError::InUse).exit_code(), 1);
     }
 }

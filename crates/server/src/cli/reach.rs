@@ -38,7 +38,7 @@ impl<'a> Reach<'a> {
                 return app::asked::by_operator(rustix::process::geteuid().as_raw(), done).await;
             }
             if let Some(reply) = control::ask(&self.config.server.data, request).await? {
-                return reply;
+                return reply.and_then(|outcome| request.believed(outcome));
             }
             if request.needs_server() {
                 let data = self.config.server.data.display();
@@ -62,7 +62,11 @@ impl<'a> Reach<'a> {
             let data = data.display();
             return Err(Failure::Failed(format!("there is no database in {data}; is --data right?")));
         }
-        own(data)?;
+        // A server that runs carries this out for root, too.
+        own(data).map_err(|why| match why {
+            Failure::Failed(why) => Failure::Failed(format!("{why}, or start their server")),
+            other => other,
+        })?;
         match Box::pin(Instance::open(self.config, None)).await {
             Ok(instance) => {
                 if missing {
@@ -89,14 +93,46 @@ impl<'a> Reach<'a> {
 /// Files that root makes in the data folder of somebody else would keep their server from starting.
 pub fn own(data: &Path) -> Result<(), Failure> {
     let Ok(folder) = fs::metadata(data) else { return Ok(()) };
-    let (owner, user) = (folder.uid(), rustix::process::geteuid().as_raw());
-    match owner == user {
+    let owner = folder.uid();
+    match owner == rustix::process::geteuid().as_raw() {
         true => Ok(()),
-        false => {
-            let data = data.display();
-            Err(Failure::Failed(format!(
-                "{data} belongs to user {owner}: run this as that user, or start their server"
-            )))
-        }
+        false => Err(Failure::Failed(not_ours(data, owner, &fs::read_to_string(USERS).unwrap_or_default()))),
+    }
+}
+
+/// The users of this machine: passwd(5).
+const USERS: &str = "/etc/passwd";
+
+/// What whoever runs this can do about it, whatever the command is.
+fn not_ours(data: &Path, owner: u32, users: &str) -> String {
+    let data = data.display();
+    match name_of(owner, users) {
+        Some(name) => format!("{data} belongs to {name}: run this as that user (sudo -u {name} …)"),
+        None => format!("{data} belongs to user {owner}: run this as that user (sudo -u '#{owner}' …)"),
+    }
+}
+
+/// What a user is called, as far as the file of users says it.
+fn name_of(user: u32, users: &str) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse() == Ok(user)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_somebody_else_names_them_and_what_helps() {
+        let users = "root:x:0:0:root:/root:/bin/sh\n\n+:\nportiere:x:998:998::/var/lib/portiere:/usr/sbin/nologin\n";
+        assert_eq!(name_of(998, users), Some("portiere"));
+        assert_eq!(name_of(99, users), None);
+        // A restore and a move need the place of a server: to start one does not help them.
+        let said = |owner| not_ours(Path::new("/data"), owner, users);
+        assert_eq!(said(998), "/data belongs to portiere: run this as that user (sudo -u portiere …)");
+        assert_eq!(said(99), "/data belongs to user 99: run this as that user (sudo -u '#99' …)");
     }
 }

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueHint};
 use rules::people::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::migrations::MIGRATIONS;
@@ -107,7 +108,8 @@ impl Request {
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
                 backup.file = std::path::absolute(&backup.file).map_err(failed)?;
-                Ok(())
+                // Here, too: what is found there afterwards is then the copy.
+                backup.is_new()
             }
             _ => Ok(()),
         }
@@ -159,6 +161,16 @@ impl Request {
             Request::Verifier(command) => matches!(command, verifier::Command::Status),
             Request::Profile(_) => true,
             _ => false,
+        }
+    }
+
+    /// What the answer of a running server comes to here: it may be of an older version, and may see other files than this
+    /// process does.
+    pub fn believed(&self, answer: Outcome) -> Reply {
+        match self {
+            Request::Backup(backup) => backup.is_here(&answer.json).map(|()| answer),
+            Request::Migrate => is_brought_to(newest(), &answer.json).map(|()| answer),
+            _ => Ok(answer),
         }
     }
 
@@ -243,11 +255,9 @@ async fn setup_link(app: &App, place: Place<'_>) -> Reply {
 impl Backup {
     async fn execute(self, app: &App) -> Reply {
         let failed = |why: String| Failure::Failed(why);
-        if self.file.exists() {
-            return Err(failed(format!("{} is there already; a backup overwrites nothing", self.file.display())));
-        }
+        self.is_new()?;
         app.engine.backup(&self.file).await.map_err(|error| failed(error.0))?;
-        let bytes = std::fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0);
+        let bytes = fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0);
         let missing: Vec<Value> = NOT_IN_BACKUPS.iter().map(|(name, ..)| json!(name)).collect();
         let list: String = NOT_IN_BACKUPS.iter().map(|(_, what, place)| format!("\n  {what}: {place}")).collect();
         let text = format!(
@@ -259,10 +269,88 @@ impl Backup {
             json!({ "file": self.file, "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
         Ok(Outcome::new(text, json))
     }
+
+    fn is_new(&self) -> Result<(), Failure> {
+        match self.file.exists() {
+            true => {
+                Err(Failure::Failed(format!("{} is there already; a backup overwrites nothing", self.file.display())))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether what the server says that it wrote is what this process finds: a service may have a /tmp of its own, and a
+    /// container has a file system of its own.
+    fn is_here(&self, told: &Value) -> Result<(), Failure> {
+        let there = fs::metadata(&self.file).map(|file| file.len());
+        if there.as_ref().is_ok_and(|bytes| told["bytes"] == json!(bytes)) {
+            return Ok(());
+        }
+        let found = there.map_or_else(|error| error.to_string(), |bytes| format!("{bytes} bytes are there"));
+        Err(Failure::Failed(format!(
+            "the server wrote {} bytes to {file}, but not where this command looks ({found}): it sees another {folder} (systemd: \
+             PrivateTmp, ProtectHome; or a container), and the copy is there; name a folder that both see",
+            told["bytes"],
+            file = self.file.display(),
+            folder = self.file.parent().unwrap_or(Path::new("/")).display(),
+        )))
+    }
 }
 
 async fn migrate(app: &App) -> Reply {
     app.engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
-    let version = MIGRATIONS.last().map_or(0, |newest| newest.version);
+    let version = newest();
     Ok(Outcome::new(format!("the database has schema version {version}"), json!({ "schema": version })))
+}
+
+/// The schema of this program.
+fn newest() -> i64 {
+    MIGRATIONS.last().map_or(0, |newest| newest.version)
+}
+
+/// Whether a server brought the database as far as this program would: it knows no further than its own version.
+fn is_brought_to(newest: i64, told: &Value) -> Result<(), Failure> {
+    match told["schema"].as_i64() {
+        Some(schema) if schema >= newest => Ok(()),
+        _ => Err(Failure::Failed(format!(
+            "the server that runs is of an older version, and the database has its schema {}, not {newest}: stop it and run this \
+             again, or start it with this program, which does the same",
+            told["schema"]
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_an_older_version_does_not_bring_the_database_to_this_schema() {
+        // red without `believed` for Migrate.
+        let answer = |schema: i64| Outcome::new("the database has a schema", json!({ "schema": schema }));
+        for schema in [newest(), newest() + 1] {
+            assert_eq!(Request::Migrate.believed(answer(schema)), Ok(answer(schema)));
+        }
+        let Err(Failure::Failed(why)) = Request::Migrate.believed(answer(newest() - 1)) else { panic!("refused") };
+        assert!(why.contains("older version") && why.contains(&format!("not {}", newest())), "{why}");
+    }
+
+    #[test]
+    fn a_backup_that_is_not_here_is_not_called_written() {
+        // red without `believed` for Backup.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("copy.db");
+        let backup = Request::Backup(Backup { file: file.clone() });
+        let answer = || Outcome::new("backup written", json!({ "bytes": 6 }));
+        let why = |reply: Reply| match reply {
+            Err(Failure::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        let missing = why(backup.believed(answer()));
+        assert!(missing.contains("PrivateTmp") && missing.contains("copy.db"), "{missing}");
+        fs::write(&file, "another").unwrap();
+        assert!(why(backup.believed(answer())).contains("7 bytes are there"));
+        fs::write(&file, "a copy").unwrap();
+        assert_eq!(backup.believed(answer()), Ok(answer()));
+    }
 }

@@ -67,6 +67,7 @@ impl Restore {
         copy.make(file)?;
         check(&copy.0, file).await?;
         let ended = made_safe(config).await?;
+        copy.is_whole()?;
         let kept = put_aside(&database)?;
         // A log that came back after a power loss would be played into what takes its place.
         sync_folder(&database)?;
@@ -248,6 +249,21 @@ impl Copy {
         io::copy(&mut source, &mut target).and_then(|_| target.sync_all()).map_err(|error| about(&self.0, error))
     }
 
+    /// Whether all that was written to it is in the file that takes the database's place, and nothing in its log alone, which
+    /// is left behind: it would revive what was ended.
+    fn is_whole(&self) -> Result<(), Failure> {
+        let log = beside(&self.0, "-wal");
+        match fs::metadata(&log) {
+            Ok(left) if left.len() > 0 => Err(Failure::Failed(format!(
+                "nothing was restored: {} could not be copied into the database, because the disk is full or failing, or \
+                 another program reads there",
+                log.display()
+            ))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(about(&log, error)),
+            _ => Ok(()),
+        }
+    }
+
     fn clear(&self) {
         for ending in ["", "-wal", "-shm", ".lock"] {
             drop(fs::remove_file(beside(&self.0, ending)));
@@ -298,4 +314,27 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 fn about(path: &Path, error: io::Error) -> Failure {
     Failure::Failed(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was ended may be in the log alone, where it could not be copied.
+    #[test]
+    fn a_copy_whose_log_is_left_does_not_take_the_databases_place() {
+        // red where is_whole looks at the file alone.
+        let folder = tempfile::tempdir().unwrap();
+        let copy = Copy(folder.path().join("portiere.db.restoring"));
+        let log = folder.path().join("portiere.db.restoring-wal");
+        fs::write(&copy.0, "a database").unwrap();
+        assert_eq!(copy.is_whole(), Ok(()));
+        fs::write(&log, "").unwrap();
+        assert_eq!(copy.is_whole(), Ok(()), "SQLite empties a log before it removes it");
+        fs::write(&log, "what was ended").unwrap();
+        let Err(Failure::Failed(why)) = copy.is_whole() else { panic!("refused") };
+        assert!(why.contains("portiere.db.restoring-wal") && why.contains("nothing was restored"), "{why}");
+        drop(copy);
+        assert!(!log.exists(), "nothing is left");
+    }
 }

@@ -72,7 +72,8 @@ pub fn tell_of_cores(left: io::Result<()>) {
     }
 }
 
-/// What a first start makes in somebody else's folder would be root's: keys that keep their server from starting.
+/// A first start makes keys, wherever the configuration has them: root's ones would keep the server of the folder's owner from
+/// starting. In a folder that was used before, what root leaves is its owner's.
 fn may_begin(data: &Path) -> Result<(), Failure> {
     if boot::was_used(data) { Ok(()) } else { own(data) }
 }

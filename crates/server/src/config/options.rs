@@ -168,8 +168,8 @@ options! {
         /// A server: the longest that connecting, a read or a write may take.
         timeout: Duration = Duration::from_secs(10), Start,
             between(Duration::from_secs(1), Duration::from_secs(300));
-        /// A server: `kept` prepares each statement once for a connection; `unnamed` sends it anew each time, for a pooler
-        /// that gives each transaction another connection (PgBouncer in transaction mode).
+        /// PostgreSQL: `kept` prepares each statement once for a connection; `unnamed` sends it anew each time, for a pooler
+        /// that gives each transaction another connection (PgBouncer in transaction mode). MySQL and MariaDB: always kept.
         statements: Statements = Statements::Kept, Start;
         /// A server: PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
@@ -303,7 +303,8 @@ options! {
         master_key: Option<Secret> = None => "not set", Start, if_set(master_key);
     }
 
-    /// Slowing down guessers. Only failures count, and browsers that have signed in before are not kept out.
+    /// Slowing down guessers. Only failures count, and those of strangers keep nobody out of a browser or an application in
+    /// which they have signed in before (of several people, the four who were there last).
     "throttle." throttle: Throttle {
         /// Failures of an account that cost nothing.
         free_failures: u32 = 5, Start, between(1, 1000);
@@ -358,8 +359,8 @@ options! {
         max_wait: Duration = Duration::from_secs(1), Start,
             between(Duration::from_millis(10), Duration::from_secs(60));
         /// Failed requests a second of one address (a /64 for IPv6), in the long run; beyond, it is told to slow down. What
-        /// succeeds does not count, but for what devices ask for in the name of a public client. 0 for no limit. Loopback
-        /// is exempt.
+        /// succeeds does not count, but for what devices ask for, and revocations that change nothing, in the name of a
+        /// public client. 0 for no limit. Loopback is exempt.
         failures_per_address: u32 = 10, Start, between(0, 1_000_000);
         /// Failed requests of an address at once.
         failures_burst: u32 = 1000, Start, between(1, 1_000_000);

@@ -229,7 +229,8 @@ where
 #[derive(Clone, Copy, Debug)]
 pub struct AsExpected;
 
-/// Marks an answer that counts like a failure although it is none: what was asked for is kept, and anybody may ask.
+/// Marks an answer that counts like a failure although it is none: anybody may ask, and what was asked for is kept, or comes to
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts;
 

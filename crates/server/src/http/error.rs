@@ -21,6 +21,10 @@ use store::dialect::moving::REFUSAL;
 /// When there may be room for a large body again: most of those that hold it have come by then.
 pub const BODIES_GO: Span = Span::seconds(1);
 
+/// What whoever has to come back is told, whether for our sake (503) or for how often they ask (429). `slow_down` is what devices
+/// are told that poll, and lengthens their interval for good (RFC 8628 §3.5).
+const LATER: &str = "temporarily_unavailable";
+
 /// What kept a door from answering.
 #[derive(Debug)]
 pub enum Refusal {
@@ -131,15 +135,15 @@ impl Refusal {
             }
             Refusal::Fault(Fault::Busy(wait)) => Outside {
                 wait: Some(*wait),
-                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+                ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "busy", Reason::Unavailable)
             },
             Refusal::Fault(Fault::Over(over)) => Outside {
                 wait: Some(span(over.wait)),
-                ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many requests", Reason::Denied)
+                ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many requests", Reason::Denied)
             },
             Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
                 wait: Some(site.strain.database_back()),
-                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "unavailable", Reason::Unavailable)
+                ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "unavailable", Reason::Unavailable)
             },
             Refusal::Fault(Fault::Broken(_)) => {
                 new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the server", Reason::Fault)
@@ -155,7 +159,7 @@ impl Refusal {
             }
             Refusal::Body(BodyError::NoRoom) => Outside {
                 wait: Some(BODIES_GO),
-                ..new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", "busy", Reason::Unavailable)
+                ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "busy", Reason::Unavailable)
             },
             Refusal::MediaType => new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -177,7 +181,7 @@ impl Refusal {
             ),
             Refusal::Wait(wait) => Outside {
                 wait: Some(*wait),
-                ..new(StatusCode::TOO_MANY_REQUESTS, "slow_down", "too many attempts", Reason::Denied)
+                ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many attempts", Reason::Denied)
             },
             Refusal::NotFound => new(StatusCode::NOT_FOUND, "not_found", "there is no such page", Reason::NotFound),
         }

@@ -78,26 +78,32 @@ pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
     Ok(Some(Basic { id, secret: Secret::new(decoded), plain }))
 }
 
-/// RFC 6750 §2.1: the access token of the Authorization header.
+/// RFC 6750 §2.1: the access token of the Authorization header. Who comes in another way is told no more than who brings
+/// nothing (§3.1).
 pub fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Error> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     if lines.next().is_some() {
         return Err(Error::request("more than one Authorization header was sent"));
     }
-    let bad = Error::token("the Authorization header holds no bearer token");
-    let (scheme, token) = line.to_str().ok().and_then(|line| line.split_once(' ')).ok_or(bad)?;
-    // RFC 6750 §3.1: who comes in another way is told no more than who brings nothing.
-    if !scheme.eq_ignore_ascii_case("bearer") {
+    // RFC 9110 §11.4: a scheme may stand alone, and one space or more come before what follows it.
+    let mut words = line.as_bytes().splitn(2, |b| *b == b' ');
+    let (scheme, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
         return Ok(None);
     }
-    // RFC 9110 §11.4: one space or more.
-    let token = token.trim_start_matches(' ');
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
-    match !token.is_empty() && token.bytes().all(legal) {
+    // A header that cannot be read is a malformed request, not yet a token that is wrong.
+    let token = std::str::from_utf8(rest).unwrap_or_default().trim_start_matches(' ');
+    match is_b64token(token) {
         true => Ok(Some(Secret::new(token))),
-        false => Err(bad),
+        false => Err(Error::request("the Authorization header holds no bearer token")),
     }
+}
+
+/// RFC 6750 §2.1: what may stand in the header at all.
+fn is_b64token(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
 }
 
 /// CS-01, CS-04: a form that changes something comes from a page of ours. Browsers name the origin of every POST; what

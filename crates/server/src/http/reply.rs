@@ -168,11 +168,10 @@ pub fn flow_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
     }
 }
 
-/// Sets the cookie by which a browser is known to an account from now on, where it was not.
-pub fn device_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
-    if let Some(new) = new {
-        cookie(response, site, Name::Device, Some(new.reveal()));
-    }
+/// Sets the cookie by which a browser is known to the accounts that signed in there. It is set at each sign-in, so that its
+/// year begins anew.
+pub fn device_cookie(response: &mut Response, site: &Site, device: &Secret) {
+    cookie(response, site, Name::Device, Some(device.reveal()));
 }
 
 /// Sets the cookie of a session that was started or raised.

@@ -68,6 +68,17 @@ async fn a_torn_line_is_not_read_and_hides_nothing() {
 }
 
 #[test]
+fn what_took_an_address_away_is_read_as_it_was_written() {
+    // red without `later` in rules/ending.rs, From<Written>.
+    let taken = Ending::Email { user: "ada".into(), email: Some("ada@example.org".into()), verified: true };
+    let written = Record { endings: vec![taken], ..record(1) };
+    let read = line::read(line::write(&written).unwrap().as_bytes()).unwrap();
+    let [Record { endings, .. }] = &read[..] else { panic!("{read:?}") };
+    let [Ending::Email { user, email, verified: true }] = &endings[..] else { panic!("{endings:?}") };
+    assert_eq!((user.as_str(), email.as_deref()), ("ada", Some("ada@example.org")));
+}
+
+#[test]
 fn what_was_acknowledged_and_is_not_understood_is_an_error() {
     let text = line::write(&record(1)).unwrap();
     assert_eq!(line::read(text.as_bytes()).unwrap().len(), 1);

@@ -27,6 +27,8 @@ pub struct AccountPage<'a> {
     pub minimum_password: usize,
     /// Live sessions, this one among them.
     pub sessions: &'a [SessionRow<'a>],
+    /// There are more than those.
+    pub more_sessions: bool,
     /// Applications with access.
     pub applications: &'a [ApplicationRow<'a>],
     /// The present.
@@ -152,7 +154,7 @@ impl AccountPage<'_> {
     }
 
     fn others(&self) -> bool {
-        self.sessions.iter().any(|session| !session.current)
+        self.more_sessions || self.sessions.iter().any(|session| !session.current)
     }
 }
 

@@ -229,6 +229,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         },
         minimum_password: 8,
         sessions: &sessions,
+        more_sessions: true,
         applications: &applications,
         now: NOW,
     };
@@ -240,6 +241,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         profile: bare,
         fields: ProfileFields { name: "", given_name: "", family_name: "", email: "" },
         sessions: &sessions[..1],
+        more_sessions: false,
         applications: &[],
         ..full
     };

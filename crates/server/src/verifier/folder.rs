@@ -46,13 +46,14 @@ impl Folder {
         self.0.join("hashing")
     }
 
-    /// Makes the folder, with mode 0700, and a key in it, where they are not there.
+    /// Makes the folder, with mode 0700, and a key in it, where they are not there. In a folder of somebody else, whose
+    /// service it is for, root makes a key that is theirs.
     pub fn prepare(&self) -> Result<Identity, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
         private::folder(&self.0, &["worker.key"])?;
         if !self.key_file().exists() {
             let key = Key::new(app::entropy::bytes().map_err(|fault| fault.to_string())?);
-            private::create(&self.key_file(), &*key).map_err(failed)?;
+            private::leave(&self.key_file(), &*key).map_err(failed)?;
         }
         self.identity()
     }
@@ -103,6 +104,29 @@ impl Folder {
     pub fn learn(&self, calibration: &Calibration) {
         if let Err(error) = private::replace(&self.learnt_file(), calibration.to_text().as_bytes()) {
             tracing::warn!(%error, "what was learnt of hashing could not be kept");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, chown};
+
+    #[test]
+    fn what_root_enrolls_in_a_services_folder_is_that_services() {
+        // Red with private::create in `prepare`. Only root can give a folder away.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        chown(root.path(), Some(12_345), Some(12_345)).unwrap();
+        let folder = Folder::at(root.path());
+        folder.prepare().unwrap();
+        folder.keep(&Post { name: "hash-1".into(), servers: vec![], server_key: String::new() }).unwrap();
+        for file in [folder.key_file(), folder.post_file()] {
+            let made = fs::metadata(&file).unwrap();
+            assert_eq!((made.uid(), made.gid(), made.mode() & 0o777), (12_345, 12_345, 0o600), "{}", file.display());
         }
     }
 }

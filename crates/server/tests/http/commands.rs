@@ -56,6 +56,59 @@ fn a_data_folder_that_is_none_is_one_clear_line() {
     assert!(!none.exists(), "a command that only reads makes nothing");
 }
 
+#[test]
+fn a_start_that_only_another_configuration_helps_ends_with_two() {
+    // red without trial::problems in server/boot.rs, run, or with Failed for them in cli/outcome.rs: systemd would go on trying.
+    let folder = tempfile::tempdir().unwrap();
+    let (data, none) = (folder.path().join("data"), folder.path().join("none"));
+    let none = none.to_str().unwrap();
+    let pepper = format!("p1:{none}");
+    let ended = |line: &[&str], settings: &[(&str, &str)]| {
+        let mut command = Command::new(BINARY);
+        command.args(line).arg("--data").arg(&data).envs(settings.iter().copied()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for (settings, why) in [
+        (&[("PORTIERE_STORE_URL", "mysql://u:p%zz@127.0.0.1/d")][..], "store.url"),
+        (&[("PORTIERE_TLS_CERTIFICATE", none), ("PORTIERE_TLS_KEY", none)], none),
+        (&[("PORTIERE_HASH_PEPPERS", &pepper)], "hash.peppers"),
+        (&[("PORTIERE_METRICS_LISTEN", "127.0.0.1:9464"), ("PORTIERE_METRICS_SECRET", none)], "metrics.secret"),
+        (&[("PORTIERE_AUDIT_HTTP_URL", "https://siem.test/"), ("PORTIERE_AUDIT_HTTP_TOKEN_FILE", none)], "audit.http"),
+        (&[("PORTIERE_TRACE_ENDPOINT", "https://otel.test/"), ("PORTIERE_TRACE_HEADERS", none)], "trace.headers"),
+    ] {
+        for line in [&["config", "check"][..], &serve] {
+            let (code, said) = ended(line, settings);
+            assert_eq!(code, Some(2), "{line:?} {settings:?}: {said}");
+            assert!(said.contains(why), "{line:?} {settings:?}: {said}");
+        }
+        assert!(!data.exists(), "{settings:?}: nothing is made");
+    }
+    let (code, said) = ended(&serve, &[("PORTIERE_STORE_URL", "postgres://u:p@127.0.0.1:1/d")]);
+    assert_eq!(code, Some(1), "a database that is away comes back: {said}");
+}
+
+#[test]
+fn a_data_folder_has_one_server_whatever_databases_there_are() {
+    // red without folder::take for a file in server/boot.rs, hold: the second one takes the socket of the first.
+    use store::migrations::MIGRATIONS;
+    use store::sqlite::{Options, Sqlite};
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let (new, kept) = (folder.path().join("new.db"), folder.path().join("kept.db"));
+    Sqlite::open(Options::at(&kept), MIGRATIONS).unwrap().close();
+    for file in [&new, &kept] {
+        let url = format!("sqlite:{}", file.display());
+        let line = ["serve", "--listen", "127.0.0.1:0"];
+        let second = server.command_with(&line, "", &[("PORTIERE_STORE_URL", &url)]);
+        assert_eq!((second.code, second.out.as_str()), (1, ""), "{}", second.err);
+        assert!(second.err.contains("another server runs on this data folder"), "{}", second.err);
+        server.must(&["client", "list"], "");
+    }
+    assert!(!new.exists(), "whoever is refused has made nothing");
+}
+
 /// Red where cli/mod.rs changes the folder's name (it would be made), or where config/mod.rs leaves such variables out (the
 /// server would start on SQLite).
 #[test]

@@ -137,6 +137,70 @@ fn rc_07_what_is_issued_while_trust_is_taken_away_ends_with_it() {
 }
 
 #[test]
+fn rc_07_a_changed_password_beats_codes_that_a_copied_cookie_is_being_issued() {
+    // red without `handle` of Change::Stands in rules/oauth/step.rs, issue, or in store/tables/changes.rs, stands: the session
+    // goes on, and only its secret is another one.
+    let server = default_server();
+    let app = App::trusted(server);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let person = Person::add(server);
+        let mut owner = Browser::of(server, &person);
+        let (copied, change) = (owner.clone(), new_password(&mut owner, &person));
+        let silent = app.ask().with("prompt", "none").target();
+        let issue = || {
+            let code = copied.clone().get(&silent).landed().remove("code")?;
+            let answer = app.redeem(&code);
+            (answer.status == 200).then(|| Tokens::of(&answer))
+        };
+        let issued = around(issue, || drop(owner.submit(&change).must_be(303)));
+        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
+        assert!(!issued.is_empty());
+        for tokens in issued {
+            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+        }
+        assert!(owner.is_signed_in() && !copied.clone().is_signed_in());
+    }
+}
+
+#[test]
+fn rc_07_a_changed_password_beats_devices_that_a_copied_cookie_is_approving() {
+    // red without `handle` of Change::Stands in rules/oauth/device.rs, answer, or without `still_proved` in app/device.rs,
+    // device_answer: whoever decides again would go by what the page had found.
+    let server = default_server();
+    let app = App::add(server, Grants::All, &[]);
+    for _ in 0..scaled(RACE_ROUNDS) {
+        let person = Person::add(server);
+        let mut owner = Browser::of(server, &person);
+        let (copied, change) = (owner.clone(), new_password(&mut owner, &person));
+        let page = copied.clone().get("/device").must_be(200).text();
+        let entry = Form::find(&page, "/device").unwrap();
+        let approve = || {
+            let asked = app.post("/oauth2/device", &[("scope", "openid offline_access")]).must_be(200).json();
+            let entry = entry.clone().fill("user_code", asked["user_code"].as_str().unwrap());
+            let page = copied.clone().submit(&entry).text();
+            let confirm = Form::find(&page, "/device/confirm")?.fill("decision", "allow");
+            let told = copied.clone().submit(&confirm).must_be(303).location().unwrap().to_owned();
+            Some((asked["device_code"].as_str().unwrap().to_owned(), told))
+        };
+        let answered = around(approve, || drop(owner.submit(&change).must_be(303)));
+        let answered: Vec<(String, String)> = answered.into_iter().flatten().collect();
+        assert!(answered.iter().any(|(_, told)| told.starts_with("/device?done=approved&")), "{answered:?}");
+        for (code, told) in answered {
+            let grant = "urn:ietf:params:oauth:grant-type:device_code";
+            let polled = app.post("/oauth2/token", &[("grant_type", grant), ("device_code", &code)]);
+            assert!(["invalid_grant", "authorization_pending"].contains(&&*polled.must_be(400).error()), "{told}");
+        }
+    }
+}
+
+/// The form that changes somebody's password, filled in.
+fn new_password(browser: &mut Browser, person: &Person) -> Form {
+    let form = browser.account_form("/account/password");
+    form.fill("current", &person.password).fill("new", "teal marble oboe 77")
+}
+
+#[test]
 fn rc_08_a_disabled_user_has_no_session_that_began_beside_it() {
     // held twice: by Change::Stands in rules/login/session.rs, enter, and by the look at the person in `proved` there.
     let server = default_server();

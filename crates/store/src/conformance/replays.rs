@@ -296,7 +296,7 @@ pub async fn replays(engine: Shared) -> Done {
         lifted_when_nobody_is_waited_for(&world, &fence).await.map_err(what)?;
         no_later_fence_says_it_again(&mut world).await.map_err(what)?;
     }
-    Ok(())
+    super::addresses::taken_away(&world.engine).await
 }
 
 /// What the database keeps, and came to be otherwise later: to be left alone.

@@ -1,7 +1,7 @@
 //! What is made sure of before a database file is used, and how connections are set up.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
@@ -78,12 +78,16 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
 /// of its own: SQLite drops its own locks when any other handle to the database file is closed (POSIX locks do).
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let name = beside(path, ".lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&name);
-    let file = file.map_err(|error| OpenError::Io(name.clone(), error))?;
+    let failed = |error| OpenError::Io(name.clone(), error);
+    let file = match new(&name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => OpenOptions::new().write(true).open(&name),
+        made => made.and_then(|file| hand_over(&file, &name).map(|()| file)),
+    };
+    let file = file.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => Err(OpenError::Io(name, error)),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 
@@ -133,18 +137,40 @@ fn remote(number: u32) -> Option<&'static str> {
 
 /// Makes a file that only its owner can read, and makes its name survive a power loss. An existing one is an error.
 pub(super) fn create(path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.sync_all()?;
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    new(path)?.sync_all()?;
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+/// What root makes in the folder of somebody else is theirs: otherwise their server could not open it. For a file that this
+/// process has just made: one that was there may be a link to anything.
+fn hand_over(made: &File, path: &Path) -> io::Result<()> {
+    let folder = fs::metadata(folder_of(path))?;
+    match made.metadata()?.uid() {
+        0 => fchown(made, Some(folder.uid()), Some(folder.gid())),
+        _ => Ok(()),
+    }
 }
 
 /// Makes sure that the database file exists and that only its owner can read it. SQLite gives its other files the same
-/// permissions.
+/// permissions and the same owner.
 pub(super) fn own(path: &Path) -> Result<(), OpenError> {
-    match create(path) {
+    match new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::set_permissions(path, Permissions::from_mode(0o600))
         }
-        made => made,
+        made => made.and_then(|file| {
+            hand_over(&file, path)?;
+            file.sync_all()?;
+            File::open(folder_of(path))?.sync_all()
+        }),
     }
     .map_err(|error| OpenError::Io(path.to_owned(), error))
 }
@@ -216,6 +242,28 @@ mod tests {
             assert!(!sound(bad), "{bad}");
         }
         assert!(sound(rusqlite::version_number()));
+    }
+
+    #[test]
+    fn what_root_makes_in_somebody_elses_folder_is_theirs() {
+        // Red without either hand_over. Only root can give a folder away.
+        let folder = tempfile::tempdir().unwrap();
+        if fs::metadata(folder.path()).unwrap().uid() != 0 {
+            return;
+        }
+        for owner in [12_345, 0] {
+            std::os::unix::fs::chown(folder.path(), Some(owner), Some(owner)).unwrap();
+            let path = folder.path().join(owner.to_string());
+            let _lock = lock(&path).unwrap();
+            own(&path).unwrap();
+            let conn = writer(&path, Synchronous::Full).unwrap();
+            conn.execute_batch("CREATE TABLE facts (id bigint)").unwrap();
+            for ending in ["", "-wal", "-shm", ".lock"] {
+                let made = fs::metadata(beside(&path, ending)).unwrap();
+                assert_eq!((made.uid(), made.gid()), (owner, owner), "{ending}");
+                assert_eq!(made.permissions().mode() & 0o777, 0o600, "{ending}");
+            }
+        }
     }
 
     #[test]

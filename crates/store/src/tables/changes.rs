@@ -123,8 +123,14 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
             found(sql, values![realm, client, epoch])
         }
     }));
-    writes.extend(standing.session.as_ref().map(|session| {
-        found("SELECT 1 FROM sessions WHERE realm = ? AND id = ? AND ended_at IS NULL", values![realm, session])
+    writes.extend(standing.session.as_ref().map(|session| match standing.handle {
+        None => {
+            found("SELECT 1 FROM sessions WHERE realm = ? AND id = ? AND ended_at IS NULL", values![realm, session])
+        }
+        Some(handle) => {
+            let sql = "SELECT 1 FROM sessions WHERE realm = ? AND id = ? AND ended_at IS NULL AND handle = ?";
+            found(sql, values![realm, session, handle])
+        }
     }));
     writes.extend(standing.family.as_ref().map(|family| {
         found("SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL", values![realm, family])

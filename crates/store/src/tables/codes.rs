@@ -11,7 +11,7 @@ use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::code::{Code, Found};
 use rules::time::Time;
 
-/// A code with the facts around it, but for the person's groups.
+/// A code with the facts around it, but for the person's groups, and whether what came of it is over.
 pub struct InContext<'a>(pub Option<&'a FamilyId>);
 
 impl OnRealm for InContext<'_> {
@@ -39,7 +39,7 @@ impl OnRealm for InContext<'_> {
             return Some(None);
         }
         let (code, session, user) = (code(row)?, maybe_session(row)?, maybe_user(row)?);
-        Some(Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new() }))
+        Some(Some(Found { code, session, user, consent: row.maybe_time()?, groups: Vec::new(), over: false }))
     }
 }
 

@@ -151,6 +151,9 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
              WHERE realm = ? AND id = ? AND (COALESCE(password, '') = ? OR updated < ?)",
             values![password.as_str(), *at, *at, r, user, seen.as_deref().unwrap_or(""), *at],
         ),
+        Ending::Email { user, email, verified } => {
+            users::take_addresses(r, user, (email.as_deref(), *verified), upto.time)
+        }
         Ending::Enabled { user, at } => any(
             "UPDATE users SET disabled_at = ? WHERE realm = ? AND id = ? AND disabled_at IS NULL",
             values![*at, r, user],

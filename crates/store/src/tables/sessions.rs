@@ -118,7 +118,7 @@ impl OnRealm for WithConsent<'_> {
     }
 }
 
-/// Up to `limit` sessions of somebody that were not ended, older than `before`, the newest first.
+/// Up to `limit` sessions of somebody that were not ended and have not run out, older than `before`, the newest first.
 pub struct Page<'a> {
     /// Whose.
     pub user: &'a UserId,
@@ -126,6 +126,10 @@ pub struct Page<'a> {
     pub before: &'a str,
     /// How many.
     pub limit: i64,
+    /// Those that end by then at the latest are left out,
+    pub now: Time,
+    /// and those that were not used since then.
+    pub idle_since: Time,
 }
 
 /// Comes after every id.
@@ -138,9 +142,10 @@ impl Question for Page<'_> {
             "SELECT ",
             session_columns!(),
             " FROM sessions s JOIN realms r ON r.id = s.realm WHERE s.realm = ? AND s.user_id = ? \
-             AND s.id < ? AND s.ended_at IS NULL AND (r.fenced IS NULL OR s.id > r.fenced) ORDER BY s.id DESC LIMIT ?"
+             AND s.id < ? AND s.ended_at IS NULL AND s.expires > ? AND s.last_seen > ? \
+             AND (r.fenced IS NULL OR s.id > r.fenced) ORDER BY s.id DESC LIMIT ?"
         );
-        read(sql, values![realm, self.user, self.before, self.limit])
+        read(sql, values![realm, self.user, self.before, self.now, self.idle_since, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, session)

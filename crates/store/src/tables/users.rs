@@ -181,6 +181,36 @@ pub(super) fn set_email(
     writes
 }
 
+/// Takes all addresses away but `kept`, and all names to sign in with that they were, but for that of `kept` where it is
+/// verified; from an account that was not changed since. Nothing is given, and `updated` stays: whatever else was lost of the
+/// account may be said again before or after this.
+pub(super) fn take_addresses(
+    realm: &RealmId,
+    user: &UserId,
+    (kept, verified): (Option<&str>, bool),
+    unless_since: Time,
+) -> Vec<Write> {
+    let proved = kept.filter(|_| verified);
+    let key = proved.and_then(|email| Email::parse(email).ok()).map(|email| email.key().as_str().to_owned());
+    let any = |sql: &'static str, args| write(sql, args, Must::Any);
+    vec![
+        any(
+            "UPDATE users SET email_verified = 0 \
+             WHERE realm = ? AND id = ? AND updated <= ? AND COALESCE(email, '') <> ?",
+            values![realm, user, unless_since, proved.unwrap_or("")],
+        ),
+        any(
+            "UPDATE users SET email = NULL WHERE realm = ? AND id = ? AND updated <= ? AND email <> ?",
+            values![realm, user, unless_since, kept.unwrap_or("")],
+        ),
+        any(
+            "DELETE FROM logins WHERE realm = ? AND user_id = ? AND name LIKE '%@%' AND name <> ? \
+             AND EXISTS (SELECT 1 FROM users WHERE realm = ? AND id = ? AND updated <= ?)",
+            values![realm, user, key.unwrap_or_default(), realm, user, unless_since],
+        ),
+    ]
+}
+
 /// Somebody, and everything that is theirs. They go first: what is given to them meanwhile looks for them, and waits.
 pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
     let theirs = [

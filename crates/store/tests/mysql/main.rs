@@ -50,6 +50,14 @@ async fn mysql_takes_out_what_has_expired() {
     place.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_gives_nothing_for_a_secret_that_was_replaced() {
+    let Some(place) = Place::new().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::raising(Arc::new(engine)).await.unwrap();
+    place.remove().await;
+}
+
 #[tokio::test]
 async fn mysql_takes_what_was_lost_again() {
     let Some(place) = Place::new().await else { return };

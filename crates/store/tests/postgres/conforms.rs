@@ -30,6 +30,13 @@ async fn postgres_takes_out_what_has_expired() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_gives_nothing_for_a_secret_that_was_replaced() {
+    let Some(database) = database().await else { return };
+    let engine = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    conformance::raising(Arc::new(engine)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_seals_every_line_once() {
     let Some(database) = database().await else { return };
     let one = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();

@@ -1,6 +1,7 @@
 //! D2 to D5, decision by decision: what a node does when another server answers, or one that has forgotten.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
+mod addresses;
 mod server;
 
 use crate::clock::Clock;

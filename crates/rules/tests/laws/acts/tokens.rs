@@ -8,9 +8,9 @@ use rules::oauth::client::{Client, Grant};
 use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::Code as ErrorCode;
 use rules::oauth::refresh::{Renewal, renew};
-use rules::oauth::revoke::{Presented, revoke};
+use rules::oauth::revoke::{AccessToken, Presented, revoke};
 use rules::oauth::scope::Scope;
-use rules::oauth::token::{Access, AccessClaims, Audience, Tokens, own};
+use rules::oauth::token::{Access, AccessClaims, Audience, Tokens, family_of, own};
 use rules::{Fresh, Secret};
 
 /// How a presented credential differs from what its client would send.
@@ -233,10 +233,13 @@ pub fn revoke_access(world: &World, which: usize, twist: Twist) -> Plan {
         Some(secret) => world.tables.opaque.get(&secret.handle().0),
         None => Some(&issued.claims),
     };
-    let presented = match (stored, &issued.opaque) {
+    let family = family_of(&issued.claims.jti).and_then(|family| world.tables.families.get(&family));
+    let by_itself = world.tables.revoked.contains(&issued.claims.jti);
+    let token = stored.map(|claims| AccessToken { claims, family, revoked: by_itself });
+    let presented = match (token, &issued.opaque) {
         (None, _) => Presented::Unknown,
-        (Some(claims), Some(secret)) => Presented::Opaque(secret.handle(), claims),
-        (Some(claims), None) => Presented::Jwt(claims),
+        (Some(token), Some(secret)) => Presented::Opaque(secret.handle(), token),
+        (Some(token), None) => Presented::Jwt(token),
     };
     revoked(revoke(client, &presented, (&world.realm.settings, world.now)).changes, twist, move |world| {
         world.ledger.access[which].ended.get_or_insert("its client revoked it");

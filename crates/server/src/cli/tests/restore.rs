@@ -195,7 +195,7 @@ async fn a_restored_copy_revives_nothing() {
     let told = house.restore(&data, "copy.db", false).await.unwrap();
     let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1, "consents": 1, "workers": 1 });
     assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
-    assert_eq!(files(&data), ["audit.key", "master.key", "portiere.db", "portiere.db.lock"]);
+    assert_eq!(files(&data), ["audit.key", "master.key", "node.lock", "portiere.db", "portiere.db.lock"]);
     assert_eq!(house.alive(&data).await, [false; 6]);
 
     let config = config(&data);
@@ -302,7 +302,7 @@ async fn a_database_with_its_log_is_not_restored_over_itself() {
 /// An empty database in the place of one that was used looks like a new server.
 #[tokio::test]
 async fn nothing_begins_anew_where_a_database_was() {
-    // red without left_of in boot.rs.
+    // red without left_of in boot/folder.rs.
     let house = House::new().await;
     for left in ["portiere.db-wal", "portiere.db.replaced-1", "audit.mark"] {
         let data = house.path(left);

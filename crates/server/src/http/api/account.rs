@@ -32,7 +32,7 @@ pub async fn me(call: Call, _: Input) -> Result<Response, Problem> {
 pub async fn change_password(call: Call, input: Input) -> Result<Response, Problem> {
     let opened = call.account(Purpose::Change).await?;
     let typed = PasswordChange::new(input.text("current").as_bytes(), input.text("new").as_bytes());
-    match call.door.site.app.change_account_password(opened, typed, &call.browser()).await? {
+    match call.door.site.app.change_account_password(opened, typed, &call.browser(&input)).await? {
         Ok(entered) => Ok(call.came_in(&entered, None)),
         Err(NotChangedHere::Password(NotChanged::New(why))) => Err(Problem::fields(vec![weak("new", why)])),
         Err(NotChangedHere::Password(NotChanged::SignedOut)) => Err(Problem::of(Kind::TokenRefused)),
@@ -44,9 +44,9 @@ pub async fn change_password(call: Call, input: Input) -> Result<Response, Probl
 }
 
 /// `POST /api/v1/signout`: the session ends, and with it everything that was issued in it.
-pub async fn sign_out(call: Call, _: Input) -> Result<Response, Problem> {
+pub async fn sign_out(call: Call, input: Input) -> Result<Response, Problem> {
     let opened = call.account(Purpose::Leave).await?;
-    call.door.site.app.leave(&opened.session, &call.browser()).await?;
+    call.door.site.app.leave(&opened.session, &call.browser(&input)).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     reply::private(response.headers_mut());

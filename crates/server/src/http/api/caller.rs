@@ -70,6 +70,8 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     token_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    device_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     csrf_token: Option<String>,
     expires_in: i64,
     scope: &'a str,
@@ -156,10 +158,14 @@ impl Call {
         })
     }
 
-    /// The browser or device behind the application. The session of our own pages is none of its business.
-    pub fn browser(&self) -> Browser {
+    /// The browser or device behind the application. The session of our own pages is none of its business. By what it is
+    /// known (BF-05) is kept where the tokens are.
+    pub fn browser(&self, input: &Input) -> Browser {
         let browser = self.door.browser();
-        let device = browser.device.clone().filter(|_| self.keeping == Keeping::Cookies);
+        let device = match self.keeping {
+            Keeping::Cookies => browser.device.clone(),
+            Keeping::Bearer => input.get("device_token").map(Secret::new),
+        };
         Browser { session: None, flow: None, device, ..browser }
     }
 
@@ -226,17 +232,18 @@ impl Call {
         }
     }
 
-    /// Tokens for somebody who came in, or goes on after a new password; where cookies are kept, the browser is known
-    /// from now on.
+    /// Tokens for somebody who came in, or goes on after a new password; their device is known from now on.
     pub fn came_in(&self, entered: &Entered, next: Option<&'static str>) -> Response {
-        let mut response = self.hand_over(&entered.handed, next);
-        let device = entered.device.as_ref().filter(|_| self.keeping == Keeping::Cookies);
-        reply::device_cookie(&mut response, &self.door.site, device);
-        response
+        self.hand_over(&entered.handed, next, Some(&entered.device))
+    }
+
+    /// Tokens for somebody who goes on.
+    pub fn went_on(&self, handed: &Handed) -> Response {
+        self.hand_over(handed, None, None)
     }
 
     /// Tokens, handed over where the caller keeps them.
-    pub fn hand_over(&self, handed: &Handed, next: Option<&'static str>) -> Response {
+    fn hand_over(&self, handed: &Handed, next: Option<&'static str>, device: Option<&Secret>) -> Response {
         let kept = self.keeping == Keeping::Cookies;
         let (access, refresh) = (handed.access_token.reveal(), handed.refresh_token.as_ref());
         let line = refresh.and_then(|token| self.door.site.app.line_of(token)).filter(|_| kept);
@@ -245,6 +252,7 @@ impl Call {
             access_token: (!kept).then_some(access),
             refresh_token: refresh.map(|token| token.reveal()).filter(|_| !kept),
             token_type: (!kept).then_some("Bearer"),
+            device_token: device.map(Secret::reveal).filter(|_| !kept),
             csrf_token: line.map(|line| self.door.site.app.account_csrf(&line)),
             expires_in: handed.expires_in,
             scope: &handed.scope,
@@ -253,6 +261,9 @@ impl Call {
         if kept {
             reply::cookie(&mut response, &self.door.site, Name::Access, Some(access));
             reply::cookie(&mut response, &self.door.site, Name::Refresh, refresh.map(|token| token.reveal()));
+            if let Some(device) = device {
+                reply::device_cookie(&mut response, &self.door.site, device);
+            }
         }
         response
     }

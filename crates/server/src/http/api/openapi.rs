@@ -139,6 +139,10 @@ fn schemas() -> Value {
         "token_type": { "type": "string", "const": "Bearer" },
         "expires_in": { "type": "integer", "description": "Seconds that the access token is good for." },
         "scope": { "type": "string", "const": rules::oauth::first_party::SCOPE },
+        "device_token": text(
+            "What this device is known by from now on: to be sent with the next sign-in, sign-up or change of password on \
+             it. Opens nothing. Not in cookie mode, and not after a refresh.",
+        ),
         "csrf_token": text("To be sent as `X-CSRF-Token`. Only in cookie mode."),
     });
     let plain = json!({ "type": "object", "properties": tokens, "required": ["expires_in", "scope"] });

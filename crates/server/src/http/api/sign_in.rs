@@ -24,7 +24,7 @@ pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
         return Err(Problem::of(Kind::SignupClosed));
     }
     let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
-    let entered = app.enrol(&client, typed, &call.browser(), call.before()).await?.map_err(not_in)?;
+    let entered = app.enrol(&client, typed, &call.browser(&input), call.before()).await?.map_err(not_in)?;
     let mut response = call.came_in(&entered, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -34,7 +34,8 @@ pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
 pub async fn sign_in(call: Call, input: Input) -> Result<Response, Problem> {
     let client = call.client(&input).await?;
     let typed = Typed::new(input.text("login"), input.text("password").as_bytes());
-    let entered = call.door.site.app.enter(&client, typed, &call.browser(), call.before()).await?.map_err(not_in)?;
+    let (app, browser) = (&call.door.site.app, call.browser(&input));
+    let entered = app.enter(&client, typed, &browser, call.before()).await?.map_err(not_in)?;
     Ok(call.came_in(&entered, DONE))
 }
 
@@ -46,7 +47,7 @@ pub async fn refresh(call: Call, input: Input) -> Result<Response, Problem> {
     };
     let client = call.client(&input).await?;
     match call.door.site.app.renew_account(&client, &token).await? {
-        Ok(handed) => Ok(call.hand_over(&handed, None)),
+        Ok(handed) => Ok(call.went_on(&handed)),
         // What cannot be refreshed any more is of no use in a cookie.
         Err(error) if call.keeping == Keeping::Cookies && error.code == ErrorCode::InvalidGrant => {
             let mut response = refused(&call.door, Problem::protocol(error));

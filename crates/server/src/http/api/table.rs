@@ -67,6 +67,8 @@ pub enum Shape {
 const NAME: usize = 1024;
 /// The longest password, likewise; none has more than 1,024 bytes.
 const PASSWORD: usize = 4096;
+/// The longest of what a device is known by, as in a cookie.
+const DEVICE: usize = 512;
 /// The longest token, secret or assertion.
 const TOKEN: usize = 16_384;
 
@@ -86,6 +88,12 @@ const ASSERTION_TYPE: Field = maybe(
     "For `private_key_jwt`: `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`.",
 );
 const ASSERTION: Field = maybe("client_assertion", TOKEN, "For `private_key_jwt`.");
+const DEVICE_TOKEN: Field = maybe(
+    "device_token",
+    DEVICE,
+    "The newest `device_token` that this device was given: failures of strangers do not keep out whoever signed in on it \
+     before. Not in cookie mode.",
+);
 const COOKIES: Field = Field {
     name: "cookies",
     takes: Takes::Flag,
@@ -109,6 +117,7 @@ pub const SIGN_UP: Operation = Operation {
         text("username", NAME, "1 to 64 visible characters without white space and without `@`."),
         maybe("email", NAME, "An address."),
         text("password", PASSWORD, "At least 8 characters (the operator may ask for more), at most 1,024 bytes."),
+        DEVICE_TOKEN,
         COOKIES,
         CLIENT_SECRET,
         ASSERTION_TYPE,
@@ -133,6 +142,7 @@ pub const SIGN_IN: Operation = Operation {
         CLIENT_ID,
         text("login", NAME, "A username or a verified address."),
         text("password", PASSWORD, "The password."),
+        DEVICE_TOKEN,
         COOKIES,
         CLIENT_SECRET,
         ASSERTION_TYPE,
@@ -193,6 +203,7 @@ pub const CHANGE_PASSWORD: Operation = Operation {
     fields: &[
         text("current", PASSWORD, "The current password."),
         text("new", PASSWORD, "The new password, as at sign-up."),
+        DEVICE_TOKEN,
     ],
     answer: (200, Shape::Tokens),
     problems: &[Kind::WrongPassword, Kind::InvalidFields, Kind::TooManyAttempts, Kind::Busy],

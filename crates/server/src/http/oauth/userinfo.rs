@@ -6,7 +6,7 @@ use crate::http::extract;
 use crate::http::reply;
 use axum::body::Body;
 use axum::response::Response;
-use hyper::header::{self, CONTENT_TYPE};
+use hyper::header;
 use hyper::{Method, StatusCode};
 use rules::oauth::Error;
 use rules::secret::Secret;
@@ -21,11 +21,11 @@ pub async fn userinfo(door: Door, body: Body) -> Result<Response, Refusal> {
     Ok(reply::json(StatusCode::OK, serde_json::to_vec(&claims).unwrap_or_default()))
 }
 
-/// RFC 6750 §2.1 and §2.2: in the header, or in the form of a POST; not in both. A body that is no form says nothing of it.
+/// RFC 6750 §2.1 and §2.2: in the header, or in the form of a POST; not in both. A body that is no form says nothing of it, and
+/// who sends one without a token lacks credentials before anything else (§3).
 async fn token(door: &Door, body: Body) -> Result<Option<Secret>, Refusal> {
     let header = extract::bearer(&door.headers)?;
-    let silent = !door.headers.contains_key(CONTENT_TYPE) || (header.is_some() && !extract::is_form(&door.headers));
-    if door.method != Method::POST || silent {
+    if door.method != Method::POST || !extract::is_form(&door.headers) {
         return Ok(header);
     }
     let form = extract::form(&door.site, &door.headers, body).await?.get("access_token").map(Secret::new);

@@ -85,6 +85,7 @@ impl Door {
             },
             minimum_password: app.realm.settings.password_min,
             sessions: &sessions,
+            more_sessions: home.more_sessions,
             applications: &applications,
             now: app.clock.now(),
         };
@@ -166,7 +167,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
         Ok(changed) => {
             let mut response = door.done(Notice::PasswordChanged);
             reply::session_cookie(&mut response, &door.site, &changed.started);
-            reply::device_cookie(&mut response, &door.site, changed.device.as_ref());
+            reply::device_cookie(&mut response, &door.site, &changed.device);
             return Ok(response);
         }
         Err(NotChanged::New(weak)) => weakness(weak),

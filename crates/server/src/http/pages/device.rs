@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
 use rules::login::session::Session;
+use rules::oauth::ErrorCode;
 use rules::oauth::device::may_answer;
 use rules::oauth::params::Params;
 use rules::people::User;
@@ -123,6 +124,7 @@ impl Door {
                 let outcome = match app.device_answer(&waiting.device, allow, &form.session).await? {
                     Ok(()) if allow => DeviceOutcome::Approved,
                     Ok(()) => DeviceOutcome::Denied,
+                    Err(error) if error.code == ErrorCode::LoginRequired => return Ok(self.start_again()),
                     Err(_) => DeviceOutcome::Expired,
                 };
                 (outcome, Some(waiting.client.id.0.clone()))

@@ -70,7 +70,7 @@ pub fn signed_in_response(
         Next::GoOn(flow) => go_on(door, flow, browser)?,
     };
     reply::session_cookie(&mut response, &door.site, &signed_in.started);
-    reply::device_cookie(&mut response, &door.site, signed_in.device.as_ref());
+    reply::device_cookie(&mut response, &door.site, &signed_in.device);
     Ok(response)
 }
 

@@ -34,7 +34,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
             let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());
             let mut response = reply::see_other(&place);
             reply::session_cookie(&mut response, &door.site, &started);
-            reply::device_cookie(&mut response, &door.site, device.as_ref());
+            reply::device_cookie(&mut response, &door.site, &device);
             Ok(response)
         }
         Err(Refused::Done) => Ok(door.closed(SetupClosed::Done)),

@@ -68,7 +68,7 @@ fn cs_01_what_refreshing_needs_is_told_to_pages_of_its_line_alone() {
 
 #[test]
 fn di_01_a_line_that_is_over_tells_nothing_to_go_on_with() {
-    // red without each of: is_live, is_admitted in app/api.rs, kept_line.
+    // red without each of: can_end, is_admitted in app/api.rs, kept_line.
     let server = default_server();
     let ends: [(&str, End); 4] = [
         ("sign-out", |line, _| drop(line.clone().send("POST", "signout", &json!({})).must_be(204))),

@@ -47,9 +47,12 @@ fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
     for (address, neighbour) in [("203.0.113.7", "203.0.113.7"), ("2001:db8::1", "2001:db8::ffff:2")] {
         let first = fail(address).must_fail(401, "invalid_client");
         assert_eq!(first.header("ratelimit-remaining"), Some("4"));
-        let refused = over(address, &wrong);
-        must_slow_down(&refused);
-        assert_eq!(refused.json()["error"], "slow_down");
+        for path in ["token", "introspect", "revoke", "device", "userinfo"] {
+            let refused = over(address, &|| Call::new("POST", &format!("/oauth2/{path}")));
+            must_slow_down(&refused);
+            // RFC 8628 §3.5: `slow_down` is for devices that poll, and for good.
+            assert_eq!(refused.json()["error"], "temporarily_unavailable", "{path}");
+        }
         must_slow_down(&over(neighbour, &|| Call::get("/oauth2/jwks")));
         let page = over(address, &|| Call::get("/login"));
         must_slow_down(&page);

@@ -176,7 +176,7 @@ fn co_10_csrf_tokens() {
 
 #[test]
 fn co_10_cookies_of_known_browsers() {
-    // red if app/browser.rs, known_device, compared less than every byte: a stranger would be heard as the owner is.
+    // red if app/browser.rs, proof_of, compared less than every byte: a stranger would be heard as the owner is.
     let server = Server::leaked(&[("PORTIERE_THROTTLE_FREE_FAILURES", "1"), ("PORTIERE_THROTTLE_BASE_DELAY", "10m")]);
     let person = Person::add(server);
     let good = Browser::of(server, &person).cookie("device-").unwrap();

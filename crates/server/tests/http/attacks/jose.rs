@@ -285,8 +285,9 @@ fn au_07_what_one_client_is_told_of_a_token_is_told_to_no_other() {
 }
 
 #[test]
-fn au_04_userinfo_looks_at_the_scope() {
-    // red without the look for openid in rules/oauth/userinfo.rs, read, or for the scope of a claim in claims_of.
+fn au_04_userinfo_and_introspection_look_at_the_scope() {
+    // red without the look for openid in rules/oauth/userinfo.rs, read, or for the scope of a claim in claims_of; without
+    // `tells`, or half of it, in rules/oauth/introspect.rs, access.
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::new(server);
@@ -295,6 +296,21 @@ fn au_04_userinfo_looks_at_the_scope() {
     let bare = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid"));
     let told = server.send(&Call::get("/oauth2/userinfo").bearer(&bare.access)).must_be(200).json();
     assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["sub"]);
+    // RFC 7662 §2.2: `username` is a claim about the person like any other, and no resource server is told more than userinfo.
+    let uri = format!("https://{}.test/api", unique("rs"));
+    let api = App::add(server, Grants::Usual, &["--resource", &uri, "--resource-server"]);
+    for format in ["jwt", "opaque"] {
+        let app = App::add(server, Grants::Usual, &["--trusted", "--resource", &uri, "--access-token", format]);
+        let ask = app.ask().with("resource", &uri);
+        let bare = app.tokens_for(&mut browser, &person, &ask.clone().with("scope", "openid email")).access;
+        let full = app.tokens_for(&mut browser, &person, &ask.with("scope", "openid profile")).access;
+        let named = |token: &str| [&app, &api].map(|asker| asker.introspect(token)["username"].clone());
+        assert_eq!(named(&bare), [Value::Null, Value::Null], "{format}");
+        assert_eq!(named(&full), [json!(person.name), json!(person.name)], "{format}");
+        server.must(&["client", "set", &app.id, "--remove-scope", "profile"], "");
+        assert_eq!(named(&full), [Value::Null, Value::Null], "DI-03: {format}");
+        assert!(app.is_active(&full) && api.is_active(&full), "{format}");
+    }
 }
 
 #[test]

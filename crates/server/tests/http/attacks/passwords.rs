@@ -6,7 +6,7 @@ use crate::support::*;
 use std::sync::Mutex;
 use std::time::Duration;
 
-const NEW: &str = "teal marble oboe 77";
+pub(super) const NEW: &str = "teal marble oboe 77";
 
 /// Every way to set a password.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +74,7 @@ impl Changer {
                     let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
                     (line.access, line.refresh, line.csrf) =
                         (text("access_token"), text("refresh_token"), text("csrf_token"));
+                    line.device = text("device_token");
                 }
                 (answer, done)
             }
@@ -85,7 +86,7 @@ impl Changer {
 }
 
 /// `person` with the new password.
-fn renewed(person: &Person) -> Person {
+pub(super) fn renewed(person: &Person) -> Person {
     Person { password: NEW.into(), ..person.clone() }
 }
 
@@ -216,13 +217,13 @@ fn se_02_a_session_that_ends_while_its_owner_changes_the_password_changes_nothin
 }
 
 /// A server on which a guesser's wait does not end while a test runs.
-fn slow_server() -> &'static Server {
+pub(super) fn slow_server() -> &'static Server {
     Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")])
 }
 
 /// Guesses at the account until nobody unknown is heard there any more.
 #[track_caller]
-fn attack(server: &'static Server, person: &Person) {
+pub(super) fn attack(server: &'static Server, person: &Person) {
     heard(server, &[&person.name], |_, call| call);
     let mut stranger = Browser::new(server);
     let page = stranger.get("/login");
@@ -231,7 +232,7 @@ fn attack(server: &'static Server, person: &Person) {
 
 /// What signing in comes to in a browser that kept nothing but the cookie by which it is known.
 #[track_caller]
-fn by_device(known: &Browser, person: &Person) -> u16 {
+pub(super) fn by_device(known: &Browser, person: &Person) -> u16 {
     let mut browser = Browser::new(known.server);
     let cookie = known.jar.iter().find(|(name, _)| name.starts_with("device-")).expect("it is known");
     browser.jar.keep(&format!("{}={}", cookie.0, cookie.1));
@@ -239,34 +240,48 @@ fn by_device(known: &Browser, person: &Person) -> u16 {
     browser.log_in_on(&page, &person.name, &person.password).status
 }
 
+/// The same in an application that kept nothing but what its device is known by.
+#[track_caller]
+pub(super) fn by_token(line: &Line, person: &Person) -> u16 {
+    let mut body = line.screens.credentials(&person.name, &person.password, false);
+    assert!(!line.device.is_empty(), "it is known");
+    body["device_token"] = line.device.as_str().into();
+    line.browser.server.send(&line.screens.call("POST", "signin", &body)).status
+}
+
 #[test]
 fn bf_05_no_browser_is_known_any_more_once_the_password_is_another_one() {
-    // red without the password in app/browser.rs, device_cookie.
+    // red without the password in app/browser.rs, proof.
     let server = slow_server();
     let screens = Screens::of(server);
     for way in WAYS {
         let person = Person::add(server);
         let (before, line) = (Browser::of(server, &person), screens.sign_in(&person, true));
+        let native = screens.sign_in(&person, false);
         way.change(&screens, &person);
         let person = renewed(&person);
-        let after = Browser::of(server, &person);
+        let (after, native_after) = (Browser::of(server, &person), screens.sign_in(&person, false));
         attack(server, &person);
         assert_eq!(by_device(&before, &person), 429, "{way:?}: known by the old password");
         assert_eq!(by_device(&line.browser, &person), 429, "{way:?}: the same by the account API");
+        assert_eq!(by_token(&native, &person), 429, "{way:?}: the same without cookies");
         assert_eq!(by_device(&after, &person), 303, "{way:?}: known by the new one");
+        assert_eq!(by_token(&native_after, &person), 200, "{way:?}: the same without cookies");
     }
     server.kill();
 }
 
 #[test]
 fn bf_05_a_known_browser_is_known_to_one_account() {
-    // red without both the account's id and its password in app/browser.rs, device_cookie: either alone holds.
+    // red without both the account's id and its password in app/browser.rs, proof: either alone holds.
     let server = slow_server();
     let (person, mallory) = (Person::add(server), Person::add(server));
     let (known, stranger) = (Browser::of(server, &person), Browser::of(server, &mallory));
+    let screens = Screens::of(server);
+    let [line, foreign] = [&person, &mallory].map(|who| screens.sign_in(who, false));
     attack(server, &person);
-    assert_eq!(by_device(&stranger, &person), 429);
-    assert_eq!(by_device(&known, &person), 303);
+    assert_eq!((by_device(&stranger, &person), by_token(&foreign, &person)), (429, 429));
+    assert_eq!((by_device(&known, &person), by_token(&line, &person)), (303, 200));
     server.kill();
 }
 
@@ -275,16 +290,18 @@ fn bf_05_where_a_password_was_changed_the_browser_stays_known() {
     // red without remember_browser in app/account.rs, set_new_password.
     let server = slow_server();
     let screens = Screens::of(server);
-    for way in [Way::Page, Way::Cookies] {
+    for way in [Way::Page, Way::Bearer, Way::Cookies] {
         let person = Person::add(server);
-        let browser = match way.change(&screens, &person) {
-            Changer::Browser(browser, _) => browser,
-            Changer::Line(line) => line.browser,
-            Changer::Nobody => continue,
-        };
+        let changer = way.change(&screens, &person);
         let person = renewed(&person);
         attack(server, &person);
-        assert_eq!(by_device(&browser, &person), 303, "{way:?}");
+        match changer {
+            Changer::Line(line) if way == Way::Bearer => assert_eq!(by_token(&line, &person), 200),
+            Changer::Line(Line { browser, .. }) | Changer::Browser(browser, _) => {
+                assert_eq!(by_device(&browser, &person), 303, "{way:?}");
+            }
+            Changer::Nobody => panic!("somebody changed it"),
+        }
     }
     server.kill();
 }

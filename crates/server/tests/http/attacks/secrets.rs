@@ -132,7 +132,7 @@ fn sr_01_nothing_that_was_issued_lies_anywhere_in_clear() {
 
 #[test]
 fn sr_01_the_data_folder_is_its_owners_alone() {
-    // red without the modes in server/boot.rs, make_folder, or in server/private.rs, create.
+    // red without the modes in server/boot/folder.rs, make, or in server/private.rs, create.
     use std::os::unix::fs::PermissionsExt;
     let server = Server::newcomer(&[]);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -198,7 +198,7 @@ fn sr_05_weak_secrets_and_keys_are_refused() {
 
 #[test]
 fn sr_05_a_lost_or_wrong_master_key_is_a_clear_refusal() {
-    // red without the comparison with the sealed check value in app/keyring.rs, or master_key in server/boot.rs.
+    // red without the comparison with the sealed check value in app/keyring.rs, or master_key in server/boot/folder.rs.
     let server = Server::start(&[]);
     let file = server.data().join("master.key");
     server.stop();
@@ -264,7 +264,7 @@ fn refusal(server: &Server, arguments: &[&str], settings: &[(&str, &str)]) -> St
 
 #[test]
 fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_length() {
-    // red without read_key in server/boot.rs, master_key, or in server/hashing.rs, peppers; or without a check of its own.
+    // red without read_key in server/boot/folder.rs, master_key, or in server/hashing.rs, peppers; or without a check of its own.
     let server = Server::start(&[]);
     server.stop();
     let elsewhere = tempfile::tempdir().unwrap();

@@ -22,6 +22,8 @@ pub struct Line {
     pub access: String,
     pub refresh: String,
     pub csrf: String,
+    /// What its device is known by, where it has tokens.
+    pub device: String,
 }
 
 impl Screens {
@@ -55,8 +57,9 @@ impl Screens {
         let told = self.try_in(&mut browser, (&person.name, &person.password), cookies).must_be(200).json();
         let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
         let (access, refresh, csrf) = (text("access_token"), text("refresh_token"), text("csrf_token"));
-        assert_eq!((access.is_empty(), csrf.is_empty()), (cookies, !cookies), "{told}");
-        Line { screens: self.clone(), browser, access, refresh, csrf }
+        let device = text("device_token");
+        assert_eq!((access.is_empty(), device.is_empty(), csrf.is_empty()), (cookies, cookies, !cookies), "{told}");
+        Line { screens: self.clone(), browser, access, refresh, csrf, device }
     }
 }
 
@@ -98,6 +101,10 @@ impl Line {
     /// Another password, by the account API.
     #[track_caller]
     pub fn change_password(&mut self, current: &str, new: &str) -> Answer {
-        self.send("PATCH", "password", &json!({ "current": current, "new": new }))
+        let mut body = json!({ "current": current, "new": new });
+        if !self.keeps_cookies() {
+            body["device_token"] = json!(self.device);
+        }
+        self.send("PATCH", "password", &body)
     }
 }

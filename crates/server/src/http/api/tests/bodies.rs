@@ -49,7 +49,7 @@ async fn bodies_are_json_objects_without_duplicates_and_of_the_right_types() {
     ] {
         sign_in().json(&beyond).at(&server).await.is(Kind::MalformedRequest);
     }
-    for (name, most) in [("client_id", 1024), ("login", 1024), ("password", 4096)] {
+    for (name, most) in [("client_id", 1024), ("login", 1024), ("password", 4096), ("device_token", 512)] {
         let longest = sign_in().json(&with(name, json!("ä".repeat(most)))).at(&server).await;
         assert_ne!(longest.status, StatusCode::BAD_REQUEST, "{name}: {}", longest.body);
         let longer = sign_in().json(&with(name, json!("ä".repeat(most + 1)))).at(&server).await;

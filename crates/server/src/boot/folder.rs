@@ -1,0 +1,134 @@
+//! The data folder: whose it is, who has it, and the master key in it.
+
+use super::BootError;
+use crate::config::Config;
+use crate::private::{self, Unread};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is in a data folder that was used before: the database, or what a node on another database keeps.
+const OURS: [&str; 4] = ["portiere.db", "master.key", "node.lock", "portiere.sock"];
+
+/// How often it is tried again to have the folder, which somebody else may have for a moment.
+const TRIES: u32 = 20;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Whether a server or a command worked in the data folder before.
+pub fn was_used(folder: &Path) -> bool {
+    OURS.iter().any(|name| folder.join(name).exists())
+}
+
+/// Makes the data folder, which is its owner's alone.
+pub fn make(folder: &Path) -> Result<(), BootError> {
+    private::folder(folder, &OURS).map_err(|why| BootError::Other(format!("the data folder {why}")))
+}
+
+/// The data folder for this process alone, until the file is dropped. A database's own lock keeps others from that database
+/// only: with another one they would take the socket and the marks that are here.
+pub(super) fn take(folder: &Path) -> Result<File, BootError> {
+    let name = folder.join("node.lock");
+    let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
+    match private::leave(&name, b"") {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    let file = OpenOptions::new().append(true).open(&name).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BootError::InUse),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// The same for whoever has a database already: who does not get one has the folder until that is clear, and who ends lets go of
+/// the database first.
+pub(super) async fn take_soon(folder: &Path) -> Result<File, BootError> {
+    for _ in 0..TRIES {
+        match take(folder) {
+            Err(BootError::InUse) => tokio::time::sleep(PAUSE).await,
+            taken => return taken,
+        }
+    }
+    take(folder)
+}
+
+/// Refuses to begin anew where a database was: an empty one in its place would look like a new server, and nobody would ask
+/// where everything went.
+pub(super) fn nothing_left_of(database: &Path, data: &Path) -> Result<(), BootError> {
+    let Some(left) = left_of(database, data) else { return Ok(()) };
+    Err(BootError::Other(format!(
+        "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the database back; \
+         move that file away to begin anew",
+        database.display(),
+        left.display()
+    )))
+}
+
+/// What is left where a database was: its log, or what a restore that was cut short had put aside; of one that was closed, the mark
+/// of its audit log in the data folder.
+fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
+    if database.exists() {
+        return None;
+    }
+    let name = database.file_name()?.to_str()?;
+    let [log, aside] = ["-wal", ".replaced-"].map(|ending| format!("{name}{ending}"));
+    let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
+    let left = |name: &str| name == log || name.starts_with(&aside);
+    let beside = entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min();
+    beside.or_else(|| Some(data.join("audit.mark")).filter(|mark| mark.exists()))
+}
+
+/// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
+/// missing key is never replaced: everything that it sealed would be lost.
+pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
+    if let Some(key) = config.master_key() {
+        return Ok(key);
+    }
+    let file = config.master_key_file();
+    let failed = |what: String| BootError::Other(format!("the master key {}: {what}", file.display()));
+    match private::read_key(&file) {
+        Ok(key) => Ok(key),
+        Err(Unread::Missing) if !begun => {
+            let key = private::Key::new(app::entropy::bytes()?);
+            // Another one that starts at the same time may have been faster, and its key is not overwritten.
+            private::leave(&file, &*key).map_err(|error| failed(error.to_string()))?;
+            Ok(key)
+        }
+        Err(why @ Unread::Missing) => {
+            Err(failed(format!("{why}, and the database needs the one that it was made with; put it back")))
+        }
+        Err(why @ Unread::Length) => Err(failed(format!("{why}; put back the file that belongs to this data"))),
+        Err(why) => Err(failed(why.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.
+    #[test]
+    fn a_folder_has_one_master_key_however_many_start_there() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let flags = vec![("data", folder.path().display().to_string())];
+            let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+            let start = std::sync::Barrier::new(4);
+            let keys: Vec<_> = std::thread::scope(|scope| {
+                let starters = [(); 4].map(|()| {
+                    scope.spawn(|| {
+                        start.wait();
+                        master_key(&config, false).ok()
+                    })
+                });
+                starters.into_iter().filter_map(|starter| starter.join().unwrap()).collect()
+            });
+            let kept = private::read_key(&config.master_key_file()).unwrap();
+            assert!(!keys.is_empty() && keys.iter().all(|key| *key == kept));
+        }
+    }
+}
