@@ -19,6 +19,8 @@ use crate::time::{Span, Time};
 
 /// RFC 8628 §3.2: how long a device waits between two polls, in seconds, unless told otherwise.
 pub const INTERVAL_S: i64 = 5;
+/// So much sooner is in time: a poll may travel faster than the one before it.
+pub const HURRY: Span = Span::seconds(1);
 /// RFC 8628 §6.1: consonants that are hard to confuse and spell no words.
 const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Letters of a user code: 34 bits.
@@ -289,7 +291,7 @@ pub fn poll(
 /// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on.
 fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
     let (at, of) = (now, device.handle);
-    if device.polled.is_some_and(|polled| now.since(polled) < Span::seconds(device.interval_s)) {
+    if device.polled.is_some_and(|polled| now.since(polled) + HURRY < Span::seconds(device.interval_s)) {
         let slower = Change::SlowDevice { device: of, at, interval_s: device.interval_s + 5 };
         return Decision::refuse(Error::new(ErrorCode::SlowDown, "poll less often")).and(slower);
     }

@@ -6,7 +6,7 @@ use crate::world::{Plan, World};
 use rules::decision::Change;
 use rules::id::ClientId;
 use rules::oauth::client::{Client, Grant};
-use rules::oauth::device::{Answerer, FRESH, INTERVAL_S, Stage, answer, ask, poll};
+use rules::oauth::device::{Answerer, FRESH, HURRY, INTERVAL_S, Stage, answer, ask, poll};
 use rules::oauth::error::Code as ErrorCode;
 use rules::oauth::token::Tokens;
 use rules::{Fresh, Span};
@@ -89,7 +89,7 @@ pub fn device_poll(world: &World, fresh: &Fresh, which: usize, other: bool) -> P
     let presenter = world.tables.clients.values().filter(may).find(|client| (client.id != asked.client) == other);
     let Some(client) = presenter else { return Plan::nothing() };
     let (handle, interval_s, known) = (asked.code.handle(), asked.interval_s, asked.ended.is_none());
-    let early = asked.polled.is_some_and(|polled| polled + Span::seconds(interval_s) > world.now);
+    let early = asked.polled.is_some_and(|polled| polled + Span::seconds(interval_s) > world.now + HURRY);
     let found = world.tables.device(&handle.0);
     let pending = found.as_ref().is_some_and(|found| matches!(found.device.stage, Stage::Pending));
     let decision = poll((client, &[]), found.as_ref(), &world.context(), (world.now, fresh));
