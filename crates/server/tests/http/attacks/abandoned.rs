@@ -51,15 +51,17 @@ fn come_to(server: &Server, name: &str, count: usize) -> usize {
 }
 
 /// Abandons attempts until there are so many events: each is judged all the same. What a busy machine has not heard before
-/// it was abandoned never was, and is sent once more.
+/// it was abandoned never was, and is sent once more; what it had heard, and was slow to judge, then comes on top.
 #[track_caller]
 fn must_come_to(server: &Server, name: &str, count: usize, abandon: impl Fn(usize) -> Call) {
-    let mut known = events(server, name);
+    let before = events(server, name);
+    let (mut known, mut sent) = (before, 0);
     for _ in 0..5 {
         (known..count).for_each(|at| abandon(at).abandon(server.port, PATIENCE));
+        sent += count.saturating_sub(known);
         known = come_to(server, name, count);
     }
-    assert_eq!(known, count, "{name}");
+    assert!((count..=before + sent).contains(&known), "{name}: {known} of {count}, {sent} sent");
 }
 
 /// Whether the address of these tests is slowed now.
