@@ -2,6 +2,7 @@
 //! is not told to come again.
 
 use super::coming::Coming;
+use super::shop::{REDIRECT, code, params, request};
 use super::{NOW, PASSWORD, application, database, newcomer, node, sign_in};
 use crate::admin::clients::ClientSecret;
 use crate::authorize::Outcome;
@@ -15,8 +16,6 @@ use rules::id::ClientId;
 use rules::oauth::client::{AuthMethod, Client, Grant};
 use rules::oauth::client_auth::{Means, Proof};
 use rules::oauth::error::{Code, Error};
-use rules::oauth::params::Params;
-use rules::oauth::redirect::Response;
 use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
@@ -52,8 +51,6 @@ struct Two {
     secret: Secret,
     clock: Clock,
 }
-
-const REDIRECT: &str = "https://shop.test/cb";
 
 impl Two {
     async fn start() -> Self {
@@ -110,27 +107,6 @@ impl Two {
         assert!(self.interrupted.coming.is_over(), "it was renamed");
         handed
     }
-}
-
-fn params(pairs: &[(&str, &str)]) -> Params {
-    Params::parse(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()
-}
-
-fn request() -> Params {
-    params(&[
-        ("client_id", "shop"),
-        ("redirect_uri", REDIRECT),
-        ("response_type", "code"),
-        ("scope", "openid"),
-        ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
-        ("code_challenge_method", "S256"),
-    ])
-}
-
-#[track_caller]
-fn code(response: &Response) -> String {
-    let code = response.fields.iter().find(|(name, _)| *name == "code");
-    code.unwrap_or_else(|| panic!("no code: {response:?}")).1.clone()
 }
 
 /// Ada's browser, in which she signed in while the application was renamed; with the code that came of it.

@@ -17,6 +17,7 @@ mod scattered;
 mod secrets;
 mod sessions;
 mod setup;
+mod shop;
 mod sign_ups;
 mod standstill;
 mod sweeps;

@@ -1,6 +1,7 @@
 //! Tokens that are revoked, and codes that are presented, again and again: what ends, ends, and is written down once.
 
 use super::coming::Coming;
+use super::shop::{REDIRECT, code, params, request};
 use super::{NOW, application, database, newcomer, node, sign_in};
 use crate::App;
 use crate::admin::clients::ClientSecret;
@@ -15,7 +16,6 @@ use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
 use rules::oauth::client_auth::{Means, Proof};
 use rules::oauth::error::{Code, Error};
 use rules::oauth::params::Params;
-use rules::oauth::redirect::Response;
 use rules::oauth::revoke::Outcome;
 use rules::oauth::scope::Scope;
 use rules::people::Role;
@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex};
 use store::engine::{Answer, Around, CommitError, Engine, Write};
 use tempfile::TempDir;
 
-const REDIRECT: &str = "https://shop.test/cb";
 const AGAIN: usize = 20;
 
 /// An engine before one of whose commits something happens, or that does not say how one ended.
@@ -141,27 +140,6 @@ impl House {
             Ok(())
         });
     }
-}
-
-fn params(pairs: &[(&str, &str)]) -> Params {
-    Params::parse(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()
-}
-
-fn request() -> Params {
-    params(&[
-        ("client_id", "shop"),
-        ("redirect_uri", REDIRECT),
-        ("response_type", "code"),
-        ("scope", "openid"),
-        ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
-        ("code_challenge_method", "S256"),
-    ])
-}
-
-#[track_caller]
-fn code(response: &Response) -> String {
-    let code = response.fields.iter().find(|(name, _)| *name == "code");
-    code.unwrap_or_else(|| panic!("no code: {response:?}")).1.clone()
 }
 
 fn name() -> Proof {

@@ -183,7 +183,7 @@ fn xor(mut a: [u8; 32], b: [u8; 32]) -> [u8; 32] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::Fresh;
     use crate::login::session::{Entry, Method, Origin, enter};
@@ -226,33 +226,44 @@ mod tests {
 
     const NOW: Time = Time(1_000_000);
 
+    /// A family of Ada's that began then and lasts two days, one where nobody uses it.
+    pub fn begun(client: &str, at: Time) -> Family {
+        let granted = Granted {
+            scope: Scope::from("openid".to_owned()),
+            resources: vec![],
+            auth_time: at,
+            amr: vec![],
+            acr: String::new(),
+            nonce: None,
+            claims: ClaimsRequest::default(),
+            session: None,
+        };
+        Family {
+            id: "family".into(),
+            client: client.into(),
+            life: None,
+            user: "ada".into(),
+            session: None,
+            granted,
+            refresh: None,
+            created: at,
+            idle_until: at + Span::days(1),
+            expires: at + Span::days(2),
+            revoked_at: None,
+        }
+    }
+
     /// A family that began now, with the session that it lives in.
     fn found() -> Found {
         let (user, fresh) = (person("ada"), Fresh::new([4; 32]));
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
         let session = enter(&entry, &Settings::default(), NOW, &fresh).reply.expect("starts").session;
-        let granted = Granted {
-            scope: Scope::from("openid".to_owned()),
-            resources: vec![],
-            auth_time: NOW,
-            amr: vec![],
-            acr: "1".into(),
-            nonce: None,
-            claims: ClaimsRequest::default(),
-            session: None,
-        };
         let family = Family {
             id: fresh.family(NOW),
-            client: "shop".into(),
-            life: None,
             user: user.id.clone(),
             session: Some(session.id.clone()),
-            granted,
-            refresh: None,
-            created: NOW,
-            idle_until: NOW + Span::days(1),
-            expires: NOW + Span::days(1),
-            revoked_at: None,
+            granted: Granted { acr: "1".into(), ..begun("shop", NOW).granted },
+            ..begun("shop", NOW)
         };
         Found { family, session: Some(session), user: Some(user), groups: vec![] }
     }

@@ -96,10 +96,8 @@ fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oauth::authorize::ClaimsRequest;
     use crate::oauth::client::tests::confidential;
-    use crate::oauth::code::Granted;
-    use crate::oauth::scope::Scope;
+    use crate::oauth::family::tests::begun;
     use crate::oauth::token::Audience;
     use crate::realm::SKEW;
     use crate::time::Span;
@@ -123,29 +121,7 @@ mod tests {
     }
 
     fn family(client: &str) -> Family {
-        let granted = Granted {
-            scope: Scope::from("openid".to_owned()),
-            resources: vec![],
-            auth_time: NOW,
-            amr: vec![],
-            acr: String::new(),
-            nonce: None,
-            claims: ClaimsRequest::default(),
-            session: None,
-        };
-        Family {
-            id: "family".into(),
-            client: client.into(),
-            life: None,
-            user: "ada".into(),
-            session: None,
-            granted,
-            refresh: None,
-            created: NOW,
-            idle_until: NOW + Span::days(1),
-            expires: NOW + Span::days(2),
-            revoked_at: None,
-        }
+        begun(client, NOW)
     }
 
     fn found(family: Family) -> Found {

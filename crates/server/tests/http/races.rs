@@ -85,6 +85,23 @@ fn around<T: Send>(act: impl Fn() -> T + Sync, end: impl FnOnce()) -> Vec<T> {
     })
 }
 
+/// The tokens that a code yields, if it does.
+fn redeemed(app: &App, code: &str) -> Option<Tokens> {
+    let answer = app.redeem(code);
+    (answer.status == 200).then(|| Tokens::of(&answer))
+}
+
+/// Something was issued, and none of it is good for anything any more.
+#[track_caller]
+fn must_have_ended(app: &App, issued: Vec<Option<Tokens>>) {
+    let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
+    assert!(!issued.is_empty());
+    for tokens in issued {
+        assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
+        app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
+    }
+}
+
 #[test]
 fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
     // red without Change::Stands in rules/oauth/token.rs, issue, and step.rs, issue.
@@ -98,16 +115,10 @@ fn rc_07_a_revoked_consent_beats_whatever_is_being_issued() {
         let silent = app.ask().with("prompt", "none").target();
         let issue = || {
             let code = browser.clone().get(&silent).landed().remove("code")?;
-            let answer = app.redeem(&code);
-            (answer.status == 200).then(|| Tokens::of(&answer))
+            redeemed(&app, &code)
         };
         let issued = around(issue, || drop(revoker.submit(&remove).must_be(303)));
-        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
-        assert!(!issued.is_empty());
-        for tokens in issued {
-            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
-            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
-        }
+        must_have_ended(&app, issued);
     }
 }
 
@@ -123,16 +134,10 @@ fn rc_07_what_is_issued_while_trust_is_taken_away_ends_with_it() {
             let answer = browser.clone().get(&silent);
             // Who meets the change itself is told to come again.
             let code = (answer.status != 503).then(|| answer.landed().remove("code"))??;
-            let answer = app.redeem(&code);
-            (answer.status == 200).then(|| Tokens::of(&answer))
+            redeemed(&app, &code)
         };
         let issued = around(issue, || drop(server.must(&["client", "set", &app.id, "--trusted=no"], "")));
-        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
-        assert!(!issued.is_empty());
-        for tokens in issued {
-            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
-            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
-        }
+        must_have_ended(&app, issued);
     }
 }
 
@@ -149,16 +154,10 @@ fn rc_07_a_changed_password_beats_codes_that_a_copied_cookie_is_being_issued() {
         let silent = app.ask().with("prompt", "none").target();
         let issue = || {
             let code = copied.clone().get(&silent).landed().remove("code")?;
-            let answer = app.redeem(&code);
-            (answer.status == 200).then(|| Tokens::of(&answer))
+            redeemed(&app, &code)
         };
         let issued = around(issue, || drop(owner.submit(&change).must_be(303)));
-        let issued: Vec<Tokens> = issued.into_iter().flatten().collect();
-        assert!(!issued.is_empty());
-        for tokens in issued {
-            assert!(!app.is_active(&tokens.access) && !app.is_active(&tokens.refresh));
-            app.refresh(&tokens.refresh).must_fail(400, "invalid_grant");
-        }
+        must_have_ended(&app, issued);
         assert!(owner.is_signed_in() && !copied.clone().is_signed_in());
     }
 }
