@@ -93,12 +93,12 @@ impl Flow {
     }
 }
 
-/// A flow with the cookie that it is bound to, where the browser has none yet.
+/// A flow with the cookie that it is bound to.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     /// For the form.
     pub text: String,
-    /// To be set.
+    /// To be set, also where the browser has it: the time that it is kept begins anew with each flow.
     pub cookie: Option<Secret>,
 }
 
@@ -106,15 +106,12 @@ impl App {
     /// Seals a flow for this browser, which gets a cookie if it has none.
     pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;
-        let (holder, cookie) = match &browser.flow {
-            Some(known) => (known.clone(), None),
-            None => {
-                let new = entropy::fresh()?.secret("flow");
-                (new.clone(), Some(new))
-            }
+        let holder = match &browser.flow {
+            Some(known) => known.clone(),
+            None => entropy::fresh()?.secret("flow"),
         };
         let tag = self.flow_tag(&body, &holder);
-        Ok(Sealed { text: format!("{}.{}", base64url(&body), base64url(&tag)), cookie })
+        Ok(Sealed { text: format!("{}.{}", base64url(&body), base64url(&tag)), cookie: Some(holder) })
     }
 
     /// Opens a flow that this browser began within the time that flows have.

@@ -179,14 +179,18 @@ impl App {
 
     /// How long to rest until the next look.
     async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
+        let mut looked = true;
         if let Err(fault) = self.look_at_hashes().await {
+            // Where it fails each time, for the people are many, everything else has to go on.
             complaint.tell(&fault, "password hashes could not be looked at");
-            return EVERY;
+            looked = false;
         }
         let mut pause = EVERY;
         match self.sweep_for(STRETCH, busy).await {
             Ok(swept) => {
-                complaint.over();
+                if looked {
+                    complaint.over();
+                }
                 pause = if swept.all { EVERY } else { REST };
             }
             Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),

@@ -121,11 +121,12 @@ impl Policy {
     /// of both. What this gives, it gives again for itself: nobody is hashed again at every login.
     fn raised(&self, old: Cost) -> Cost {
         let new = self.cost;
-        if covers(old, new) {
-            return old;
-        }
+        // First, so that of two that are worth the same, and differ in lanes, today's is taken: sign-ins take one time then.
         if covers(new, old) {
             return new;
+        }
+        if covers(old, new) {
+            return old;
         }
         if meets_owasp(old) || !meets_owasp(new) {
             return old;
@@ -202,6 +203,10 @@ mod tests {
         assert_eq!(raised(65_536, 3), cost(65_536, 3));
         assert_eq!(raised(9_216, 5), cost(9_216, 5));
         assert_eq!(raised(20_000, 1), cost(20_000, 2));
+        // Of two that are worth the same today's is taken, or sign-ins would be evened out for as long as the old one is there.
+        let lanes = |lanes| Cost::new(65_536, 3, lanes).unwrap();
+        let policy = Policy { cost: lanes(1), ..policy };
+        assert_eq!(policy.raise(&stored(lanes(4), &Keys::default())), lanes(1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The fence: raised where a failover was seen, lifted when nobody is waited for any more.
 
 use super::Ward;
+use super::nodes::is_believed;
 use crate::admin::Refused;
 use crate::{App, Fault, asked, entropy};
 use rules::decision::Change;
@@ -12,8 +13,9 @@ use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State,
 use store::tables::nodes::{self, Node};
 use store::tables::{ask, changes};
 
-/// Who was seen within this time of whoever was seen last, was there.
-const THERE: Span = Span::minutes(2);
+/// Who was seen within this time of whoever was seen last, was there. Each tells by its own clock, and two clocks may be a
+/// minute off in either direction.
+const THERE: Span = Span::minutes(4);
 /// How much older than its lifetime an open code may be, since clocks of nodes differ.
 const SLACK: Span = Span::minutes(10);
 /// How often a fence is tried to be raised while others change the same rows.
@@ -106,7 +108,7 @@ impl App {
                 return Ok(fence.clone());
             }
             let fence = self.next(newest.as_ref(), identity, &reached);
-            let waited = there(&nodes, &memory.node);
+            let waited = there(&nodes, &memory.node, self.clock.now());
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
             let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
             writes.extend(self.noted(Kind::FenceRaised, &memory.node, fence.number)?);
@@ -162,9 +164,10 @@ impl App {
     }
 }
 
-/// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on.
-fn there(nodes: &[Node], itself: &str) -> Vec<String> {
-    let newest = nodes.iter().map(|node| node.seen).max().unwrap_or(Time(0));
+/// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on. One that a
+/// clock which was wrong has dated is no measure for the others.
+fn there(nodes: &[Node], itself: &str, now: Time) -> Vec<String> {
+    let newest = nodes.iter().map(|node| node.seen).filter(|seen| is_believed(*seen, now)).max().unwrap_or(Time(0));
     let counted = |node: &&Node| node.keeps_journal() && (node.gone.is_none() || node.node == itself);
     let mut there: Vec<String> = nodes
         .iter()
@@ -186,17 +189,24 @@ mod tests {
 
     #[test]
     fn who_was_there_is_told_by_who_was_there_last_and_not_by_our_clock() {
+        let now = Time(9_000_000);
         let node =
             |name: &str, seen: i64| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
         let nodes = [node("a", 1_000_000), node("b", 1_000_000 - THERE.0), node("c", 999_999 - THERE.0)];
-        assert_eq!(there(&nodes, "a"), ["a", "b"]);
-        assert_eq!(there(&nodes, "c"), ["a", "b", "c"]);
-        assert_eq!(there(&nodes, "new"), ["a", "b", "new"]);
-        assert_eq!(there(&[], "new"), ["new"]);
+        assert_eq!(there(&nodes, "a", now), ["a", "b"]);
+        assert_eq!(there(&nodes, "c", now), ["a", "b", "c"]);
+        assert_eq!(there(&nodes, "new", now), ["a", "b", "new"]);
+        assert_eq!(there(&[], "new", now), ["new"]);
+        // Red with 2 minutes, and without `is_believed`.
+        let minute = Span::minutes(1);
+        let clocks = [node("fast", (now + minute).0), node("slow", (now - minute - Span::seconds(5)).0)];
+        assert_eq!(there(&clocks, "fast", now), ["fast", "slow"]);
+        let ahead = [node("ahead", (now + Span::days(365)).0), node("b", (now - Span::seconds(5)).0)];
+        assert_eq!(there(&ahead, "b", now), ["ahead", "b"]);
         let about = |journal| Some(About { version: "1".into(), class: Durability::Bounded, journal });
         let gone = Node { gone: Some(Time(1)), ..node("gone", 1_000_000) };
         let others = [gone, Node { about: about(Journal::Off), ..node("off", 1_000_000) }];
-        assert_eq!(there(&others, "new"), ["new"], "who is not counted on, and who has nothing to say");
-        assert_eq!(there(&others, "gone"), ["gone"], "who looks is there");
+        assert_eq!(there(&others, "new", now), ["new"], "who is not counted on, and who has nothing to say");
+        assert_eq!(there(&others, "gone", now), ["gone"], "who looks is there");
     }
 }

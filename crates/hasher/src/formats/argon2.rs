@@ -97,7 +97,7 @@ impl Argon2Hash {
             },
         };
         let [parameters, salt, tag] = text::fields(rest, '$')?;
-        let (cost, options) = cost(parameters)?;
+        let (cost, options) = any_cost(parameters)?;
         let (key_id, data) = self::options(options)?;
         let (salt, tag) = (text::b64(salt)?, text::b64(tag)?);
         let params = Params { algorithm, version, cost, tag_bytes: tag.len() as u32 };
@@ -149,6 +149,21 @@ pub(super) fn cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), Pars
     let mut number = |name| text::parameter(parts.next().unwrap_or_default(), name);
     let cost = limits::argon2(number("m")?, number("t")?, number("p")?)?;
     Ok((cost, parts))
+}
+
+/// The three numbers of a cost in any order, and what follows: the `argon2` of npm writes `m=…,p=…,t=…`, others begin with `t`.
+fn any_cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), ParseError> {
+    const NAMES: [char; 3] = ['m', 't', 'p'];
+    let mut parts = text.split(',');
+    let mut numbers = [None; 3];
+    for _ in NAMES {
+        let part = parts.next().unwrap_or_default();
+        let found = NAMES.iter().position(|name| part.starts_with(*name)).filter(|at| numbers[*at].is_none());
+        let at = found.ok_or(ParseError::Malformed("m, t and p are needed, once each"))?;
+        numbers[at] = Some(text::parameter(part, &part[..1])?);
+    }
+    let [memory, passes, lanes] = numbers.map(Option::unwrap_or_default);
+    Ok((limits::argon2(memory, passes, lanes)?, parts))
 }
 
 /// `[keyid=…][,data=…]`.

@@ -95,5 +95,7 @@ fn split(text: &str) -> Result<(String, &str), ParseError> {
 
 fn pbkdf2(digest: Digest, text: &str) -> Result<Recipe, ParseError> {
     let [iterations, salt, key] = text::fields(text, '$')?;
-    pbkdf2::recipe(digest, text::number(iterations)?, text::adapted(salt)?, text::adapted(key)?)
+    // OpenLDAP and passlib write adapted base64, 389 Directory Server writes the standard one with padding.
+    let bytes = |field: &str| text::any_base64(&field.replace('.', "+"));
+    pbkdf2::recipe(digest, text::number(iterations)?, bytes(salt)?, bytes(key)?)
 }

@@ -33,6 +33,10 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
         None => return Err(ParseError::Malformed("no PBKDF2")),
     };
     let Some((iterations, length)) = parameters.split_once(',') else {
+        // With `i=` it is the PHC string format without the length.
+        if parameters.starts_with("i=") {
+            return recipe(digest, text::parameter(parameters, "i")?, text::b64(salt)?, text::b64(key)?);
+        }
         return recipe(digest, text::number(parameters)?, text::adapted(salt)?, text::adapted(key)?);
     };
     let (iterations, length) = (text::parameter(iterations, "i")?, text::parameter(length, "l")?);

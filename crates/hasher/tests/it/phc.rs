@@ -28,11 +28,23 @@ fn a_missing_version_is_the_one_before_versions() {
     assert_eq!(old.to_string(), "$argon2i$v=16$m=8,t=1,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAA");
 }
 
+/// The `argon2` of npm writes lanes before passes, others begin with passes: red where `m` has to come first.
+#[test]
+fn costs_are_read_in_any_order_and_written_in_one() {
+    for order in ["m=19456,p=1,t=2", "t=2,m=19456,p=1", "p=1,t=2,m=19456"] {
+        let stored: Stored = GOOD.replace("m=19456,t=2,p=1", order).parse().unwrap();
+        assert_eq!(stored.to_string(), GOOD);
+    }
+    for bent in ["m=19456,t=2,t=2", "m=19456,t=2", "m=19456,t=2,q=1", "m=19456,t=2,keyid=azE,p=1", "m,t=2,p=1"] {
+        assert!(GOOD.replace("m=19456,t=2,p=1", bent).parse::<Stored>().is_err(), "{bent}");
+    }
+}
+
 #[test]
 fn what_deviates_is_malformed() {
     let replaced = [
         ("$v=19", "$v=19$"),
-        ("m=19456,t=2", "t=2,m=19456"),
+        ("m=19456,t=2", "t=2,t=2"),
         ("m=19456", "m=019456"),
         ("m=19456", "m=+19456"),
         ("m=19456", "m= 19456"),

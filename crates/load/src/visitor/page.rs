@@ -65,9 +65,11 @@ impl Page {
         self.refresh.as_deref().filter(|_| self.sign_in().is_none())
     }
 
-    /// The form that the page sends by itself, by a script: one that asks nothing.
+    /// The form that the page sends by itself, by a script: one that asks nothing, on a page that does not ask who comes.
+    /// Keycloak has such a form, which a link sends, beside that for the password.
     pub fn posts_itself(&self) -> Option<&Form> {
-        self.forms.iter().find(|form| self.sends && form.asks_nothing())
+        let asks = self.sign_in().or_else(|| self.introduction()).is_some();
+        self.forms.iter().find(|form| self.sends && !asks && form.asks_nothing())
     }
 
     /// What the page is called.
@@ -337,6 +339,11 @@ mod tests {
     #[test]
     fn a_page_posts_itself_where_a_script_does_and_nobody_is_asked() {
         let posts = |text: &str| Page::of(text).posts_itself().is_some();
+        // Keycloak's sign-in page, where there is another way: a link sends that form.
+        let other = r#"<form id=t method=post action=/t><input type=hidden name=tryAnotherWay value=on>
+            <a href="" onclick="document.forms['t'].submit();return false;">Try another way</a></form>"#;
+        let password = r#"<form method=post action=/l><input name=username><input type=password name=password></form>"#;
+        assert!(posts(other) && !posts(&format!("{other}{password}")) && !posts(&format!("{password}{other}")));
         let form = "<form method=post action=/x><input type=hidden name=a value=1><input type=submit></form>";
         assert!(posts(&format!("<body onload='document.forms[0].submit()'>{form}")));
         assert!(posts(&format!("{form}<script>document.getElementById('f').submit();</script>")));

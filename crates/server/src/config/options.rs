@@ -220,7 +220,7 @@ options! {
     /// The parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.
     "hash.argon2." argon2: Argon2 {
         /// Memory of one hash, in KiB.
-        memory_kib: u32 = 19_456, Start, between(7_168, 4_194_304);
+        memory_kib: u32 = 19_456, Start, between(7_168, 1_048_576);
         /// Passes over that memory.
         passes: u32 = 2, Start, between(1, 64);
         /// Lanes of one hash.

@@ -161,10 +161,10 @@ pub fn cookie(response: &mut Response, site: &Site, name: Name, value: Option<&s
     response.headers_mut().append(header::SET_COOKIE, site.set_cookie(name, value));
 }
 
-/// Sets the cookie of a flow, where the browser had none.
-pub fn flow_cookie(response: &mut Response, site: &Site, new: Option<&Secret>) {
-    if let Some(new) = new {
-        cookie(response, site, Name::Flow, Some(new.reveal()));
+/// Sets the cookie of a flow, where one was sealed.
+pub fn flow_cookie(response: &mut Response, site: &Site, sealed: Option<&Secret>) {
+    if let Some(holder) = sealed {
+        cookie(response, site, Name::Flow, Some(holder.reveal()));
     }
 }
 

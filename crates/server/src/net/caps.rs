@@ -143,10 +143,11 @@ impl Open {
         if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
             return;
         }
+        // Whatever is found: to look through all of them is what has to be rare.
+        self.made_way = Some(Instant::now());
         let most = self.by_address.values().max_by_key(|held| held.places);
         if let Some(most) = most.filter(|most| most.places > holds + 1) {
             most.make_way.notify_waiters();
-            self.made_way = Some(Instant::now());
         }
     }
 }

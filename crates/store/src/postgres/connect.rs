@@ -195,11 +195,22 @@ impl Place {
                 };
                 let socket = socket.map_err(|error| error.to_string())?;
                 socket.set_nodelay(true).map_err(|error| error.to_string())?;
+                keep_alive(&socket).map_err(|error| error.to_string())?;
                 let near = socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
                 Ok((Box::new(socket), near))
             }
         }
     }
+}
+
+/// Has the system ask a server that says nothing whether it is still there. Who waits for a lock has sent everything, and would
+/// otherwise wait for a machine that lost its power for as long as its patience: a day, where the schema changes.
+fn keep_alive(socket: &TcpStream) -> rustix::io::Result<()> {
+    use rustix::net::sockopt;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(5))?;
+    sockopt::set_tcp_keepcnt(socket, 3)
 }
 
 /// PostgreSQL documentation, "SSL Session Encryption": a request of its own, answered by one letter.

@@ -39,14 +39,15 @@ pub(super) struct Link {
     ended: Option<String>,
 }
 
-/// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
+/// What holds for a whole session. That a commit may not have been replicated is a warning, which has to come. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
 /// Every statement has an index to go by, and one plan for all its values: what the server knows of a table is minutes
 /// old, and of a young one that it is empty.
 const SESSION: Sql = Sql::fixed(
     "SELECT set_config('synchronous_commit', ?, false), set_config('lock_timeout', ?, false), \
      set_config('statement_timeout', ?, false), set_config('default_transaction_isolation', 'read committed', false), \
      set_config('idle_in_transaction_session_timeout', '0', false), set_config('jit', 'off', false), \
-     set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false)",
+     set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false), \
+     set_config('client_min_messages', 'warning', false)",
 );
 
 /// Time-outs that not every version has.
@@ -57,7 +58,7 @@ const NEWER: Sql = Sql::fixed(
 /// The same for one transaction.
 const PRELUDE: Sql = Sql::fixed(
     "SELECT set_config('synchronous_commit', ?, true), set_config('lock_timeout', ?, true), \
-     set_config('statement_timeout', '0', true)",
+     set_config('statement_timeout', '0', true), set_config('client_min_messages', 'warning', true)",
 );
 
 /// The longest that a step of the schema may be silent.

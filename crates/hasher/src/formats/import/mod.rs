@@ -109,9 +109,10 @@ pub fn text(text: &str) -> Result<Imported, ParseError> {
 /// |---|---|
 /// | `credentialData`, `secretData` | Keycloak's credential: see [`keycloak`] |
 /// | `encryptionScheme` | FusionAuth's user: see [`fusionauth`] |
-/// | `passwordHash` | Firebase's user with the project's parameters: see [`firebase`] |
+/// | `passwordHash` or `password_hash` that begins with `$` | Auth0's user, as its support exports it: see [`text`] |
+/// | `passwordHash` otherwise | Firebase's user with the project's parameters: see [`firebase`] |
 /// | `encrypted_password` | Devise's user: see [`devise_json`] |
-/// | `algorithm` | Auth0's `custom_password_hash`: see [`auth0`] |
+/// | `algorithm`, or a user with `custom_password_hash` | what is imported into Auth0: see [`auth0`] |
 ///
 /// # Errors
 /// As [`text`] and those.
@@ -124,8 +125,9 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
         secret_data: Option<String>,
         #[serde(rename = "encryptionScheme")]
         encryption_scheme: Option<IgnoredAny>,
-        #[serde(rename = "passwordHash")]
-        password_hash: Option<IgnoredAny>,
+        #[serde(rename = "passwordHash", alias = "password_hash")]
+        password_hash: Option<String>,
+        custom_password_hash: Option<serde_json::Value>,
         encrypted_password: Option<IgnoredAny>,
     }
     // Before anything reads it; `{SSHA}…` of LDAP begins like an object, too.
@@ -134,7 +136,9 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
     match shape {
         Shape { credential_data: Some(data), secret_data: Some(secret), .. } => keycloak(&data, &secret),
         Shape { encryption_scheme: Some(_), .. } => fusionauth(given),
+        Shape { password_hash: Some(hash), .. } if hash.starts_with('$') => return text(&hash),
         Shape { password_hash: Some(_), .. } => firebase(given),
+        Shape { custom_password_hash: Some(hash), .. } => return auth0(&hash.to_string()),
         Shape { encrypted_password: Some(_), .. } => devise_json(given),
         _ => return auth0(given),
     }

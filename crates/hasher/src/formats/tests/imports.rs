@@ -244,6 +244,23 @@ fn firebase_as_json() {
     }
 }
 
+/// As Auth0's support exports a user, and as one is imported there.
+#[test]
+fn auth0_as_it_is_exported() {
+    let hash = "$2b$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym";
+    for user in [
+        format!(r#"{{"_id":{{"$oid":"1"}},"email":"a@example.com","passwordHash":"{hash}","tenant":"t"}}"#),
+        format!(r#"{{"email":"a@example.com","password_hash":"{hash}"}}"#),
+        format!(
+            r#"{{"email":"a@example.com","custom_password_hash":{{"algorithm":"bcrypt","hash":{{"value":"{hash}"}}}}}}"#
+        ),
+    ] {
+        let Ok(Imported::Stored(stored)) = import::any(&user) else { panic!("{user}") };
+        assert_eq!(stored.to_string(), hash, "{user}");
+        holds(&stored);
+    }
+}
+
 #[test]
 fn devise_as_json() {
     let peppered = super::vectors::devise();

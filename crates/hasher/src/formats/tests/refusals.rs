@@ -165,7 +165,7 @@ fn a_firebase_hash_is_as_long_as_its_signer_key() {
 fn what_deviates_is_malformed() {
     let table = [
         (ARGON2, "$v=19", "$v=19$"),
-        (ARGON2, "m=19456,t=2", "t=2,m=19456"),
+        (ARGON2, "m=19456,t=2", "t=2,t=2"),
         (ARGON2, "m=19456", "m=019456"),
         (ARGON2, "m=19456", "m=+19456"),
         (ARGON2, "m=19456", "m=4294967296"),

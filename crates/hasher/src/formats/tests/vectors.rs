@@ -109,6 +109,8 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (b"Password123", "{PBKDF2_SHA256}AAAnEGTxXtnR/oox922/jZyjH6fmiIdW4AwIYZE2LfCVL/SUz5GbAHfjRj4NbN2u8ul0/j/dUzJ4gQSawGALGHZV74nOAtPttoZDTsh7BeGCLD/Ps7vRugwDdz9uPARXzF3bD/8qCpumvRGb4pehzfQsk+FnGgTwi0rUeVaN8a7Kbv8ZpRfU2sd+208F/YL42BWAh/2tv0I4vY7ZsrCZcrUJtgKWy5Nr+t78zmPkrZsX/kgfnGdXhr50kN10cmkLQ0/cZOXo9CAkpeZyFu+wQ5vQdUaES2Vd5kBjJYPCkr4b2ocr4ETQi3IGO2GGCoCetmMIETsudRVSxUNBbva+Vgxin5Apu4wIP/0ZyuGK6TuWLqLnNpmK3RkRx0xjqJ4nN2Ok0ul0XYBJcYIBt4UoaVM2uSa/Etw28Uy+zAsUv2AOiRo5"),
     // hashlib of Python 3.11
     (SNOWMAN, "{PBKDF2_SHA256}AAAF3HNpeHR5LWZvdXIgYnl0ZXMgb2Ygc2FsdCwgYXMgMzg5IERpcmVjdG9yeSBTZXJ2ZXIgdGFrZXMgdGhlbSAuLi77aJp5ZMxTZ8+vMYORVDI5mQyD80TqIqNwAgMwhzFHeVWa8Y4BnySqxGD4bu2A2fhboKNV/Vfk/nw5aPSD1K9piQi8eKoCjcGHH51DZSRW32PAvNkxuWP4xF47uV++6j/tHth8YQ3KFhqgxLOkdQihmIuDUzSSHdrfMKf6RdAq9Tjp2KYoHbKFccSCa8p51+B63xNAA86VV3x9xsYCSU9AyXWP9ozzAQWTz7AJEb2rh9moDwAg4tJM+PNOZ3O3PLSKa4Gsz11dLgjsIIT3/jthfSzZcMuUBoiTYgCUIcIKgvViapOBCcHJZc1+aWOcI55l1Gda3iAbLY9hOJmE6CP4"),
+    // the tests of 389 Directory Server's own PBKDF2, whose base64 is padded
+    (b"eicieY7ahchaoCh0eeTa", "{PBKDF2-SHA256}36000$eElFb3p1WlZBb1lt$uW1b35DUKyhvQAf1mBqMvoBDcqSD06juzyO/nmyV0+w="),
     // Django 5.2.19
     (SNOWMAN, "pbkdf2_sha256$1500$saltSALT0123456789abcd$hxD1dX589cfPJuFxPro05Lvj5Y/hWjhfYSlMXyb7+PY="),
     (SNOWMAN, "pbkdf2_sha1$1500$saltSALT0123456789abcd$S051a/96WNvncupbIJLQ28Iitk0="),

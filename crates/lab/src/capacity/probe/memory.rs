@@ -31,10 +31,9 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// On so many cores, with so many passwords side by side on each that hashes.
-    pub fn new(cores: usize, together: usize) -> Probe {
+    /// While so many others hash, with so many passwords side by side on each.
+    pub fn new(others: usize, together: usize) -> Probe {
         let words = BUFFER / size_of::<u64>();
-        let others = cores - 1;
         Probe { from: vec![1; words], to: vec![2; words], others, together, alone: vec![], under_hashing: vec![] }
     }
 

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod sign;
 
 use crate::private::Folder;
+use hasher::Policy;
 use load::Refusal;
 use machine::{Machine, Watch};
 use rustix::time::{ClockId, clock_gettime};
@@ -52,6 +53,12 @@ pub type Progress<'a> = &'a mut dyn FnMut(&str, f64);
 /// Free room that measuring needs, in bytes.
 const ROOM: u64 = 512 << 20;
 
+/// How many threads a server hashes on: one for each core, where each has room for a hash of its policy.
+fn hashing_threads(cores: usize, memory: u64) -> usize {
+    let fit = memory / (u64::from(Policy::default().cost.memory()) * 1024);
+    cores.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
+}
+
 /// Measures everything; about a minute. Blocks, and is to be called on a plain thread.
 ///
 /// # Errors
@@ -66,8 +73,9 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
     let mut http = http::Probe::new(bench.program, bench.within.to_owned(), (memory, bench.quick))?;
     let mut commits = commit::Probe::new(folder.path(), machine.cores)?;
     let mut signatures = sign::Probe::new()?;
-    let mut hashes = hash::Probe::new(machine.cores, memory, bench.quick);
-    let mut bandwidth = memory::Probe::new(machine.cores, 1);
+    let threads = hashing_threads(machine.cores, memory);
+    let mut hashes = hash::Probe::new(threads, memory, bench.quick);
+    let mut bandwidth = memory::Probe::new(threads.min(machine.cores - 1), 1);
     let watch = Watch::begin(http.pid());
     for round in 0..rounds {
         let of = |part: f64| (f64::from(round) + part) / f64::from(rounds) * if bench.quick { 1.0 } else { 0.75 };

@@ -41,8 +41,12 @@ fn what_the_suite_looks_for_is_on_the_pages() {
     ]
     .concat();
     assert!(pages.contains("<a class=\"button main\""), "the way back from an error");
-    let mut found = Vec::new();
-    commands(&serde_json::from_str(PLAN).unwrap(), &mut found);
+    let (mut found, plan) = (Vec::new(), serde_json::from_str::<serde_json::Value>(PLAN).unwrap());
+    // The last stands for a client in the module that authenticates by `client_secret_post`.
+    for client in ["client", "client2", "client_secret_post"] {
+        assert!(plan[client]["client_id"].is_string() && plan[client]["client_secret"].is_string(), "{client}");
+    }
+    commands(&plan, &mut found);
     assert!(found.len() > 40, "{}", found.len());
     for command in found.iter().filter(|command| command[2] != "submission_complete") {
         let on_page = match (command[1].as_str(), command[2].as_str()) {

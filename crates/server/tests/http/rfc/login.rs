@@ -276,3 +276,22 @@ fn a_page_that_was_open_while_its_owner_signed_out_or_in_again_elsewhere_loses_n
     let landed = browser.go_through(page, &person).landed();
     Tokens::of(&app.redeem(&landed["code"]));
 }
+
+/// Whoever begins anything has all of the time that it may take: red where the cookie is set only when it is new.
+#[test]
+fn the_cookie_of_a_flow_is_kept_anew_with_each_page() {
+    let server = default_server();
+    let app = App::web(server);
+    let mut browser = Browser::new(server);
+    let mut lines = || {
+        let page = browser.get(&app.ask().target()).must_be(200);
+        page.all("set-cookie")
+            .into_iter()
+            .filter(|line| line.starts_with("flow-"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (first, second) = (lines(), lines());
+    assert!(first.len() == 1 && first[0].contains("Max-Age="), "{first:?}");
+    assert_eq!(first, second);
+}
