@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(raised(20_000, 1), cost(20_000, 2));
         // Of two that are worth the same today's is taken, or sign-ins would be evened out for as long as the old one is there.
         let lanes = |lanes| Cost::new(65_536, 3, lanes).unwrap();
-        let policy = Policy { cost: lanes(1), ..policy };
+        let policy = Policy { cost: lanes(1) };
         assert_eq!(policy.raise(&stored(lanes(4), &Keys::default())), lanes(1));
     }
 

@@ -7,7 +7,7 @@ mod progress;
 use crate::experiments::bench::Bench;
 use crate::experiments::{ALL, Experiment, make, named};
 use crate::private::{Folder, guard};
-use crate::report::{Machine, Report, Saved};
+use crate::report::{Machine, Outcome, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
 use load::Refusal;
@@ -167,6 +167,8 @@ fn experiment(
         // What every outcome is to be read with; they follow one by one.
         print(out, &report.to_string())?;
     }
+    // All that the file has, or a run that is cut short again would lose what comes after.
+    let mut kept: Vec<Option<Outcome>> = wanted.iter().map(|one| before.and_then(|saved| saved.done(*one))).collect();
     let mut written = Ok(());
     for (number, one) in wanted.iter().enumerate() {
         let progress = Progress::of(one.name, (number + 1, wanted.len()));
@@ -174,7 +176,7 @@ fn experiment(
         let mut bench = Bench::new(program.to_owned(), options.quick, &mut watcher);
         bench.within.clone_from(&options.within);
         bench.databases.clone_from(&databases);
-        let outcome = before.and_then(|saved| saved.done(*one)).unwrap_or_else(|| make(*one, &mut bench));
+        let outcome = kept[number].take().unwrap_or_else(|| make(*one, &mut bench));
         progress.clear();
         if !as_json {
             print(out, &format!("\n{outcome}"))?;
@@ -182,7 +184,7 @@ fn experiment(
         report.experiments.push(outcome);
         report.seconds = earlier + begun.elapsed().as_secs_f64();
         // After each, so that what is there is not lost with a later one. A disk that is full now may have room by then.
-        written = files.write(&report);
+        written = files.write(&with_those_to_come(&report, &kept));
     }
     if as_json {
         print(out, &to_json(&report)?)?;
@@ -196,6 +198,13 @@ fn experiment(
             Err(Refusal::Failure(format!("the experiments {} went wrong: see their conclusions", several.join(", "))))
         }
     }
+}
+
+/// The report, and behind what it has what is kept of a run before.
+fn with_those_to_come(report: &Report, kept: &[Option<Outcome>]) -> Report {
+    let mut whole = report.clone();
+    whole.experiments.extend(kept.iter().flatten().cloned());
+    whole
 }
 
 /// The machine as a run before told it, and for how long that one went on; or as it is, and nothing.
@@ -219,5 +228,22 @@ fn print(out: &mut dyn Write, text: &str) -> Result<(), Refusal> {
             Err(Refusal::Failure(format!("the report cannot be written: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{End, Sheet};
+
+    #[test]
+    fn what_was_kept_of_a_run_before_is_written_with_what_is_made_before_it() {
+        let done = |experiment| Outcome::of(experiment, Sheet::default(), End::Done, 1.0);
+        let machine = Machine::look(&std::env::temp_dir());
+        let experiments = vec![done(ALL[0])];
+        let report = Report { machine, version: "1", quick: true, seconds: 1.0, experiments };
+        let whole = with_those_to_come(&report, &[None, None, Some(done(ALL[2]))]);
+        let names: Vec<&str> = whole.experiments.iter().map(|outcome| outcome.experiment.name).collect();
+        assert_eq!(names, [ALL[0].name, ALL[2].name]);
     }
 }

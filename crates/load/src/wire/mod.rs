@@ -28,6 +28,8 @@ pub enum Fault {
     Connect(ErrorKind),
     /// The same, because this process or this machine may open no more files: a limit of the generator's own.
     NoFiles,
+    /// The same, because this machine has no port left to come from: a limit of the generator's own.
+    NoPorts,
     /// A connection was made, but TLS was not agreed on: mostly a certificate that is not trusted.
     Tls,
     /// The connection ended in the middle of a response, or before it.
@@ -49,6 +51,9 @@ impl std::fmt::Display for Fault {
             Fault::NoFiles => {
                 f.write_str("no connection: the generator itself may open no more files, which is no failure of the server (ulimit -n)")
             }
+            Fault::NoPorts => f.write_str(
+                "no connection: the generator itself has no port left, which is no failure of the server (keep connections open)",
+            ),
             Fault::Tls => f.write_str("TLS failed: the certificate is not trusted, or it is no https"),
             Fault::Closed => f.write_str("the connection was closed early"),
             Fault::Broken(kind) => write!(f, "the connection broke ({kind})"),
@@ -257,6 +262,8 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
 fn unconnected(error: &std::io::Error) -> Fault {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE) => Fault::NoFiles,
+        // No port is left to come from: those of connections that ended rest for a minute.
+        Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
         _ => Fault::Connect(error.kind()),
     }
 }
@@ -290,6 +297,7 @@ mod tests {
     fn who_may_open_no_more_files_is_told_from_who_is_not_let_in() {
         let of = |errno: Errno| unconnected(&errno.into());
         assert_eq!([of(Errno::MFILE), of(Errno::NFILE)], [Fault::NoFiles; 2]);
+        assert_eq!(of(Errno::ADDRNOTAVAIL), Fault::NoPorts);
         assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
         assert!(Fault::NoFiles.to_string().contains("the generator itself"));
     }
