@@ -9,7 +9,7 @@ use rules::events::{Event, Kind};
 use rules::id::ClientId;
 use rules::login::attempt::Refusal;
 use rules::login::password::Weak;
-use rules::login::session::{Entry, Method, Session, Started, enter};
+use rules::login::session::{Entry, Method, Session, Started, enter, renew};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
@@ -249,16 +249,26 @@ impl App {
         }
     }
 
-    /// Ends every session of somebody but this one, and what their applications hold.
-    pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<(), Fault> {
-        self.settle(|now, _| async move {
-            let event = Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
-            let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
-            Ok(Decision::<(), ()>::accept(()).with(ends).and(Change::Record(event)))
-        })
-        .await?
-        .ok();
-        Ok(())
+    /// Ends every session of somebody but this one, and what their applications hold. This one gets a new secret, for a copy
+    /// of its cookie is elsewhere, too. `None` where it is over meanwhile.
+    pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<Option<Started>, Fault> {
+        let renewed = self
+            .settle(|now, fresh| async move {
+                let found = self.ask(WithUser(Some(&session.id))).await?;
+                let still =
+                    |found: &Session| found.handle == session.handle && found.is_live(&self.realm.settings, now);
+                if !found.is_some_and(|(found, _)| still(&found)) {
+                    return Ok(Decision::refuse(()));
+                }
+                let event =
+                    Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
+                let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
+                let Decision { changes, reply } = renew(session, now, &fresh);
+                let changes = ends.into_iter().chain(changes).chain([Change::Record(event)]).collect();
+                Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
+            })
+            .await?;
+        Ok(renewed.ok())
     }
 
     /// Takes an application's access away; whether there is such an application. What nobody is called is not written down.

@@ -103,7 +103,7 @@ pub struct Sealed {
 }
 
 impl App {
-    /// Seals a flow for this browser, which gets a cookie if it has none.
+    /// Seals a flow for this browser, whose cookie is a new one if it has none.
     pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;
         let holder = match &browser.flow {

@@ -178,17 +178,16 @@ impl App {
     }
 
     /// How long to rest until the next look.
-    async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
-        let mut looked = true;
-        if let Err(fault) = self.look_at_hashes().await {
-            // Where it fails each time, for the people are many, everything else has to go on.
-            complaint.tell(&fault, "password hashes could not be looked at");
-            looked = false;
+    pub(crate) async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
+        let looked = self.look_at_hashes().await;
+        if let Err(fault) = &looked {
+            // Where it fails each time, since the people are many, everything else has to go on.
+            complaint.tell(fault, "password hashes could not be looked at");
         }
         let mut pause = EVERY;
         match self.sweep_for(STRETCH, busy).await {
             Ok(swept) => {
-                if looked {
+                if looked.is_ok() {
                     complaint.over();
                 }
                 pause = if swept.all { EVERY } else { REST };

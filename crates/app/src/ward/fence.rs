@@ -1,11 +1,11 @@
 //! The fence: raised where a failover was seen, lifted when nobody is waited for any more.
 
 use super::Ward;
-use super::nodes::is_believed;
 use crate::admin::Refused;
 use crate::{App, Fault, asked, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
+use rules::realm::is_believable;
 use rules::{Span, Time};
 use std::sync::Arc;
 use store::engine::{CommitError, Write};
@@ -167,7 +167,7 @@ impl App {
 /// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on. One that a
 /// clock which was wrong has dated is no measure for the others.
 fn there(nodes: &[Node], itself: &str, now: Time) -> Vec<String> {
-    let newest = nodes.iter().map(|node| node.seen).filter(|seen| is_believed(*seen, now)).max().unwrap_or(Time(0));
+    let newest = nodes.iter().map(|node| node.seen).filter(|seen| is_believable(*seen, now)).max().unwrap_or(Time(0));
     let counted = |node: &&Node| node.keeps_journal() && (node.gone.is_none() || node.node == itself);
     let mut there: Vec<String> = nodes
         .iter()
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(there(&nodes, "c", now), ["a", "b", "c"]);
         assert_eq!(there(&nodes, "new", now), ["a", "b", "new"]);
         assert_eq!(there(&[], "new", now), ["new"]);
-        // Red with 2 minutes, and without `is_believed`.
+        // Red with 2 minutes, and without `is_believable`.
         let minute = Span::minutes(1);
         let clocks = [node("fast", (now + minute).0), node("slow", (now - minute - Span::seconds(5)).0)];
         assert_eq!(there(&clocks, "fast", now), ["fast", "slow"]);

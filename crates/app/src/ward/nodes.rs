@@ -4,6 +4,7 @@ use super::Ward;
 use crate::admin::Refused;
 use crate::{App, Fault};
 use rules::events::Kind;
+use rules::realm::is_believable;
 use rules::{Span, Time};
 use std::time::Duration;
 use store::engine::{CommitError, Durability, Write};
@@ -13,8 +14,6 @@ use store::tables::nodes::{self, About, Journal, Node};
 
 /// Who was seen within this time lives: six beats.
 const LIVES: Span = Span::seconds(30);
-/// Who was seen further ahead than this was not: a clock was wrong.
-const BELIEVED: Span = Span::minutes(2);
 /// A node that was not there for so long, and that nobody waits for, is taken out, and so is a fence that is so old. Its
 /// journal ended long before ([`KEPT`](super::KEPT)).
 const KEPT_FOR: Span = Span::days(30);
@@ -173,14 +172,14 @@ fn running(before: &[Node], after: Vec<Node>, own: &str) -> Vec<String> {
 fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<Shown> {
     // By the clocks of the nodes, and by ours where none of them runs.
     let newest =
-        nodes.iter().map(|node| node.seen).filter(|seen| is_believed(*seen, now)).max().unwrap_or(now).max(now);
+        nodes.iter().map(|node| node.seen).filter(|seen| is_believable(*seen, now)).max().unwrap_or(now).max(now);
     let fence = |node: &Node| {
         let waited = waiting.iter().filter(|concerned| concerned.node == node.node);
         waited.map(|concerned| concerned.number).max()
     };
     let shown = |node: Node| Shown {
         own: node.node == own,
-        lives: newest.since(node.seen) <= LIVES && is_believed(node.seen, now),
+        lives: newest.since(node.seen) <= LIVES && is_believable(node.seen, now),
         fence: fence(&node),
         node,
     };
@@ -192,14 +191,8 @@ fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<S
 fn old<'a>(nodes: &'a [Node], waiting: &'a [Concerned], now: Time) -> impl Iterator<Item = &'a Node> {
     nodes.iter().filter(move |node| {
         let kept = if node.keeps_journal() { KEPT_FOR } else { NAMELESS_FOR };
-        let away = now.since(node.seen).max(node.seen.since(now));
-        away > kept && waiting.iter().all(|concerned| concerned.node != node.node)
+        now.since(node.seen) > kept && waiting.iter().all(|concerned| concerned.node != node.node)
     })
-}
-
-/// Whether a clock that tells the time as ours does may have written this.
-pub(super) fn is_believed(seen: Time, now: Time) -> bool {
-    seen <= now + BELIEVED
 }
 
 /// Whether a node that was `seen` last by the database may have been taken out of it since. Then it was away for so long
@@ -235,11 +228,10 @@ mod tests {
             node("nameless", hour, Journal::Off),
             node("of before", hour + Span(1), Journal::Off),
             Node { about: None, ..node("of an older program", day, Journal::Kept) },
-            Node { seen: NOW + KEPT_FOR + Span(1), ..node("ahead", Span::ZERO, Journal::Kept) },
         ];
         let waiting = [waited("waited", 1)];
         let old: Vec<&str> = old(&nodes, &waiting, NOW).map(|node| node.node.as_str()).collect();
-        assert_eq!(old, ["gone", "of before", "ahead"]);
+        assert_eq!(old, ["gone", "of before"]);
         assert!(SWEPT_AFTER > super::super::KEPT, "what it had in its journal has ended");
     }
 
@@ -268,7 +260,7 @@ mod tests {
             gone("d"),
             gone("e"),
         ];
-        // One whose clock was wrong lives for nobody, and takes nobody's life. Red without `is_believed`.
+        // One whose clock was wrong lives for nobody, and takes nobody's life. Red without `is_believable`.
         let ahead = Node { seen: NOW + Span::days(365), ..node("f", Span::ZERO, Journal::Kept) };
         let beside = shown([nodes.clone(), vec![ahead]].concat(), &[], "b", NOW);
         assert_eq!(beside.iter().map(|one| one.lives).collect::<Vec<_>>(), [true, true, false, false]);

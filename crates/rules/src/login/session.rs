@@ -1,6 +1,6 @@
 //! Sessions, and the one gate that starts or raises one.
 
-use crate::decision::{Change, Decision, Standing};
+use crate::decision::{Change, Decision, Never, Standing};
 use crate::events::{Event, Kind};
 use crate::fresh::Fresh;
 use crate::id::{SessionId, UserId};
@@ -226,6 +226,16 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     }
 }
 
+/// A new secret for a session whose owner signs everybody else out: whoever has a copy of its cookie is somebody else, too.
+/// Nothing was proved, so that `auth_time` stays, but for the millisecond that orders the secrets of a session.
+pub fn renew(before: &Session, now: Time, fresh: &Fresh) -> Decision<Started, Never> {
+    let secret = fresh.secret("session");
+    let (handle, auth_time) = (secret.handle(), before.auth_time + Span(1));
+    let session = Session { handle, auth_time, last_seen: now, ..before.clone() };
+    let started = Started { cookie: Cookie { id: session.id.clone(), secret }, session: session.clone() };
+    Decision::accept(started).and(Change::RaiseSession { session: Box::new(session), was: before.handle })
+}
+
 fn begin(entry: &Entry<'_>, handle: Handle, settings: &Settings, now: Time, fresh: &Fresh) -> Session {
     Session {
         id: SessionId(fresh.ordered("sid", now)),
@@ -255,7 +265,7 @@ fn shorten(text: &str, limit: usize) -> String {
 }
 
 /// Ends a session. What hangs on it (families without `offline_access`) is dead with it.
-pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), crate::decision::Never> {
+pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), Never> {
     let event = Event::new(Kind::SignedOut, now).user(&session.user).session(&session.id).address(address);
     Decision::accept(()).and(Change::EndSession { session: session.id.clone(), at: now }).and(Change::Record(event))
 }

@@ -68,7 +68,10 @@ impl<'a> Ask<'a> {
     pub fn unused(&self) -> Option<&'static str> {
         let faults = [
             (self.hint_sent && self.hint.is_none(), "id_token_hint is not an ID token of this server"),
-            (self.hint_sent && self.vouched().is_none(), "id_token_hint is not an ID token of this client"),
+            (
+                self.hint_sent && self.vouched().is_none(),
+                "id_token_hint is not an ID token of this client, or the client is disabled",
+            ),
             (
                 self.post_logout.is_some() && self.client.is_none(),
                 "post_logout_redirect_uri needs id_token_hint or client_id",

@@ -16,7 +16,7 @@ use rules::oauth::params::Params;
 pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
 
 /// What the forms that have no page of their own for this carry along, out of sight. No password is among them.
-const KEPT: [&str; 11] = [
+const KEPT: [&str; 12] = [
     "flow",
     "csrf",
     "choice",
@@ -28,6 +28,7 @@ const KEPT: [&str; 11] = [
     "given_name",
     "family_name",
     "email",
+    "email_shown",
 ];
 
 /// One button sends the same form again.

@@ -23,8 +23,11 @@ use bytes::Bytes;
 use hyper::body::Body as _;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use rules::oauth::redirect::Response as Answer;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 /// A request before its handler, but for the body. Clones are the same request.
 #[derive(Clone)]
@@ -184,7 +187,7 @@ where
             let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
             let Told { act, pace, refuse, again } = self;
             let (debt, answer) = match door.site.admission.owe(pace, &door.visit.client) {
-                Ok(debt) => (debt, let_in(&door, (pace, again.is_some()), act, body).await),
+                Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
                 Err(over) => {
                     // A form is read even then: nothing that was typed is lost.
                     if again.is_some() {
@@ -225,6 +228,17 @@ where
     holding(place, answered).await
 }
 
+/// What comes of it, also where it panics. Otherwise the connection's task would end with it, and every other request on it; it
+/// would count as a client that went away.
+async fn unbroken<T, E: From<Fault>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let mut work = pin!(work);
+    let whole = poll_fn(|context| {
+        let step = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        step.unwrap_or_else(|_| Poll::Ready(Err(Fault::Broken("a request ended in a panic".to_owned()).into())))
+    });
+    whole.await
+}
+
 /// Marks an answer that is an error by its status and part of how things go: a device that polls (RFC 8628 §3.5).
 #[derive(Clone, Copy, Debug)]
 pub struct AsExpected;
@@ -244,4 +258,20 @@ fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response 
         reply::rate_limit(&mut response, &standing);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_fault_and_ends_one_request() {
+        let broken = async {
+            tokio::task::yield_now().await;
+            panic!("of a test");
+        };
+        let told: Result<(), Refusal> = unbroken(broken).await;
+        assert!(matches!(told, Err(Refusal::Fault(Fault::Broken(_)))));
+        assert!(matches!(unbroken(async { Ok::<_, Refusal>(7) }).await, Ok(7)));
+    }
 }

@@ -19,12 +19,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode, Version};
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 
@@ -72,7 +68,6 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
             None => page(Pace::Pages, nameless).call(request, site.clone()).await,
         }
     };
-    let answered = unbroken(answered, &visit.request_id);
     let asked = app::asked::within(Arc::clone(&visit.request_id), visit.client.address, answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
@@ -96,22 +91,6 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     running.end(&response, took, &sheet);
     response
-}
-
-/// The answer, also where making it panics. Otherwise the connection's task would end with it, and every other request on it; it
-/// would count as a client that went away.
-async fn unbroken(answered: impl Future<Output = Response>, request: &str) -> Response {
-    let mut answered = pin!(answered);
-    let whole = poll_fn(|context| {
-        let step = catch_unwind(AssertUnwindSafe(|| answered.as_mut().poll(context)));
-        step.map_or(Poll::Ready(None), |step| step.map(Some))
-    });
-    whole.await.unwrap_or_else(|| {
-        tracing::error!(request, "a request ended in a panic");
-        let mut response = reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "something is broken here");
-        response.extensions_mut().insert(Refused::Fault);
-        response
-    })
 }
 
 /// The most lines about slow requests in a second. They tell where the time goes as well as more of them would.
@@ -256,11 +235,16 @@ fn is_of_account(site: &Site, path: &str) -> bool {
 }
 
 fn finish(site: &Site, visit: &Visit, response: &mut Response) {
+    let is_error = response.status().is_client_error() || response.status().is_server_error();
     let headers = response.headers_mut();
     headers.reserve(HEADERS.saturating_sub(headers.len()));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if site.url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    // A cache before us would keep it for everybody who asks for the same address rightly.
+    if is_error && !headers.contains_key(header::CACHE_CONTROL) {
+        reply::private(headers);
     }
     reply::set(headers, REQUEST_ID, &visit.request_id);
     if !headers.contains_key(header::REFERRER_POLICY) {
@@ -286,19 +270,6 @@ mod tests {
         let later = began + Duration::from_secs(1);
         assert_eq!(lines.room(later), Some(1_000 - u64::from(LINES)));
         assert_eq!(lines.room(later), Some(0), "they are told once");
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_a_fault_and_ends_one_request() {
-        let broken = async {
-            tokio::task::yield_now().await;
-            panic!("of a test");
-        };
-        let response = unbroken(broken, "1").await;
-        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(response.extensions().get(), Some(&Refused::Fault));
-        let whole = unbroken(async { reply::plain(StatusCode::OK, "text/plain", "whole") }, "2").await;
-        assert_eq!(whole.status(), StatusCode::OK);
     }
 
     #[tokio::test]

@@ -228,6 +228,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_makes_way_is_looked_for_rarely_also_where_nobody_does() {
+        let caps = Caps::new(2, 2, Vec::new());
+        let admit = |text: &str| caps.admit(text.parse().unwrap());
+        let both = [admit("192.0.2.1"), admit("192.0.2.2")];
+        assert!(both.iter().all(Result::is_ok) && caps.lock().made_way.is_none());
+        assert_eq!(admit("192.0.2.3").err(), Some(Full::OfAll));
+        assert!(caps.lock().made_way.is_some());
+    }
+
     #[tokio::test]
     async fn who_holds_most_makes_way_for_who_holds_less() {
         let caps = Caps::new(5, 4, Vec::new());

@@ -5,7 +5,7 @@ use super::{Caps, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, 
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -319,6 +319,7 @@ fn too_large() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -330,6 +331,7 @@ fn too_many(full: Full) -> Response {
         Full::OfAll => StatusCode::SERVICE_UNAVAILABLE,
     };
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

@@ -188,7 +188,7 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
     // that but the one for whoever says nothing at all, and who comes back later than that finds it closed, and dials again.
     let idle = (2 * limit.as_secs()).max(10);
     let silent = (4 * limit.as_secs()).max(60);
-    let (isolation, longest) = match fitness.flavor {
+    let (isolation, limits) = match fitness.flavor {
         Flavor::MariaDb => (
             "tx_isolation",
             format!("max_statement_time = {seconds:.3}, wait_timeout = 28800, idle_transaction_timeout = {idle}"),
@@ -204,7 +204,7 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
          character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
          foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
-         {longest}, autocommit = 1{sync}"
+         {limits}, autocommit = 1{sync}"
     )
 }
 

@@ -29,11 +29,9 @@ const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
 /// that is not to be waited for (MySQL 8).
 const RIVAL: [u16; 5] = [1213, 1205, 1020, 1615, 3572];
 /// The server is stopping, or has ended this connection; a statement that was prepared over it is not known, so that it
-/// leads elsewhere by now; a proxy lost its server (the numbers are those of clients).
-const LOST: [u16; 14] =
-    [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1243, TOO_MANY_STATEMENTS, 1927, 2006, 2013, 4031];
-/// More statements are prepared, by all, than the server allows: those of a connection go with it.
-const TOO_MANY_STATEMENTS: u16 = 1461;
+/// leads elsewhere by now; a proxy lost its server (the numbers are those of clients). Or more statements are prepared, by all,
+/// than it allows (1461): those of a connection go with it.
+const LOST: [u16; 14] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1243, 1461, 1927, 2006, 2013, 4031];
 /// It only reads, it is not part of its cluster.
 const UNFIT: [u16; 4] = [1047, 1290, 1792, 1836];
 /// No connection is free over there.
@@ -114,7 +112,7 @@ mod tests {
         for code in [1213, 1205, 1020, 3572] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
         }
-        for code in [1053, 1243, 1927, 2006, 2013, 4031] {
+        for code in [1053, 1243, 1461, 1927, 2006, 2013, 4031] {
             assert!(matches!(of(code), Fault::Lost(_)), "{code}");
         }
         for code in [1290, 1836, 1047] {

@@ -39,7 +39,8 @@ pub(super) struct Link {
     ended: Option<String>,
 }
 
-/// What holds for a whole session. That a commit may not have been replicated is a warning, which has to come. The isolation is the default's; whoever finds a plan dear compiles nothing for it.
+/// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it. That a
+/// commit may not have been replicated is a warning, which has to come whatever the role is set to.
 /// Every statement has an index to go by, and one plan for all its values: what the server knows of a table is minutes
 /// old, and of a young one that it is empty.
 const SESSION: Sql = Sql::fixed(

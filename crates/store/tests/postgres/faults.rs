@@ -137,8 +137,12 @@ async fn a_lost_connection_loses_and_doubles_nothing() {
 #[tokio::test]
 async fn a_warning_before_the_commit_ends_counts_as_unknown() {
     let Some(database) = database().await else { return };
-    let engine = database.ready(|_| ()).await;
     let admin = database.admin().await;
+    // Red without `client_min_messages` in postgres/link.rs.
+    let silent =
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_min_messages = error', current_database()); END $$";
+    admin.batch_execute(silent).await.unwrap();
+    let engine = database.ready(|_| ()).await;
     let warn = |level: &str| {
         format!(
             "CREATE OR REPLACE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS \

@@ -125,7 +125,8 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
         secret_data: Option<String>,
         #[serde(rename = "encryptionScheme")]
         encryption_scheme: Option<IgnoredAny>,
-        #[serde(rename = "passwordHash", alias = "password_hash")]
+        #[serde(rename = "passwordHash")]
+        exported: Option<String>,
         password_hash: Option<String>,
         custom_password_hash: Option<serde_json::Value>,
         encrypted_password: Option<IgnoredAny>,
@@ -136,8 +137,10 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
     match shape {
         Shape { credential_data: Some(data), secret_data: Some(secret), .. } => keycloak(&data, &secret),
         Shape { encryption_scheme: Some(_), .. } => fusionauth(given),
-        Shape { password_hash: Some(hash), .. } if hash.starts_with('$') => return text(&hash),
-        Shape { password_hash: Some(_), .. } => firebase(given),
+        Shape { exported: Some(hash), .. } | Shape { password_hash: Some(hash), .. } if hash.starts_with('$') => {
+            return text(&hash);
+        }
+        Shape { exported: Some(_), .. } => firebase(given),
         Shape { custom_password_hash: Some(hash), .. } => return auth0(&hash.to_string()),
         Shape { encrypted_password: Some(_), .. } => devise_json(given),
         _ => return auth0(given),

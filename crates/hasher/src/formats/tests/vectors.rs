@@ -247,6 +247,10 @@ fn what_others_write_differently_is_kept_alike() {
             "AAABAgMEBQYHCAkKCwwNDg+ukCEMDf0yyQ29NYubggHIVY0sdEUfdyeM+E1LtH1uJg==",
             "$pbkdf2-sha1$i=1000,l=32$AAECAwQFBgcICQoLDA0ODw$rpAhDA39MskNvTWLm4IByFWNLHRFH3cnjPhNS7R9biY",
         ),
+        (
+            "$pbkdf2-sha512$i=1000$c2l4dGVlbiBieXRlIHNsdA$MY36Y1wfpLg9S8MhluzrQBGRvJkYQXPyYB0SkurKgS8",
+            "$pbkdf2-sha512$i=1000,l=32$c2l4dGVlbiBieXRlIHNsdA$MY36Y1wfpLg9S8MhluzrQBGRvJkYQXPyYB0SkurKgS8",
+        ),
         ("$argon2i$m=8,t=1,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAA", "$argon2i$v=16$m=8,t=1,p=1$AAAAAAAAAAA$AAAAAAAAAAAAAAAA"),
     ] {
         assert_eq!(parse(text).to_string(), kept);

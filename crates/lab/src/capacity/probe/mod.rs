@@ -139,3 +139,15 @@ fn cpu_of(pid: u32) -> Duration {
     };
     fine().or_else(|| load::cpu::of_process(pid)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red where a machine with many cores and little memory is taken for one thread.
+    #[test]
+    fn as_many_threads_hash_as_have_room() {
+        let one = u64::from(Policy::default().cost.memory()) * 1024;
+        assert_eq!([6 * one, 8 * one, 99 * one, one - 1].map(|memory| hashing_threads(8, memory)), [6, 8, 8, 1]);
+    }
+}

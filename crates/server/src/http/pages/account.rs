@@ -188,8 +188,12 @@ async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
 }
 
 async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
-    door.site.app.leave_everywhere_else(&form.session, &form.user).await?;
-    Ok(door.done(Notice::OthersEnded))
+    let Some(started) = door.site.app.leave_everywhere_else(&form.session, &form.user).await? else {
+        return Ok(door.sign_in_first());
+    };
+    let mut response = door.done(Notice::OthersEnded);
+    reply::session_cookie(&mut response, &door.site, &started);
+    Ok(response)
 }
 
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {

@@ -192,6 +192,9 @@ fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
         let answer = String::from_utf8_lossy(&answer);
         let refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501");
         assert!(refused, "{head:?}: {answer}");
+        // What we say ourselves no cache keeps for those who ask rightly: red without `is_error` in http/front.rs, finish.
+        let ours = answer.contains("x-request-id");
+        assert!(!ours || answer.contains("cache-control: no-store"), "{head:?}: {answer}");
     }
 }
 
