@@ -27,7 +27,7 @@ const FOLDER: &str = "journal";
 /// What the node remembers.
 const MEMORY: &str = "node.json";
 
-/// The most files that are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full ends everything.
+/// The most files that say something which are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full ends everything.
 const MOST: usize = 256;
 
 /// A journal in a folder of its own.
@@ -99,11 +99,20 @@ impl Journal for Folder {
 
     fn forget(&self, before: Time) -> Result<(), String> {
         let failed = |error: io::Error| error.to_string();
-        // The one that is written to stays.
-        for (nth, part) in parts(&self.folder).map_err(failed)?.into_iter().enumerate().skip(1) {
+        let mut said = 0;
+        for (nth, part) in parts(&self.folder).map_err(failed)?.into_iter().enumerate() {
             let file = part_file(&self.folder, part);
-            if nth >= MOST || written(&file).map_err(failed)? < before {
-                self.kept().cut = true;
+            let says = match fs::metadata(&file) {
+                Ok(about) => about.len() > 0,
+                // The writer took it back.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            said += usize::from(says);
+            // The one that is written to stays, and the last that says something.
+            let stays = nth == 0 || (says && said == 1);
+            if !stays && ((says && said > MOST) || written(&file).map_err(failed)? < before) {
+                self.kept().cut |= says;
                 fs::remove_file(&file).map_err(failed)?;
             }
         }

@@ -1,6 +1,8 @@
 use super::*;
 use rules::ending::Ending;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 fn record(at: i64) -> Record {
     let endings = vec![Ending::Token { jti: format!("token {at}"), expires: Time(at) }];
@@ -137,13 +139,64 @@ async fn the_oldest_files_go_when_there_are_too_many() {
     let newest = journal.parts().unwrap()[0];
     let more = MOST as u64 + 2;
     for part in newest + 1..=newest + more {
-        fs::write(part_file(&data.path().join(FOLDER), part), "").unwrap();
+        fs::write(part_file(&data.path().join(FOLDER), part), "\n").unwrap();
     }
     assert!(!journal.is_cut());
     journal.forget(Time(0)).unwrap();
     let kept = journal.parts().unwrap();
     assert_eq!((kept.len(), kept[0]), (MOST, newest + more));
     assert!(journal.is_cut());
+}
+
+/// Whoever was killed between making a file and writing to it left one.
+#[tokio::test]
+async fn files_that_say_nothing_end_none_that_do() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = Folder::open(data.path(), "a").unwrap();
+    journal.append(&record(1)).await.unwrap();
+    for part in 2..MOST as u64 + 10 {
+        fs::write(part_file(&data.path().join(FOLDER), part), "").unwrap();
+    }
+    journal.forget(Time(0)).unwrap();
+    assert_eq!(times(&journal), [1]);
+    journal.forget(Time(i64::MAX)).unwrap();
+    assert_eq!(journal.parts().unwrap(), [MOST as u64 + 9, 1], "the empty ones go when they are old");
+    assert!(!journal.is_cut() && times(&journal) == [1]);
+}
+
+static FULL: AtomicBool = AtomicBool::new(false);
+
+/// A file can be made on a disk that is full, and not be written to.
+fn create_on_a_full_disk(path: &Path) -> io::Result<fs::File> {
+    let file = writer::create(path)?;
+    if FULL.load(SeqCst) { fs::File::options().write(true).open("/dev/full") } else { Ok(file) }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_no_place_to_write_to_and_fills_with_no_empty_files() {
+    let data = tempfile::tempdir().unwrap();
+    let mut journal = Folder::open(data.path(), "a").unwrap();
+    journal.writer = Writer::start_with(create_on_a_full_disk, journal.folder.clone(), 1, 1).unwrap();
+    journal.append(&record(1)).await.unwrap();
+    FULL.store(true, SeqCst);
+    assert!(journal.append(&record(2)).await.is_err());
+    // Over several tries of the thread's own.
+    for _ in 0..25 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        let said = journal.works().unwrap_err();
+        assert!(said.contains("space"), "{said}");
+    }
+    assert!(journal.append(&record(3)).await.is_err());
+    assert_eq!(journal.parts().unwrap(), [1]);
+    FULL.store(false, SeqCst);
+    let began = std::time::Instant::now();
+    while journal.works().is_err() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    journal.append(&record(4)).await.unwrap();
+    assert_eq!(times(&journal), [1, 4]);
+    assert!(!Folder::open(data.path(), "a").unwrap().is_cut());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::{part_file, written};
 use crate::private;
 use rules::Time;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,11 @@ pub(super) const LARGEST: u64 = 16 << 20;
 const TOGETHER: usize = 1024;
 /// How often it is tried again to write after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Bytes of such a try, all of them ends of lines: a disk that has no room for a line has room for an empty file.
+const TRY: usize = 4096;
+
+/// Makes a file that is not there yet.
+type Create = fn(&Path) -> io::Result<File>;
 
 /// A line, and who waits for it.
 struct Job {
@@ -43,9 +48,13 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes from file number `part` on, which must not be there.
     pub(super) fn start(folder: PathBuf, part: u64, largest: u64) -> io::Result<Self> {
+        Writer::start_with(create, folder, part, largest)
+    }
+
+    pub(super) fn start_with(create: Create, folder: PathBuf, part: u64, largest: u64) -> io::Result<Self> {
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::default());
-        let hand = Hand { folder, part, largest, open: None, shared: Arc::clone(&shared) };
+        let hand = Hand { create, folder, part, largest, open: None, shared: Arc::clone(&shared) };
         std::thread::Builder::new().name("journal".to_owned()).spawn(move || hand.run(&queue))?;
         Ok(Writer { jobs, shared })
     }
@@ -71,6 +80,7 @@ impl Writer {
 }
 
 struct Hand {
+    create: Create,
     folder: PathBuf,
     part: u64,
     largest: u64,
@@ -83,6 +93,15 @@ struct Part {
     file: File,
     length: u64,
     begun: Time,
+}
+
+impl Part {
+    fn add(&mut self, text: &str) -> io::Result<()> {
+        self.file.write_all(text.as_bytes())?;
+        self.file.sync_data()?;
+        self.length += text.len() as u64;
+        Ok(())
+    }
 }
 
 impl Hand {
@@ -104,28 +123,39 @@ impl Hand {
         }
     }
 
-    /// Writes lines behind all that is there, and syncs. After a failure nobody knows what the file holds at its end: the
-    /// next lines go into another one.
+    /// Writes lines behind all that is there, and syncs; without any it is a try. After a failure nobody knows what the
+    /// file holds at its end: the next lines go into another one.
     fn write(&mut self, jobs: &[Job]) -> io::Result<()> {
-        let text: String = jobs.iter().map(|job| job.line.as_str()).collect();
+        let text = match jobs {
+            [] => "\n".repeat(TRY),
+            jobs => jobs.iter().map(|job| job.line.as_str()).collect(),
+        };
         let mut part = match self.open.take() {
             Some(part) if part.length < self.largest && part.begun.0 >= self.shared.rotate.load(SeqCst) => part,
-            _ => self.begin()?,
+            _ => return self.begin_with(&text),
         };
-        part.file.write_all(text.as_bytes())?;
-        part.file.sync_data()?;
-        part.length += text.len() as u64;
+        part.add(&text)?;
         self.open = Some(part);
         Ok(())
     }
 
-    fn begin(&mut self) -> io::Result<Part> {
+    /// Writes into a new file. If that fails, the file goes with what it may hold, of which nobody was told that it is
+    /// kept: a disk that is full would be left with an empty file for each try.
+    fn begin_with(&mut self, text: &str) -> io::Result<()> {
         let path = part_file(&self.folder, self.part);
-        let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
-        private::hand_over(&path)?;
-        self.part += 1;
-        sync(&self.folder)?;
-        Ok(Part { file, length: 0, begun: written(&path)? })
+        let file = (self.create)(&path)?;
+        let begin = || {
+            private::hand_over(&path)?;
+            sync(&self.folder)?;
+            let mut part = Part { file, length: 0, begun: written(&path)? };
+            part.add(text).map(|()| part)
+        };
+        let begun = begin();
+        if begun.is_ok() || fs::remove_file(&path).is_err() {
+            self.part += 1;
+        }
+        self.open = Some(begun?);
+        Ok(())
     }
 
     fn is_failing(&self) -> bool {
@@ -143,6 +173,10 @@ impl Hand {
         }
         *trouble = outcome.clone().err();
     }
+}
+
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create_new(true).append(true).mode(0o600).open(path)
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
