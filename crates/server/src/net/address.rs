@@ -100,7 +100,20 @@ impl std::error::Error for CidrError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressKey(IpAddr);
 
+/// The network around such an address: the /24 of an IPv4 address, the /48 of an IPv6 address, which is the most that a
+/// site is given (RFC 6177 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NetworkKey(IpAddr);
+
 impl AddressKey {
+    /// The network around it.
+    pub fn network(self) -> NetworkKey {
+        NetworkKey(match self.0 {
+            IpAddr::V4(one) => IpAddr::V4((mask(one.to_bits().into(), 32, 24) as u32).into()),
+            IpAddr::V6(one) => IpAddr::V6(mask(one.to_bits(), 128, 48).into()),
+        })
+    }
+
     /// The key of `address`.
     pub fn of(address: IpAddr) -> Self {
         AddressKey(match address.to_canonical() {

@@ -1,7 +1,7 @@
 //! How many connections there may be, in all and from one address. A request that shares its connection with others counts
 //! as one more: it holds as much.
 
-use super::{AddressKey, Cidr, LOOPBACK};
+use super::{AddressKey, Cidr, LOOPBACK, NetworkKey};
 use crate::config::Config;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,13 +14,18 @@ use tokio::sync::futures::OwnedNotified;
 /// How often somebody is made to make way: whoever holds most has then had the time to do so.
 const MAKE_WAY_EVERY: Duration = Duration::from_millis(100);
 
+/// The most connections that the people behind one address hold at a time, as far as anybody can tell: whoever holds more
+/// makes way before a network does of which each address holds few.
+const PEOPLE: usize = 64;
+
 /// Files that are kept for other things than connections, where there are as many.
 const OTHER_FILES: u64 = 1024;
 
 /// Counts open connections. Exempt networks, of which loopback is one, count only towards the total.
 ///
-/// Where no place is left for somebody, the address that holds most of them makes way: its connections that wait for a
-/// request are closed. So a few addresses cannot keep everybody else out by being there.
+/// Where no place is left for somebody, the address that holds most of them makes way, or the network that does, where no
+/// address holds more than people do: its connections that wait for a request are closed. So neither a few addresses nor
+/// a network of many can keep everybody else out by being there.
 pub struct Caps {
     total: usize,
     per_address: usize,
@@ -92,10 +97,9 @@ impl Caps {
         let of_address = key.and_then(|key| open.by_address.get(&key)).map_or(0, |held| held.places);
         if of_address >= self.per_address || open.total >= self.total {
             let full = if of_address >= self.per_address { Full::OfAddress } else { Full::OfAll };
-            if full == Full::OfAll {
-                open.make_way(of_address);
-            }
+            let makes_way = if full == Full::OfAll { open.who_makes_way(key) } else { Vec::new() };
             drop(open);
+            makes_way.iter().for_each(|told| told.notify_waiters());
             self.refuse(address, full);
             return Err(full);
         }
@@ -138,17 +142,38 @@ impl Caps {
 }
 
 impl Open {
-    /// Has the address that holds most make way for one that holds fewer.
-    fn make_way(&mut self, holds: usize) {
+    /// Who is told to make way for a newcomer.
+    fn who_makes_way(&mut self, newcomer: Option<AddressKey>) -> Vec<Arc<Notify>> {
         if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
-            return;
+            return Vec::new();
         }
         // Whatever is found: to look through all of them is what has to be rare.
         self.made_way = Some(Instant::now());
-        let most = self.by_address.values().max_by_key(|held| held.places);
-        if let Some(most) = most.filter(|most| most.places > holds + 1) {
-            most.make_way.notify_waiters();
+        let holds = newcomer.and_then(|key| self.by_address.get(&key)).map_or(0, |held| held.places);
+        let most = self.by_address.values().max_by_key(|held| held.places).filter(|most| most.places > holds + 1);
+        match most {
+            Some(most) if most.places > PEOPLE => vec![Arc::clone(&most.make_way)],
+            most => match self.largest_network(newcomer) {
+                Some(largest) => self.within(largest),
+                None => most.map(|most| Arc::clone(&most.make_way)).into_iter().collect(),
+            },
         }
+    }
+
+    /// The network that holds most, if that is more than the newcomer's network would.
+    fn largest_network(&self, newcomer: Option<AddressKey>) -> Option<NetworkKey> {
+        let mut networks: HashMap<NetworkKey, usize> = HashMap::new();
+        for (key, held) in &self.by_address {
+            *networks.entry(key.network()).or_default() += held.places;
+        }
+        let holds = newcomer.and_then(|key| networks.get(&key.network()).copied()).unwrap_or(0);
+        let most = networks.into_iter().max_by_key(|(_, places)| *places);
+        most.filter(|(_, places)| *places > holds + 1).map(|(network, _)| network)
+    }
+
+    fn within(&self, network: NetworkKey) -> Vec<Arc<Notify>> {
+        let inside = self.by_address.iter().filter(|(key, _)| key.network() == network);
+        inside.map(|(_, held)| Arc::clone(&held.make_way)).collect()
     }
 }
 
@@ -256,6 +281,41 @@ mod tests {
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
         drop(many);
         assert!(admit("192.0.2.3").is_ok());
+    }
+
+    /// Whether a place has to make way for somebody from `newcomer`, who finds none.
+    async fn makes_way(caps: &Arc<Caps>, place: &Place, newcomer: &str) -> bool {
+        caps.lock().made_way = None;
+        let mut told = Box::pin(place.made_to_go().unwrap());
+        assert_eq!(caps.admit(newcomer.parse().unwrap()).err(), Some(Full::OfAll));
+        tokio::time::timeout(Duration::ZERO, &mut told).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_network_of_many_that_hold_one_each_makes_way() {
+        // red without largest_network in who_makes_way.
+        let networks: [fn(u32) -> String; 2] = [|nth| format!("2001:db8:7:{nth:x}::1"), |nth| format!("192.0.2.{nth}")];
+        for network in networks {
+            let caps = Caps::new(203, 100, Vec::new());
+            let admit = |text: &str| caps.admit(text.parse().unwrap()).ok().unwrap();
+            let many: Vec<_> = (0..200).map(|nth| admit(&network(nth))).collect();
+            let household = [(); 3].map(|()| admit("198.51.100.7"));
+            assert!(makes_way(&caps, &many[0], "203.0.113.9").await);
+            assert!(makes_way(&caps, &many[199], "203.0.113.9").await);
+            assert!(!makes_way(&caps, &household[0], "203.0.113.9").await, "who is at home elsewhere stays");
+            assert!(!makes_way(&caps, &many[0], &network(201)).await, "nor does a network make way for its own");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_address_that_holds_what_no_people_do_makes_way_before_a_network() {
+        // red without PEOPLE in who_makes_way.
+        let caps = Caps::new(300, 100, Vec::new());
+        let admit = |text: &str| caps.admit(text.parse().unwrap()).ok().unwrap();
+        let one: Vec<_> = (0..100).map(|_| admit("198.51.100.7")).collect();
+        let many: Vec<_> = (0..200).map(|nth| admit(&format!("192.0.2.{nth}"))).collect();
+        assert!(makes_way(&caps, &one[0], "203.0.113.9").await);
+        assert!(!makes_way(&caps, &many[0], "203.0.113.9").await);
     }
 
     /// Red without `per_address` in `Caps::of`.

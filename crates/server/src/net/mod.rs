@@ -15,7 +15,7 @@ mod serve;
 mod tests;
 mod tls;
 
-pub use address::{AddressKey, Cidr, CidrError, LOOPBACK};
+pub use address::{AddressKey, Cidr, CidrError, LOOPBACK, NetworkKey};
 pub use body::{Bodies, BodyError};
 pub use caps::{Caps, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
