@@ -22,7 +22,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use crate::engine::{CommitError, Engine, Unavailable};
 use catalogue::Table;
 pub use check::Sum;
-use marks::{Arrival, Marks};
+use marks::{Arrival, Leave, Marks};
 
 /// Tables that are copied, or compared, at the same time.
 const AT_ONCE: usize = 3;
@@ -110,8 +110,22 @@ impl Move<'_> {
         sums.sort_by(|one, other| one.table.cmp(&other.table));
         // Of the server that was compared, whichever answered when this began.
         let source = self.from.answering().map(|answering| answering.identity);
+        self.still_fenced().await?;
         marks::ready(self.to, self.id, source.as_deref()).await?;
         Ok(Some(sums))
+    }
+
+    /// What was compared is all there is only where nothing could be written meanwhile: somebody may have given the move up,
+    /// or a server taken over that had never been told of the fence.
+    async fn still_fenced(&self) -> Result<(), Trouble> {
+        match Marks::read(self.from).await?.out {
+            Some(out) if out.id == self.id && out.state == Leave::Fenced => Ok(()),
+            _ => Err(Trouble(
+                "the source is not fenced any more, and may have been written to since it was copied: begin anew, with an \
+                 empty target"
+                    .to_owned(),
+            )),
+        }
     }
 
     /// Makes the target this move's own: it has to be empty, or to be so already.

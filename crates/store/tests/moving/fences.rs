@@ -9,8 +9,9 @@ use store::conformance::everything::{self, fill, rows, writes};
 use store::dialect::Dialect;
 use store::dialect::moving::REFUSAL;
 use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use store::moving::fence;
 use store::moving::marks::{self, Arrival, Marks};
+use store::moving::{Step, fence};
+use tokio::runtime::Handle;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_write_to_every_table_is_refused_until_the_fence_is_lifted() {
@@ -127,6 +128,25 @@ async fn what_was_acknowledged_before_the_fence_is_there_and_nothing_comes_after
         stop.store(true, SeqCst);
         while writers.join_next().await.is_some() {}
         assert_eq!((count().await, stood.load(SeqCst)), (fenced, fenced), "{}", place.kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_not_ready_where_the_source_was_let_go_of_meanwhile() {
+    // red without `still_fenced`.
+    for to in place::all().await {
+        let from = place::file().await;
+        fill(&*from.engine).await.unwrap();
+        let source = &*from.engine;
+        let given_up = |step| {
+            if matches!(step, Step::Comparing) {
+                let lifted = tokio::task::block_in_place(|| Handle::current().block_on(fence::lift(source, "move-1")));
+                lifted.unwrap();
+            }
+        };
+        let why = place::run_with(source, &*to.engine, &given_up).await.unwrap_err().to_string();
+        assert!(why.contains("not fenced any more"), "{}: {why}", to.kind);
+        assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some(), "{}", to.kind);
     }
 }
 
