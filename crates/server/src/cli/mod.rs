@@ -51,26 +51,28 @@ use tracing::level_filters::LevelFilter;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
+    // Keys and passwords pass through commands, too.
+    let no_core = serve::leave_no_core();
     match table::parse(std::env::args_os().collect()) {
         Err(no_command) => no_command.tell(),
-        Ok(cli) => match run(cli) {
+        Ok(cli) => match run(cli, no_core) {
             Ok(code) => code,
             Err(failure) => failure.tell(),
         },
     }
 }
 
-fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
+fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(serve) => {
-            serve::run(config::load(global.sources(serve.options()))?, global.json)?;
+            serve::run(config::load(global.sources(serve.options()))?, global.json, no_core)?;
             Ok(ExitCode::SUCCESS)
         }
         // Of a worker's machine, which has neither a server nor its configuration.
         Command::Request(Request::Verifier(verifier::Command::Enroll(enroll))) => {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
-        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => work(&global, serve),
+        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => work(&global, serve, no_core),
         Command::Request(Request::Profile(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
@@ -121,8 +123,7 @@ fn run(Cli { global, command }: Cli) -> Result<ExitCode, Failure> {
 }
 
 /// Hashes for a server elsewhere, until it is told to stop.
-fn work(global: &Global, serve: verifier::Serve) -> Result<ExitCode, Failure> {
-    let no_core = serve::leave_no_core();
+fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> Result<ExitCode, Failure> {
     let config = config::load(global.sources(Vec::new()))?;
     let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
     serve::tell_of_cores(no_core);

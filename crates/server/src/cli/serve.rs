@@ -32,10 +32,9 @@ impl Serve {
     }
 }
 
-/// Runs the server until it is told to stop.
-pub fn run(config: Config, json: bool) -> Result<(), Failure> {
+/// Runs the server until it is told to stop. `no_core` is whether core dumps are off.
+pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let no_core = leave_no_core();
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)

@@ -29,11 +29,24 @@ pub fn leaves_no_core(pid: u32) -> bool {
     cores.split_whitespace().take(2).eq(["0", "0"])
 }
 
-/// Red without `leave_no_core` in cli/serve.rs.
+/// Red without `leave_no_core` in cli/mod.rs, main.
 #[test]
 fn keys_and_passwords_are_in_no_core_dump() {
     let pids = default_server().pids();
     assert!(!pids.is_empty() && pids.into_iter().all(leaves_no_core));
+}
+
+/// Red without `leave_no_core` in cli/mod.rs, main: it is given one, and waits for it here.
+#[test]
+fn a_password_that_a_command_is_given_is_in_no_core_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(BINARY);
+    command.arg("--data").arg(folder.path()).args(["user", "add", "ada", "--password-stdin"]);
+    let mut waiting = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("core dumps are off", || leaves_no_core(waiting.id()));
+    assert!(waiting.try_wait().unwrap().is_none(), "it waits");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
 }
 
 /// A server that speaks TLS, which ends with the test.
