@@ -15,7 +15,7 @@ use rules::oauth::consent::{self, Consent};
 use rules::people::User;
 use rules::people::names::{BadName, Email};
 use rules::realm::SKEW;
-use rules::secret::Secret;
+use rules::secret::{Secret, base64url, mac, same};
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
 use store::tables::sessions::{NEWEST, WithUser};
@@ -81,6 +81,8 @@ pub enum NotSaved {
     Claim(&'static str),
     /// The address cannot be one.
     Email(BadName),
+    /// The address is verified, and they signed in too long ago to change it.
+    SignInAgain,
 }
 
 /// How many sessions the account home shows.
@@ -129,8 +131,13 @@ impl App {
         Ok((live, more))
     }
 
-    /// Saves a profile. An address that is entered here is not verified.
-    pub async fn save_profile(&self, user: &User, form: &ProfileForm<'_>) -> Result<Result<(), NotSaved>, Fault> {
+    /// Saves a profile. An address that is entered here is not verified. One that is verified belongs to what proves an account
+    /// to be somebody's: a session that was left open must not be enough to take it away.
+    pub async fn save_profile(
+        &self,
+        (session, user): (&Session, &User),
+        form: &ProfileForm<'_>,
+    ) -> Result<Result<(), NotSaved>, Fault> {
         let email = match form.email.map(str::trim) {
             None => None,
             Some("") => Some(None),
@@ -152,6 +159,9 @@ impl App {
                 };
             }
             let email = email.as_ref().filter(|email| **email != user.email);
+            if email.is_some() && user.email_verified && !session.is_fresh(now) {
+                return Ok(Decision::refuse(NotSaved::SignInAgain));
+            }
             // Nothing is written, nor told to the log, as often as somebody saves what is there.
             if profile == user.profile && email.is_none() {
                 return Ok(Decision::accept(()));
@@ -171,6 +181,17 @@ impl App {
             Ok(decision)
         })
         .await
+    }
+
+    /// What a link to the account home carries beside the code of a notice, so that nobody else's link says it to them.
+    pub fn seal_notice(&self, code: &str, session: &Session) -> String {
+        let parts = [code, session.id.as_str()].map(str::as_bytes);
+        base64url(&mac(&*self.keyring.flow, &[b"account notice", parts[0], parts[1]]))
+    }
+
+    /// Whether such a link is ours, and of this session.
+    pub fn notice_holds(&self, code: &str, seal: &str, session: &Session) -> bool {
+        same(self.seal_notice(code, session).as_bytes(), seal.as_bytes())
     }
 
     /// Changes a password. Every other session ends, and every application has to ask again; this session goes on

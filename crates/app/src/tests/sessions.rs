@@ -2,10 +2,11 @@
 
 use super::{NOW, database, newcomer, node, sign_in};
 use crate::App;
+use crate::account::{NotSaved, ProfileForm};
 use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::flow::{Flow, Place, To};
-use rules::login::session::Cookie;
+use rules::login::session::{Cookie, FRESH};
 use rules::people::Role;
 use rules::secret::Secret;
 use rules::{Span, Time};
@@ -24,6 +25,35 @@ async fn house() -> (TempDir, App, Clock, Browser) {
 
 async fn last_seen(app: &App, browser: &Browser) -> Time {
     app.session(browser).await.unwrap().expect("signed in").0.last_seen
+}
+
+#[tokio::test]
+async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
+    // red without is_fresh or email_verified in account.rs, save_profile.
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
+    let app = node(database(folder.path()).await, clock.clone()).await;
+    app.add_user(&newcomer("ada", "ada@example.test"), Role::Member).await.unwrap().unwrap();
+    let mut browser = Browser::default();
+    let account = || Flow::new(To::Place(Place::Account), clock.now());
+    let save = async |browser: &Browser, email: Option<&str>| {
+        let (session, user) = app.session(browser).await.unwrap().expect("signed in");
+        let claims = [("name", if email.is_some() { "Ada" } else { "Ada Lovelace" })];
+        app.save_profile((&session, &user), &ProfileForm { claims: &claims, email }).await.unwrap()
+    };
+    let email = async |browser: &Browser| app.session(browser).await.unwrap().expect("signed in").1.email;
+    sign_in(&app, account(), &mut browser).await;
+    clock.advance(FRESH);
+    for changed in ["mallory@example.test", ""] {
+        assert_eq!(save(&browser, Some(changed)).await, Err(NotSaved::SignInAgain));
+    }
+    assert_eq!(email(&browser).await.as_deref(), Some("ada@example.test"));
+    assert_eq!(save(&browser, None).await, Ok(()), "what else there is may be changed");
+    assert_eq!(save(&browser, Some("ada@example.test")).await, Ok(()), "and the address left as it is");
+    sign_in(&app, account(), &mut browser).await;
+    assert_eq!(save(&browser, Some("ada@new.test")).await, Ok(()));
+    clock.advance(FRESH);
+    assert_eq!(save(&browser, Some("ada@newer.test")).await, Ok(()), "nobody vouches for that one");
+    assert_eq!(email(&browser).await.as_deref(), Some("ada@newer.test"));
 }
 
 #[tokio::test]

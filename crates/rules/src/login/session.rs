@@ -66,7 +66,15 @@ impl Method {
 /// The authentication context class that a session satisfies (OpenID Connect Core §2, `acr`): one factor.
 pub const ACR_SINGLE: &str = "1";
 
+/// How long ago somebody may have proved who they are for what a session alone is not enough: a stranger's link to a page
+/// that waits for a yes (DV-04), and what an account is recovered by (OWASP ASVS 5.0, 7.5.1).
+pub const FRESH: Span = Span::minutes(10);
+
 impl Session {
+    /// Whether its owner proved who they are a short time ago.
+    pub fn is_fresh(&self, now: Time) -> bool {
+        is_believable(self.auth_time, now) && now.since(self.auth_time) < FRESH
+    }
     /// Whether it may be used.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
         let dated = [self.auth_time, self.created, self.last_seen];

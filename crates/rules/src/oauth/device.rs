@@ -179,15 +179,6 @@ fn user_code(chance: &[u8; 32]) -> String {
     letters
 }
 
-/// How long ago somebody may have proved who they are to answer a request: a stranger's link must not be enough
-/// (DV-04).
-pub const FRESH: Span = Span::minutes(10);
-
-/// Whether the owner of a session may answer a request without signing in again.
-pub fn may_answer(session: &Session, now: Time) -> bool {
-    is_believable(session.auth_time, now) && now.since(session.auth_time) < FRESH
-}
-
 /// Whether a request can still be answered.
 pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !is_over(device, now)
@@ -210,7 +201,7 @@ pub struct Answerer<'a> {
 /// so that its owner sees it and can take it back.
 pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (Time, &Fresh)) -> Decision<(), Error> {
     let session = who.session;
-    if !may_answer(session, now) {
+    if !session.is_fresh(now) {
         return Decision::refuse(Error::new(ErrorCode::LoginRequired, "sign in again first"));
     }
     if !is_open(device, now) {
@@ -341,7 +332,7 @@ fn redeem(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::login::session::{Entry, Method, Origin, enter};
+    use crate::login::session::{Entry, FRESH, Method, Origin, enter};
     use crate::people::user::tests::person;
     use crate::realm::{SKEW, Settings};
 
@@ -349,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_a_clock_dated_that_was_ahead_is_not_fresh() {
-        // red without `is_believable` in `may_answer` and in `is_over`.
+        // red without `is_believable` in `is_fresh` and in `is_over`.
         let user = person("ada");
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
         let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
@@ -370,10 +361,10 @@ mod tests {
         let believed = NOW + SKEW + SKEW;
         for (dated, fresh) in [(NOW, true), (believed, true), (believed + Span(1), false), (NOW + FRESH, false)] {
             let session = Session { auth_time: dated, ..entered.session.clone() };
-            assert_eq!(may_answer(&session, NOW), fresh, "{dated:?}");
+            assert_eq!(session.is_fresh(NOW), fresh, "{dated:?}");
             assert_eq!(is_open(&device(dated), NOW), fresh, "{dated:?}");
         }
-        assert!(!may_answer(&entered.session, NOW + FRESH));
+        assert!(!entered.session.is_fresh(NOW + FRESH));
         assert!(!is_open(&device(NOW), NOW + Span::minutes(10)));
     }
 

@@ -6,7 +6,8 @@ use hyper::HeaderMap;
 use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
 use rules::Span;
 use rules::login::session;
-use rules::secret::Secret;
+use rules::realm::Realm;
+use rules::secret::{Handle, Secret, hexadecimal};
 
 /// The cookies that we set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ impl Name {
             Name::Refresh => "refresh",
         }
     }
+
     /// More bytes than any value of ours has.
     fn longest(self) -> usize {
         match self {
@@ -42,12 +44,18 @@ impl Name {
     }
 }
 
+/// What the names of a realm's cookies end with: `-REALM-` and eight hexadecimal digits of its issuer's SHA-256. Cookies
+/// know neither ports nor paths beyond ours (RFC 6265 §8.5, §8.6), so that two servers on one host would take each other's away.
+pub(super) fn ending(realm: &Realm) -> String {
+    format!("-{}-{}", realm.id, hexadecimal(&Handle::of(&realm.issuer).0[..4]))
+}
+
 impl Site {
-    /// `__Host-sid-REALM`; on a plain http localhost URL without the prefix, because libraries and one browser drop
-    /// Secure cookies there.
+    /// `__Host-sid-REALM-ISSUER`; on a plain http localhost URL without the prefix, because libraries and one browser
+    /// drop Secure cookies there.
     fn cookie_name(&self, name: Name) -> String {
         let prefix = if self.url.is_https() { "__Host-" } else { "" };
-        format!("{prefix}{}-{}", name.text(), self.app.realm.id)
+        format!("{prefix}{}{}", name.text(), self.cookie_ending)
     }
 
     /// The cookie of that name; one that was sent twice is none.

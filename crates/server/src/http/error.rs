@@ -38,8 +38,8 @@ pub enum Refusal {
     MediaType,
     /// The form does not come from our page.
     Forgery,
-    /// The form is too old, or of another browser.
-    Stale,
+    /// The form is too old, or of another browser; and where what it was on the way to can be asked for once more.
+    Stale(Option<String>),
     /// This caller has to wait.
     Wait(Span),
     /// There is no such thing.
@@ -173,7 +173,7 @@ impl Refusal {
                 "the form does not come from our page",
                 Reason::ForeignForm,
             ),
-            Refusal::Stale => new(
+            Refusal::Stale(_) => new(
                 StatusCode::FORBIDDEN,
                 "invalid_request",
                 "the form is too old or of another browser",
@@ -198,7 +198,7 @@ impl Refusal {
             Refusal::Body(BodyError::NoRoom) => Refused::Busy,
             Refusal::MediaType => Refused::MediaType,
             Refusal::Forgery => Refused::ForeignForm,
-            Refusal::Stale => Refused::StaleForm,
+            Refusal::Stale(_) => Refused::StaleForm,
             Refusal::Wait(_) => Refused::Throttled,
         })
     }
@@ -295,6 +295,7 @@ impl Refusal {
                     detail: Some(outside.why),
                     request_id,
                     back,
+                    anew: if let Refusal::Stale(anew) = self { anew.as_deref() } else { None },
                 }
                 .render(chrome)
             }
@@ -343,6 +344,7 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
         detail: None,
         request_id: &visit.request_id,
         back: None,
+        anew: None,
     };
     let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay);
     let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();

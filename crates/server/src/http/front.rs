@@ -216,6 +216,7 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         detail: None,
         request_id: &visit.request_id,
         back: None,
+        anew: None,
     };
     let html = page.render(&visit.chrome(&door.site, &door.headers, None));
     let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay);

@@ -1,5 +1,6 @@
 //! What every door knows: the use cases, the public URL, and the limits of a request.
 
+use super::cookies;
 use super::pages::health::Readiness;
 use crate::admission::Admission;
 use crate::boot::Instance;
@@ -28,6 +29,8 @@ pub struct Inside {
     pub database: Database,
     /// The issuer.
     pub url: PublicUrl,
+    /// What the names of cookies end with.
+    pub cookie_ending: String,
     /// Values of `Host` that are served.
     pub hosts: Vec<String>,
     /// The name on every page.
@@ -87,6 +90,7 @@ impl Site {
         let app = instance.app.clone();
         let discovery = rules::oauth::discovery::document(&app.realm).to_string();
         Site(Arc::new(Inside {
+            cookie_ending: cookies::ending(&app.realm),
             app,
             database: instance.database.clone(),
             hosts: url.hosts(),

@@ -26,7 +26,7 @@ mod malformed;
 pub const ISSUER: &str = "https://id.example.test";
 const PASSWORD: &str = "violet kettle drum 42";
 /// Of the right form, and nobody's.
-const SESSION: &str = "__Host-sid-main=01jd3w6z5k8x9y0a1b2c3d4e5f.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const SESSION: &str = "__Host-sid-main-5cd8cf9b=01jd3w6z5k8x9y0a1b2c3d4e5f.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 /// A server without a socket: the doors over a real instance in a folder of its own. No jobs run beside it.
 pub struct House {

@@ -46,6 +46,8 @@ pub struct Profile<'a> {
     pub email: &'a str,
     /// The address has been proved to be the person's.
     pub email_verified: bool,
+    /// And can be changed only after signing in once more.
+    pub email_kept: bool,
 }
 
 /// What the profile form holds. Empty text means not given.
@@ -119,7 +121,7 @@ impl Notice {
         Notice::AccessRemoved,
     ];
 
-    /// The code that stands for it in a query, as in `/account?done=profile_saved`.
+    /// The code that stands for it in a query, as in `/account?done=profile_saved&seal=…`.
     pub const fn code(self) -> &'static str {
         match self {
             Notice::Welcome => "welcome",

@@ -15,6 +15,8 @@ pub enum Problem {
     Email,
     /// Somebody signs in with the e-mail address.
     EmailTaken,
+    /// The e-mail address is verified, and the sign-in too long ago to change it.
+    EmailKept,
     /// A name is longer than can be kept.
     Name,
     /// The password has fewer bytes than the minimum.
@@ -90,7 +92,7 @@ impl Problem {
         match self {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameTaken => Some("username"),
-            Problem::Email | Problem::EmailTaken => Some("email"),
+            Problem::Email | Problem::EmailTaken | Problem::EmailKept => Some("email"),
             Problem::Name => Some("name"),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
@@ -108,6 +110,7 @@ impl Problem {
             Problem::UsernameTaken => "problem.username_taken",
             Problem::Email => "problem.email",
             Problem::EmailTaken => "problem.email_taken",
+            Problem::EmailKept => "problem.email_kept",
             Problem::Name => "problem.name",
             Problem::PasswordLong => "problem.password_long",
             Problem::PasswordCommon => "problem.password_common",

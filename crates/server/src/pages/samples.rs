@@ -164,6 +164,7 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         detail: Some(w("redirect_uri is not registered for this client")),
         request_id: w("01J9Z3K8"),
         back: None,
+        anew: None,
     };
     let back =
         Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope"), posted: &[] };
@@ -220,6 +221,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
             name: w("Ada Lovelace"),
             email: w("ada@example.org"),
             email_verified: true,
+            email_kept: true,
         },
         fields: ProfileFields {
             name: w("Ada Lovelace"),
@@ -233,7 +235,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         applications: &applications,
         now: NOW,
     };
-    let bare = Profile { name: "", email: "", email_verified: false, ..full.profile };
+    let bare = Profile { name: "", email: "", email_verified: false, email_kept: false, ..full.profile };
     let problems = [Problem::CurrentPassword, Problem::PasswordPersonal];
     let empty = AccountPage {
         notice: None,

@@ -90,6 +90,8 @@ pub struct ErrorPage<'a> {
     pub request_id: &'a str,
     /// The way back to the application, error parameters included, if client and redirect URI are right.
     pub back: Option<Back<'a>>,
+    /// Where of ours to begin anew, if not at the sign-in page.
+    pub anew: Option<&'a str>,
 }
 
 /// The same step once more, for whoever has to come back.

@@ -45,8 +45,8 @@ pub async fn change_password(call: Call, input: Input) -> Result<Response, Probl
 
 /// `POST /api/v1/signout`: the session ends, and with it everything that was issued in it.
 pub async fn sign_out(call: Call, input: Input) -> Result<Response, Problem> {
-    let opened = call.account(Purpose::Leave).await?;
-    call.door.site.app.leave(&opened.session, &call.browser(&input)).await?;
+    let session = call.leaving().await?;
+    call.door.site.app.leave(&session, &call.browser(&input)).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     reply::private(response.headers_mut());

@@ -18,6 +18,7 @@ use axum::response::Response;
 use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::{HeaderMap, StatusCode};
 use rules::id::FamilyId;
+use rules::login::session::Session;
 use rules::oauth::client::Client;
 use rules::oauth::client_auth::proof;
 use rules::oauth::params::Params;
@@ -186,6 +187,22 @@ impl Call {
             self.own_request(&opened.family)?;
         }
         Ok(opened)
+    }
+
+    /// The session that a request leaves: that of its access token; where the cookies keep none any more, that of the
+    /// refresh token, which lasts longer and proves the same.
+    pub async fn leaving(&self) -> Result<Session, Problem> {
+        let problem = match self.account(Purpose::Leave).await {
+            Ok(opened) => return Ok(opened.session),
+            Err(problem) => problem,
+        };
+        let kept = self.door.site.cookie(&self.door.headers, Name::Refresh).is_some();
+        if self.keeping != Keeping::Cookies || problem.kind != Kind::TokenRefused || !kept {
+            return Err(problem);
+        }
+        let Some(line) = self.door.site.app.kept_line(&self.kept_refresh()?).await? else { return Err(problem) };
+        self.is_page_of(&line.client)?;
+        Ok(line.session)
     }
 
     /// A page of another origin than the client's is refused.

@@ -213,9 +213,10 @@ fn security_schemes() -> Value {
         "cookies": {
             "type": "apiKey",
             "in": "cookie",
-            "name": "__Host-access-main",
-            "description": "Set at sign-in with `cookies`; without the prefix on a plain http localhost issuer. What \
-                            changes something needs `X-CSRF-Token` too.",
+            "name": "__Host-access-main-ISSUER",
+            "description": "Set at sign-in with `cookies`. `ISSUER` stands for the first eight hexadecimal digits of the \
+                            issuer's SHA-256; on a plain http localhost issuer there is no prefix. What changes \
+                            something needs `X-CSRF-Token` too.",
         },
     })
 }

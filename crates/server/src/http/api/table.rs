@@ -181,7 +181,8 @@ pub const SIGN_OUT: Operation = Operation {
     id: "signOut",
     pace: Pace::Pages,
     summary: "Sign out",
-    about: "Ends the session, and with it every token that was issued in it. The body is an empty object.",
+    about: "Ends the session, and with it every token that was issued in it. In cookie mode also where only the refresh \
+            token is left. The body is an empty object.",
     caller: Caller::Account,
     cookies: Cookies::NoHeader,
     fields: &[],

@@ -37,7 +37,7 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     if let Some((session, _)) = app.session_to_end(&browser).await? {
         door.must_be_of(&session, &params)?;
         if flow.asks != Some(Question::SignOut(session.id)) {
-            return Err(Refusal::Stale);
+            return Err(Refusal::Stale(None));
         }
     }
     if params.get("decision") != Some("sign_out") {

@@ -19,11 +19,11 @@ const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
 
 /// `GET /account`.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
-    let notice = extract::query(&door.uri).ok().and_then(|params| Notice::of_code(params.get("done")?));
-    match door.site.app.session_in_use(&door.browser()).await? {
-        Some((session, user)) => door.account((&session, &user), Said { notice, ..Said::default() }).await,
-        None => Ok(door.sign_in_first()),
-    }
+    let Some((session, user)) = door.site.app.session_in_use(&door.browser()).await? else {
+        return Ok(door.sign_in_first());
+    };
+    let notice = extract::query(&door.uri).ok().and_then(|params| door.notice(&params, &session));
+    door.account((&session, &user), Said { notice, ..Said::default() }).await
 }
 
 /// What the account home says beside what is so.
@@ -42,6 +42,7 @@ impl Door {
         let text = |claim| user.profile.get(claim).unwrap_or_default();
         let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
         let email = user.email.as_deref().unwrap_or("");
+        let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
         let field = |name, stored| said.typed.and_then(|typed| typed.sent(name)).unwrap_or(stored);
         let sessions: Vec<SessionRow<'_>> = home
             .sessions
@@ -76,12 +77,18 @@ impl Door {
             csrf: &csrf,
             notice: said.notice,
             problems: said.problems,
-            profile: Profile { username: &user.username, name: &name, email, email_verified: user.email_verified },
+            profile: Profile {
+                username: &user.username,
+                name: &name,
+                email,
+                email_verified: user.email_verified,
+                email_kept,
+            },
             fields: ProfileFields {
                 name: field("name", &name),
                 given_name: field("given_name", &given_name),
                 family_name: field("family_name", &family_name),
-                email: field("email", email),
+                email: if email_kept { email } else { field("email", email) },
             },
             minimum_password: app.realm.settings.password_min,
             sessions: &sessions,
@@ -98,8 +105,15 @@ impl Door {
         reply::see_other(&format!("{}/login", self.site.url.path()))
     }
 
-    fn done(&self, notice: Notice) -> Response {
-        reply::see_other(&format!("{}/account?done={}", self.site.url.path(), notice.code()))
+    /// To the account home, which says what was done: to whoever did it, since anybody's link may have a code.
+    pub fn done(&self, notice: Notice, session: &Session) -> Response {
+        let (code, seal) = (notice.code(), self.site.app.seal_notice(notice.code(), session));
+        reply::see_other(&format!("{}/account?done={code}&seal={seal}", self.site.url.path()))
+    }
+
+    fn notice(&self, params: &Params, session: &Session) -> Option<Notice> {
+        let (code, seal) = (params.get("done")?, params.get("seal")?);
+        self.site.app.notice_holds(code, seal, session).then(|| Notice::of_code(code))?
     }
 }
 
@@ -150,13 +164,15 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
     let claims: Vec<_> = CLAIMS.into_iter().filter_map(|claim| Some((claim, sent(claim)?))).collect();
     // Only what its owner changed: an operator may have set another one since the page was loaded.
     let email = sent("email").filter(|email| Some(*email) != sent("email_shown"));
-    let problem = match door.site.app.save_profile(&form.user, &ProfileForm { claims: &claims, email }).await? {
-        Ok(()) => return Ok(door.done(Notice::ProfileSaved)),
+    let whose = (&form.session, &form.user);
+    let problem = match door.site.app.save_profile(whose, &ProfileForm { claims: &claims, email }).await? {
+        Ok(()) => return Ok(door.done(Notice::ProfileSaved, &form.session)),
         Err(NotSaved::Email(_)) => Problem::Email,
         Err(NotSaved::Claim(_)) => Problem::Name,
+        Err(NotSaved::SignInAgain) => Problem::EmailKept,
     };
     let said = Said { problems: &[problem], typed: Some(&form.params), notice: None };
-    door.account((&form.session, &form.user), said).await
+    door.account(whose, said).await
 }
 
 async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
@@ -165,7 +181,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
     let typed = PasswordChange::new(bytes("current"), bytes("new"));
     let problem = match door.site.app.change_password(whose, typed, &form.browser).await? {
         Ok(changed) => {
-            let mut response = door.done(Notice::PasswordChanged);
+            let mut response = door.done(Notice::PasswordChanged, &changed.started.session);
             reply::session_cookie(&mut response, &door.site, &changed.started);
             reply::device_cookie(&mut response, &door.site, &changed.device);
             return Ok(response);
@@ -182,7 +198,7 @@ async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let id = form.params.get("id").unwrap_or("").into();
     match door.site.app.leave_other(&form.user, &id, &form.browser).await? {
         true if id == form.session.id => leave(door, form).await,
-        true => Ok(door.done(Notice::SessionEnded)),
+        true => Ok(door.done(Notice::SessionEnded, &form.session)),
         false => Err(Refusal::NotFound),
     }
 }
@@ -191,7 +207,7 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
     let Some(started) = door.site.app.leave_everywhere_else(&form.session, &form.user).await? else {
         return Ok(door.sign_in_first());
     };
-    let mut response = door.done(Notice::OthersEnded);
+    let mut response = door.done(Notice::OthersEnded, &started.session);
     reply::session_cookie(&mut response, &door.site, &started);
     Ok(response)
 }
@@ -199,7 +215,7 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
     match door.site.app.revoke_consent(&form.user, &client).await? {
-        true => Ok(door.done(Notice::AccessRemoved)),
+        true => Ok(door.done(Notice::AccessRemoved, &form.session)),
         false => Err(Refusal::NotFound),
     }
 }

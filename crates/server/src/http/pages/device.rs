@@ -14,7 +14,6 @@ use axum::response::Response;
 use hyper::StatusCode;
 use rules::login::session::Session;
 use rules::oauth::ErrorCode;
-use rules::oauth::device::may_answer;
 use rules::oauth::params::Params;
 use rules::people::User;
 
@@ -31,7 +30,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
         return Ok(said);
     }
     match known {
-        Some((session, user)) if may_answer(&session, now) => Ok(door.enter(&session, &user, &code, None)),
+        Some((session, user)) if session.is_fresh(now) => Ok(door.enter(&session, &user, &code, None)),
         known => {
             // As at the sign-in page: who would be refused after typing is refused before.
             app.has_time_for_newcomer(&browser).await?;
@@ -63,7 +62,7 @@ impl Door {
     /// The form of somebody who signed in a short time ago.
     async fn recent_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let now = self.site.app.clock.now();
-        Ok(self.own_form(body).await?.filter(|form| may_answer(&form.session, now)))
+        Ok(self.own_form(body).await?.filter(|form| form.session.is_fresh(now)))
     }
 
     fn start_again(&self) -> Response {

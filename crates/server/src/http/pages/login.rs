@@ -21,7 +21,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     door.site.app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
-        Some(text) => door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?,
+        Some(text) => door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
     };
     let locales = Door::locales(&flow);
     let page = door.site.app.sign_in_page(flow, &browser).await?;
@@ -92,8 +92,8 @@ fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusa
 /// `GET /continue?flow=…`: the next page of a flow whose person is known by now.
 pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
-    let text = door.flow_text().ok_or(Refusal::Stale)?;
-    let flow = door.site.app.open_flow(&text, &browser).ok_or(Refusal::Stale)?;
+    let text = door.flow_text().ok_or(Refusal::Stale(None))?;
+    let flow = door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?;
     let locales = Door::locales(&flow);
     let outcome = door.site.app.resume(flow, &browser).await?;
     Ok(door.show(outcome, locales.as_deref()))
@@ -123,7 +123,7 @@ pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
             (None, Some(Question::Choice(_))) if matches!(flow.to, To::Client(_)) => {
                 return door.begin_again(flow, &browser).await;
             }
-            _ => return Err(Refusal::Stale),
+            _ => return Err(Refusal::Stale(door.anew(&flow.to))),
         }
     }
     if matches!(flow.to, To::Client(_)) {
@@ -139,10 +139,10 @@ pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
     let (posted, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
     // The flow of another page cannot stand in for the consent page (MF-02).
-    let Some(Question::Consent(asked)) = &flow.asks else { return Err(Refusal::Stale) };
+    let Some(Question::Consent(asked)) = &flow.asks else { return Err(Refusal::Stale(door.anew(&flow.to))) };
     let Some(form) = door.own(posted.clone()).await? else { return door.begin_again(flow, &posted.browser).await };
     if *asked != form.session.id {
-        return Err(Refusal::Stale);
+        return Err(Refusal::Stale(door.anew(&flow.to)));
     }
     let allow = match form.params.get("decision") {
         Some("allow") => true,

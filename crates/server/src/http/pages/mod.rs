@@ -11,12 +11,16 @@ pub mod signup;
 
 use super::door::Door;
 use super::error::Refusal;
+use super::oauth::authorize::with_query;
 use app::browser::Browser;
-use app::flow::Flow;
+use app::flow::{Flow, Place, To};
 use axum::body::Body;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
 use rules::people::User;
+
+/// The longest link to what a page was on the way to, in bytes: proxies take no longer ones.
+const LONGEST_LINK: usize = 8192;
 
 /// A form that the owner of a session posted from a page of ours.
 pub struct OwnForm {
@@ -45,6 +49,21 @@ impl Door {
         super::extract::query(&self.uri).ok()?.get("flow").map(str::to_owned)
     }
 
+    /// Says that a flow cannot go on, and where what it was on the way to can be asked for once more.
+    fn stale(&self, flow: &str) -> Refusal {
+        Refusal::Stale(app::flow::destination(flow).and_then(|to| self.anew(&to)))
+    }
+
+    /// The link by which somebody is on the way there anew.
+    fn anew(&self, to: &To) -> Option<String> {
+        let link = match to {
+            To::Client(request) => with_query(&self.site, "/oauth2/authorize", request),
+            To::Place(Place::Device(code)) => with_query(&self.site, "/device", &[("user_code".into(), code.clone())]),
+            To::Place(Place::Account) | To::Out(_) => return None,
+        };
+        (link.len() <= LONGEST_LINK).then_some(link)
+    }
+
     /// The languages that a link asks for, itself or by the login flow that it carries on.
     pub fn locales_of_link(&self) -> Option<String> {
         let query = self.uri.query()?.as_bytes();
@@ -66,7 +85,7 @@ impl Door {
     pub async fn posted_flow(&self, body: Body) -> Result<(Posted, Flow), Refusal> {
         let posted = self.posted(body).await?;
         let text = posted.params.get("flow").unwrap_or("");
-        let flow = self.site.app.open_flow(text, &posted.browser).ok_or(Refusal::Stale)?;
+        let flow = self.site.app.open_flow(text, &posted.browser).ok_or_else(|| self.stale(text))?;
         Ok((posted, flow))
     }
 
@@ -106,7 +125,7 @@ impl Door {
     pub fn must_be_of(&self, session: &Session, params: &Params) -> Result<(), Refusal> {
         match params.get("csrf") {
             Some(token) if self.site.app.csrf_holds(session, token) => Ok(()),
-            Some(_) => Err(Refusal::Stale),
+            Some(_) => Err(Refusal::Stale(None)),
             None => Err(Refusal::Forgery),
         }
     }

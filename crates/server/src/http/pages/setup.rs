@@ -31,8 +31,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let making = || door.site.app.set_up(text("token"), &typed, &browser);
     match door.in_place_for_password(making).await? {
         Ok(SetUp { started, device }) => {
-            let place = format!("{}/account?done={}", door.site.url.path(), Notice::Welcome.code());
-            let mut response = reply::see_other(&place);
+            let mut response = door.done(Notice::Welcome, &started.session);
             reply::session_cookie(&mut response, &door.site, &started);
             reply::device_cookie(&mut response, &door.site, &device);
             Ok(response)

@@ -23,7 +23,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), app.clock.now()),
         // Who is expected has an account.
-        Some(text) => app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or(Refusal::Stale)?,
+        Some(text) => {
+            app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or_else(|| door.stale(&text))?
+        }
     };
     let locales = Door::locales(&flow);
     let page = app.sign_in_page(flow, &browser).await?;
@@ -38,7 +40,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     }
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     if flow.expects.is_some() {
-        return Err(Refusal::Stale);
+        return Err(Refusal::Stale(door.anew(&flow.to)));
     }
     let text = |name| params.get(name).unwrap_or("");
     let (username, email) = (text("username"), text("email"));

@@ -218,7 +218,7 @@ fn cs_04_each_door_takes_its_own_credentials() {
     assert_eq!(answer.status, 401, "the session of the pages opens no API");
     assert!(!line.browser.is_signed_in(), "cookies of the API open no page");
     for cookie in line.browser.jar.iter().filter(|(name, _)| !name.starts_with("device-")) {
-        for name in ["sid-main", "access-main", "refresh-main"] {
+        for name in ["sid", "access", "refresh"].map(|what| server.cookie_name(what)) {
             if name == cookie.0 {
                 continue;
             }

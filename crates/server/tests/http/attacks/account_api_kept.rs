@@ -5,10 +5,11 @@ use crate::support::*;
 use serde_json::{Value, json};
 
 /// The same browser after a reload: the page has forgotten the CSRF token, and this became of the cookies.
-fn reloaded(line: &Line, cookies: &[&str]) -> Line {
+fn reloaded(line: &Line, (cookie, value): (&str, &str)) -> Line {
     let mut page = line.clone();
     page.csrf = "forgotten".into();
-    cookies.iter().for_each(|set| page.browser.jar.keep(set));
+    let name = page.browser.server.cookie_name(cookie);
+    page.browser.jar.keep(&format!("{name}={value}"));
     page
 }
 
@@ -17,7 +18,7 @@ type End = fn(&mut Line, &Person);
 /// A way in, with cookies or without.
 type ComeIn<'a> = &'a dyn Fn(&mut Browser, bool);
 
-const NO_ACCESS: &str = "access-main=; Max-Age=0";
+const NO_ACCESS: (&str, &str) = ("access", "; Max-Age=0");
 
 /// What `GET /me` says to somebody who is not let in.
 #[track_caller]
@@ -32,15 +33,15 @@ fn cs_01_a_page_that_was_loaded_again_goes_on_when_its_access_token_is_gone() {
     // red without out_of_access in http/api/account.rs, show.
     let server = default_server();
     let (screens, person) = (Screens::of(server), Person::add(server));
-    for cookie in [NO_ACCESS, "access-main=x; Path=/"] {
+    for cookie in [NO_ACCESS, ("access", "x; Path=/")] {
         let line = screens.sign_in(&person, true);
-        let mut page = reloaded(&line, &[cookie]);
-        assert_eq!(page.renew().must_be(403).json()["code"], "csrf-refused", "{cookie}");
+        let mut page = reloaded(&line, cookie);
+        assert_eq!(page.renew().must_be(403).json()["code"], "csrf-refused", "{cookie:?}");
         let problem = told(&mut page);
         assert_eq!(
             (&problem["code"], &problem["csrf_token"]),
             (&json!("token-refused"), &json!(line.csrf)),
-            "{cookie}"
+            "{cookie:?}"
         );
         page.csrf = line.csrf;
         page.renew().must_be(200);
@@ -55,15 +56,37 @@ fn cs_01_what_refreshing_needs_is_told_to_pages_of_its_line_alone() {
     let server = default_server();
     let (screens, elsewhere, person) = (Screens::of(server), Screens::of(server), Person::add(server));
     let line = screens.sign_in(&person, true);
-    let mut page = reloaded(&line, &[NO_ACCESS]);
+    let mut page = reloaded(&line, NO_ACCESS);
     assert!(told(&mut page).get("csrf_token").is_some());
     let nothing = |mut page: Line, why: &str| assert_eq!(told(&mut page).get("csrf_token"), None, "{why}");
     nothing(Line { screens: elsewhere, ..page.clone() }, "a page of another application of the house");
     nothing(Line { access: "x".into(), ..page.clone() }, "an application that keeps its tokens itself");
-    nothing(reloaded(&page, &["refresh-main=; Max-Age=0"]), "no refresh token");
-    nothing(reloaded(&page, &["refresh-main=x; Path=/"]), "none of ours");
+    nothing(reloaded(&page, ("refresh", "; Max-Age=0")), "no refresh token");
+    nothing(reloaded(&page, ("refresh", "x; Path=/")), "none of ours");
     let tokens = screens.app.tokens(&mut Browser::of(server, &person), &person);
-    nothing(reloaded(&page, &[&format!("refresh-main={}; Path=/", tokens.refresh)]), "one of the token endpoint");
+    nothing(reloaded(&page, ("refresh", &format!("{}; Path=/", tokens.refresh))), "one of the token endpoint");
+}
+
+#[test]
+fn se_05_a_page_signs_out_when_its_access_token_is_gone() {
+    // red without the refresh token in http/api/caller.rs, leaving; without kept_refresh (CSRF) or is_page_of there.
+    let server = default_server();
+    let (screens, elsewhere, person) = (Screens::of(server), Screens::of(server), Person::add(server));
+    let out = |mut page: Line| page.send("POST", "signout", &json!({}));
+    for cookie in [NO_ACCESS, ("access", "x; Path=/")] {
+        let line = screens.sign_in(&person, true);
+        let page = Line { csrf: line.csrf.clone(), ..reloaded(&line, cookie) };
+        out(reloaded(&line, cookie)).must_be(403);
+        out(Line { screens: elsewhere.clone(), ..page.clone() }).must_be(403);
+        out(reloaded(&page, ("refresh", "x; Path=/"))).must_be(401);
+        assert!(line.clone().is_open(), "nobody signed out");
+        let left = out(page.clone()).must_be(204);
+        let gone =
+            |what: &str| left.all("set-cookie").iter().any(|set| set.starts_with(what) && set.contains("Max-Age=0"));
+        assert!(gone("access-") && gone("refresh-"));
+        assert!(!line.clone().is_open() && page.clone().renew().status == 401, "{cookie:?}");
+        out(page).must_be(401);
+    }
 }
 
 #[test]
@@ -81,7 +104,7 @@ fn di_01_a_line_that_is_over_tells_nothing_to_go_on_with() {
     for (why, end) in ends {
         let (screens, person) = (Screens::of(server), Person::add(server));
         let mut line = screens.sign_in(&person, true);
-        let mut page = reloaded(&line, &[NO_ACCESS]);
+        let mut page = reloaded(&line, NO_ACCESS);
         assert!(told(&mut page).get("csrf_token").is_some());
         end(&mut line, &person);
         assert_eq!(told(&mut page).get("csrf_token"), None, "{why}");

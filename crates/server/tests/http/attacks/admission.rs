@@ -221,7 +221,7 @@ fn a_full_house_keeps_what_was_typed_and_lets_those_inside_go_on() {
             let end = Instant::now() + Duration::from_secs(60);
             let (mut refused, mut pretenders) = (0, [0, 0]);
             while (refused < 3 || pretenders.contains(&0)) && Instant::now() < end {
-                let made_up = format!("sid-main={}.{}", "0".repeat(26), "a".repeat(43));
+                let made_up = format!("{}={}.{}", server.cookie_name("sid"), "0".repeat(26), "a".repeat(43));
                 for (pretender, path) in pretenders.iter_mut().zip([app.ask().target(), "/login".to_owned()]) {
                     let told = server.send(&Call::get(&path).header("cookie", &made_up));
                     *pretender += usize::from(told.status == 503);

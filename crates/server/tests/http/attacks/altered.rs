@@ -186,7 +186,8 @@ fn co_10_cookies_of_known_browsers() {
     stranger.submit(&guess).must_be(422);
     let flow = stranger.cookie("flow-").unwrap();
     let known = |form: &Form, device: &str| {
-        let cookies = format!("flow-main={flow}; device-main={device}");
+        let [flow_name, device_name] = ["flow", "device"].map(|what| server.cookie_name(what));
+        let cookies = format!("{flow_name}={flow}; {device_name}={device}");
         server.send(&form.call().header("origin", &server.issuer).header("cookie", &cookies)).status
     };
     for text in near_in_header(&good, 1) {

@@ -57,6 +57,30 @@ fn cs_01_no_change_by_get_or_from_another_site() {
 }
 
 #[test]
+fn cs_01_a_link_says_nothing_was_done_that_was_not() {
+    // red without notice_holds in http/pages/account.rs, notice, or without the session in app/account.rs, seal_notice.
+    let server = default_server();
+    let (person, saved) = (Person::add(server), "Your profile is saved.");
+    let mut browser = Browser::of(server, &person);
+    let form = browser.account_form("/account/profile").fill("name", "Ada");
+    let place = browser.submit(&form).must_be(303).location().unwrap().to_owned();
+    assert!(browser.get(&place).text().contains(saved));
+    let seal = place.split_once("&seal=").expect("a seal").1;
+    let links = [
+        "/account?done=profile_saved".to_owned(),
+        "/account?done=profile_saved&seal=".to_owned(),
+        format!("/account?done=profile_saved&seal={}", &seal[1..]),
+        format!("/account?done=password_changed&seal={seal}"),
+        format!("{place}&seal={seal}"),
+    ];
+    for link in links {
+        let page = browser.get(&link).must_be(200).text();
+        assert!(!page.contains(saved) && !page.contains("Your password is changed"), "{link}");
+    }
+    assert!(!Browser::of(server, &person).get(&place).must_be(200).text().contains(saved), "another session");
+}
+
+#[test]
 fn cs_01_a_csrf_token_is_of_one_session() {
     // red without the session in app's csrf, which signs its id.
     let server = default_server();

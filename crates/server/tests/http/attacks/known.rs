@@ -64,7 +64,7 @@ fn bf_05_what_a_device_is_known_by_opens_nothing() {
     assert_eq!(server.send(&me.clone().bearer(&device)).status, 401);
     assert_eq!(server.send(&Call::get("/oauth2/userinfo").bearer(&device)).status, 401);
     assert_eq!(Line { refresh: device.clone(), ..line.clone() }.renew().status, 401);
-    for name in ["sid-main", "access-main", "refresh-main"] {
+    for name in ["sid", "access", "refresh"].map(|what| server.cookie_name(what)) {
         let cookie = format!("{name}={device}");
         assert_eq!(server.send(&me.clone().header("cookie", &cookie)).status, 401, "{name}");
         assert_ne!(server.send(&Call::get("/account").header("cookie", &cookie)).status, 200, "{name}");

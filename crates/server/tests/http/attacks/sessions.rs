@@ -1,6 +1,16 @@
 //! SE: sessions.
 
 use crate::support::*;
+use load::visitor::html::{Piece, Pieces};
+
+/// Where the links of a page lead.
+fn links(page: &str) -> Vec<String> {
+    let href = |piece| match piece {
+        Piece::Open(name, tag) if name == "a" => Some(tag.value("href")?.to_owned()),
+        _ => None,
+    };
+    Pieces::of(page).filter_map(href).collect()
+}
 
 #[test]
 fn se_01_what_an_attacker_plants_before_sign_in_is_worth_nothing_after() {
@@ -35,10 +45,31 @@ fn se_01_08_a_flow_works_only_with_the_cookie_that_it_was_made_with() {
     }
     let mut bare = one.clone();
     bare.jar.clear();
-    bare.submit(&Form::find(&page, "/login").unwrap().fill("login", &person.name)).must_be(403);
+    let told = bare.submit(&Form::find(&page, "/login").unwrap().fill("login", &person.name)).must_be(403).text();
+    // What it was on the way to can be asked for once more: by a link that any site may make.
+    let anew =
+        links(&told).into_iter().find(|link| link.starts_with("/oauth2/authorize?")).expect("a way to begin anew");
+    let page = bare.get(&anew);
+    assert!(bare.go_through(page, &person).landed().contains_key("code"));
     one.get(&format!("/login?flow={flow}")).must_be(200);
     let bent = format!("{}{}", &flow[..flow.len() - 1], if flow.ends_with('A') { 'B' } else { 'A' });
     one.get(&format!("/login?flow={bent}")).must_be(403);
+}
+
+#[test]
+fn se_01_two_servers_on_one_host_leave_each_other_their_cookies() {
+    // red without the issuer in server/http/cookies.rs, ending: cookies know no ports.
+    let (one, other) = (default_server(), strict_server());
+    let mut here = Browser::of(one, &Person::add(one));
+    let mut there = Browser { server: other, jar: here.jar.clone() };
+    assert!(!there.is_signed_in());
+    there.sign_in(&Person::add(other));
+    here.jar = there.jar.clone();
+    assert!(here.is_signed_in() && there.is_signed_in());
+    for what in ["sid", "flow", "device"] {
+        let named = there.jar.iter().filter(|(name, _)| name.starts_with(what)).count();
+        assert_eq!(named, 2, "{what}");
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ use super::facts::{self, Settings};
 use super::learnt;
 use super::node::Node;
 use super::wire::{Answer, Call};
+use rules::Handle;
+use rules::secret::hexadecimal;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -138,6 +140,11 @@ impl Server {
     #[track_caller]
     pub fn send(&self, call: &Call) -> Answer {
         call.try_send(self.port).expect("the server answers")
+    }
+
+    /// The name of a cookie of this server: `sid`, `flow`, `device`, `access`, `refresh`.
+    pub fn cookie_name(&self, what: &str) -> String {
+        format!("{what}-main-{}", hexadecimal(&Handle::of(&self.issuer).0[..4]))
     }
 
     #[track_caller]
