@@ -4,12 +4,12 @@ use crate::stopwatch::{Stage, lap, timed};
 use crate::tally::Batch;
 use crate::{App, Fault, asked, entropy};
 use rules::ending::Record;
-use rules::events::Kind;
+use rules::events::{Event, Kind};
 use rules::{Change, Decision, Fresh, Time};
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use store::engine::CommitError;
+use store::engine::{CommitError, Engine, Write};
 use store::tables::{Questions, ask, changes};
 use store::turn;
 
@@ -102,6 +102,27 @@ impl App {
             kinds.into_iter().for_each(|kind| self.tally.events.one(kind));
         }
         outcome
+    }
+
+    /// Commits what the server does by itself, outside of the journal, with the lines of the audit log that tell of it.
+    pub(crate) async fn commit_telling(
+        &self,
+        engine: &dyn Engine,
+        mut writes: Vec<Write>,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Result<Result<(), CommitError>, Fault> {
+        let (mut kinds, mut lines) = (Vec::new(), Vec::new());
+        for mut event in events {
+            asked::sign(&mut event);
+            kinds.push(event.kind);
+            lines.push(Change::Record(event));
+        }
+        writes.extend(changes::batch(&self.realm.id, &lines, self.clock.now(), &entropy::fresh()?));
+        let outcome = engine.commit(writes).await;
+        if outcome.is_ok() {
+            kinds.into_iter().for_each(|kind| self.tally.events.one(kind));
+        }
+        Ok(outcome.map(drop))
     }
 
     async fn write(&self, changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {

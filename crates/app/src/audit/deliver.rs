@@ -157,10 +157,9 @@ impl App {
         let event = event.detail("line", line).detail("block", next.block).detail("event", next.kind.as_str());
         let place = Place { block: next.block, line: next.id };
         let behind = audit::Stream { place, trouble: String::new(), ..stream.clone() };
-        let mut writes = vec![audit::advance(&self.realm.id, &stream.place, &behind)];
-        writes.extend(self.noting(event)?);
-        match self.engine.commit(writes).await {
-            Ok(_) => {
+        let writes = vec![audit::advance(&self.realm.id, &stream.place, &behind)];
+        match self.commit_telling(&*self.engine, writes, [event]).await? {
+            Ok(()) => {
                 tracing::warn!(
                     stream = name,
                     line,

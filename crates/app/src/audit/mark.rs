@@ -257,11 +257,10 @@ impl App {
         }
         let event = Event::new(Kind::AuditAccepted, self.clock.now()).detail("block", end.number);
         let event = event.detail("why", goes_on.as_ref().err().map_or("a stream was beyond the end", String::as_str));
-        let mut writes = self.noting(event)?;
         let back = |stream: &&Stream| Stream { place: Place::from(&end), trouble: String::new(), ..(*stream).clone() };
-        writes.extend(beyond.iter().map(|stream| advance(&self.realm.id, &stream.place, &back(stream))));
-        match self.engine.commit(writes).await {
-            Ok(_) => {}
+        let writes = beyond.iter().map(|stream| advance(&self.realm.id, &stream.place, &back(stream))).collect();
+        match self.commit_telling(&*self.engine, writes, [event]).await? {
+            Ok(()) => {}
             Err(CommitError::Conflict { .. }) => return Err(Fault::Contended("a stream moved on meanwhile".into())),
             Err(error) => return Err(error.into()),
         }

@@ -8,7 +8,7 @@ use rules::Span;
 use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
 use std::time::Instant;
-use store::engine::{CommitError, Write};
+use store::engine::CommitError;
 use store::tables::audit::{Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, retire};
 
 /// Lines that one batch drops.
@@ -97,10 +97,9 @@ impl App {
                 finding.why
             )));
         }
-        let mut writes = self.gap(&block, begins.as_ref())?;
-        writes.extend(self.undelivered(&block, waiting)?);
-        writes.extend(self.unproved(&block, &wrong)?);
-        self.take_out(&block, (begins.as_ref(), key), writes).await
+        let told =
+            [self.gap(&block, begins.as_ref()), self.undelivered(&block, waiting), self.unproved(&block, &wrong)];
+        self.take_out(&block, (begins.as_ref(), key), told.into_iter().flatten()).await
     }
 
     /// A later block that says by when the lines of this one were written, where a clock that was ahead wrote them: they
@@ -165,44 +164,43 @@ impl App {
         &self,
         block: &Block,
         (begins, key): (Option<&Checkpoint>, &Key),
-        mut writes: Vec<Write>,
+        told: impl Iterator<Item = Event>,
     ) -> Result<Retired, Fault> {
         let sealing = Sealing { realm: &self.realm.id, key, now: self.clock.now() };
         let next = sealing.checkpoint(&Link::from(block));
-        writes.extend(retire(&self.realm.id, block.number, (begins, &next)));
-        match self.engine.commit(writes).await {
-            Ok(_) => Ok(Retired::Block),
+        let writes = retire(&self.realm.id, block.number, (begins, &next));
+        match self.commit_telling(&*self.engine, writes, told).await? {
+            Ok(()) => Ok(Retired::Block),
             Err(CommitError::Conflict { .. }) => Ok(Retired::Elsewhere),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Blocks that somebody took out before: the new checkpoint would hide that they are missing, so the log says it.
-    fn gap(&self, block: &Block, begins: Option<&Checkpoint>) -> Result<Vec<Write>, Fault> {
+    fn gap(&self, block: &Block, begins: Option<&Checkpoint>) -> Option<Event> {
         let next = begins.map_or(0, |begins| begins.number) + 1;
         if block.number == next {
-            return Ok(Vec::new());
+            return None;
         }
         tracing::error!(from = next, until = block.number - 1, "blocks of the audit log are missing");
         let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "blocks were missing");
-        self.noting(event.detail("from_block", next).detail("until_block", block.number - 1))
+        Some(event.detail("from_block", next).detail("until_block", block.number - 1))
     }
 
     /// An operator lets a block go that is not what was sealed.
-    fn unproved(&self, block: &Block, wrong: &[Finding]) -> Result<Vec<Write>, Fault> {
-        let Some(first) = wrong.first() else { return Ok(Vec::new()) };
+    fn unproved(&self, block: &Block, wrong: &[Finding]) -> Option<Event> {
+        let first = wrong.first()?;
         tracing::warn!(block = block.number, why = first.why, "a block of the audit log was discarded unproved");
         let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not what was sealed");
         let event = event.detail("block", block.number).detail("lines", block.lines());
-        self.noting(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
+        Some(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
     }
 
-    fn undelivered(&self, block: &Block, waiting: Option<&Stream>) -> Result<Vec<Write>, Fault> {
-        let Some(stream) = waiting else { return Ok(Vec::new()) };
-        let (stream, lines) = (stream.name.as_str(), block.lines());
+    fn undelivered(&self, block: &Block, waiting: Option<&Stream>) -> Option<Event> {
+        let (stream, lines) = (waiting?.name.as_str(), block.lines());
         tracing::warn!(stream, block = block.number, lines, "audit lines were dropped undelivered: audit.ceiling");
         let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not delivered");
-        self.noting(event.detail("stream", stream).detail("block", block.number).detail("lines", lines))
+        Some(event.detail("stream", stream).detail("block", block.number).detail("lines", lines))
     }
 
     /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many. Each batch says what
@@ -218,10 +216,9 @@ impl App {
             let (many, lost) = (lines.len() as u64, lines.iter().map(lost_with).sum::<i64>());
             let ids = lines.into_iter().map(|line| line.id);
             let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
-            let mut writes = drop_unsealed(&self.realm.id, ids);
-            writes.extend(self.noting(event.detail("lines", lost))?);
-            match self.engine.commit(writes).await {
-                Ok(_) => (dropped, beyond) = (dropped + many, beyond + 1 - many as i64),
+            let event = event.detail("lines", lost);
+            match self.commit_telling(&*self.engine, drop_unsealed(&self.realm.id, ids), [event]).await? {
+                Ok(()) => (dropped, beyond) = (dropped + many, beyond + 1 - many as i64),
                 // One of them was sealed meanwhile.
                 Err(CommitError::Conflict { .. }) => beyond = self.ask(Backlog).await?.0 - ceiling,
                 Err(error) => return Err(error.into()),
@@ -235,10 +232,9 @@ impl App {
     /// Gives a stream up: what it has not delivered is no longer kept for it.
     pub async fn forget_stream(&self, name: &str) -> Result<bool, Fault> {
         let event = Event::new(Kind::AuditForgotten, self.clock.now()).detail("stream", name);
-        let mut writes = vec![store::tables::audit::forget(&self.realm.id, name)];
-        writes.extend(self.noting(event)?);
-        match self.engine.commit(writes).await {
-            Ok(_) => Ok(true),
+        let writes = vec![store::tables::audit::forget(&self.realm.id, name)];
+        match self.commit_telling(&*self.engine, writes, [event]).await? {
+            Ok(()) => Ok(true),
             Err(CommitError::Conflict { at: 0, .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

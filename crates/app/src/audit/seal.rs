@@ -3,13 +3,11 @@
 use super::Terms;
 use super::mark::Known;
 use super::read::head;
-use crate::{App, Fault, asked, entropy};
-use rules::Change;
+use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
 use rules::events::{Event, Kind};
-use store::engine::{CommitError, Write};
+use store::engine::CommitError;
 use store::tables::audit::{Begins, Newest, Unsealed, seal};
-use store::tables::changes;
 
 /// The most lines of a block.
 pub(super) const AT_ONCE: i64 = 256;
@@ -101,13 +99,7 @@ impl App {
 
     /// Writes one line.
     pub(super) async fn note(&self, event: Event) -> Result<(), Fault> {
-        Ok(self.engine.commit(self.noting(event)?).await.map(drop)?)
-    }
-
-    /// What writes one line, and by whom it came about.
-    pub(super) fn noting(&self, mut event: Event) -> Result<Vec<Write>, Fault> {
-        asked::sign(&mut event);
-        Ok(changes::batch(&self.realm.id, &[Change::Record(event)], self.clock.now(), &entropy::fresh()?))
+        Ok(self.commit_telling(&*self.engine, Vec::new(), [event]).await??)
     }
 
     async fn seal_with(&self, anew: bool) -> Result<Sealed, Fault> {

@@ -2,16 +2,15 @@
 
 use super::Ward;
 use crate::admin::Refused;
-use crate::{App, Fault, asked, entropy};
-use rules::decision::Change;
+use crate::{App, Fault};
 use rules::events::{Event, Kind};
 use rules::realm::is_believable;
 use rules::{Span, Time};
 use std::sync::Arc;
 use store::engine::{CommitError, Write};
+use store::tables::ask;
 use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State, Waiting};
 use store::tables::nodes::{self, Node};
-use store::tables::{ask, changes};
 
 /// Who was seen within this time of whoever was seen last, was there. Each tells by its own clock, and two clocks may be a
 /// minute off in either direction.
@@ -63,11 +62,11 @@ impl App {
             return Ok(Err(Refused(format!("no fence waits for a node called {node}; see: portiere fence status"))));
         }
         let now = self.clock.now();
-        let mut writes: Vec<Write> =
+        let writes: Vec<Write> =
             waiting.iter().map(|number| fences::waive(&self.realm.id, *number, node, now)).collect();
-        writes.extend(self.noted(Kind::FenceWaived, node, waiting.last().copied().unwrap_or_default())?);
-        match self.below().commit(writes).await {
-            Ok(_) => tracing::warn!(node, "a fence no longer waits for a node: an operator accepted the loss"),
+        let told = self.about_fence(Kind::FenceWaived, node, waiting.last().copied().unwrap_or_default());
+        match self.commit_telling(&**self.below(), writes, [told]).await? {
+            Ok(()) => tracing::warn!(node, "a fence no longer waits for a node: an operator accepted the loss"),
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -81,16 +80,8 @@ impl App {
     }
 
     /// A line of the audit log about a fence.
-    fn noted(&self, kind: Kind, node: &str, number: i64) -> Result<Vec<Write>, Fault> {
-        self.told(kind, |event| event.detail("fence", number).detail("node", node))
-    }
-
-    /// A line of the audit log about nodes.
-    pub(super) fn told(&self, kind: Kind, about: impl FnOnce(Event) -> Event) -> Result<Vec<Write>, Fault> {
-        let now = self.clock.now();
-        let mut event = about(Event::new(kind, now));
-        asked::sign(&mut event);
-        Ok(changes::batch(&self.realm.id, &[Change::Record(event)], now, &entropy::fresh()?))
+    fn about_fence(&self, kind: Kind, node: &str, number: i64) -> Event {
+        Event::new(kind, self.clock.now()).detail("fence", number).detail("node", node)
     }
 
     /// Joins the fence that another node raised for the server that answers, or raises one.
@@ -110,10 +101,10 @@ impl App {
             let fence = self.next(newest.as_ref(), identity, &reached);
             let waited = there(&nodes, &memory.node, self.clock.now());
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
-            let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
-            writes.extend(self.noted(Kind::FenceRaised, &memory.node, fence.number)?);
-            match below.commit(writes).await {
-                Ok(_) => {
+            let writes = fences::raise(&self.realm.id, &fence, since, &waited);
+            let told = self.about_fence(Kind::FenceRaised, &memory.node, fence.number);
+            match self.commit_telling(below, writes, [told]).await? {
+                Ok(()) => {
                     let number = fence.number;
                     tracing::warn!(fence = number, server = identity, waits_for = ?waited, "raised a fence: what was \
                         issued before is refused until these nodes have said again what they had acknowledged");
@@ -140,21 +131,20 @@ impl App {
     /// This node has said all that it had acknowledged.
     pub(super) async fn has_said(&self, ward: &Ward, number: i64, lost: u64) -> Result<(), Fault> {
         let (node, now) = (ward.journal.memory().node, self.clock.now());
-        let mut writes = vec![fences::replayed(&self.realm.id, number, &node, now)];
-        writes.extend(self.noted(Kind::FenceReplayed, &node, number)?);
-        self.below().commit(writes).await?;
+        let writes = vec![fences::replayed(&self.realm.id, number, &node, now)];
+        let told = self.about_fence(Kind::FenceReplayed, &node, number);
+        self.commit_telling(&**self.below(), writes, [told]).await??;
         tracing::warn!(fence = number, lost, "this node has said again what it had acknowledged");
         self.lift().await
     }
 
     /// Lifts the fence unless somebody is waited for.
     pub(super) async fn lift(&self) -> Result<(), Fault> {
-        let mut writes = fences::lift(&self.realm.id);
         let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
         let number = self.fences().await?.fence.map_or(0, |fence| fence.number);
-        writes.extend(self.noted(Kind::FenceLifted, &node, number)?);
-        match self.below().commit(writes).await {
-            Ok(_) => {
+        let told = self.about_fence(Kind::FenceLifted, &node, number);
+        match self.commit_telling(&**self.below(), fences::lift(&self.realm.id), [told]).await? {
+            Ok(()) => {
                 tracing::warn!(fence = number, "lifted the fence: nobody is waited for");
                 Ok(())
             }

@@ -3,7 +3,7 @@
 use super::Ward;
 use crate::admin::Refused;
 use crate::{App, Fault};
-use rules::events::Kind;
+use rules::events::{Event, Kind};
 use rules::realm::is_believable;
 use rules::{Span, Time};
 use std::time::Duration;
@@ -79,10 +79,10 @@ impl App {
         if found.lives {
             return refuse(format!("node {name} lives: stop it first, and wait for half a minute"));
         }
-        let mut writes = nodes::let_go(&self.realm.id, &found.node, self.clock.now());
-        writes.extend(self.told(Kind::NodeForgotten, |event| event.detail("node", name))?);
-        match self.below().commit(writes).await {
-            Ok(_) => {
+        let writes = nodes::let_go(&self.realm.id, &found.node, self.clock.now());
+        let told = Event::new(Kind::NodeForgotten, self.clock.now()).detail("node", name);
+        match self.commit_telling(&**self.below(), writes, [told]).await? {
+            Ok(()) => {
                 tracing::warn!(node = name, "an operator does not count on this node any more");
                 Ok(Ok(()))
             }

@@ -53,6 +53,9 @@ async fn a_ceiling_is_kept_and_says_so() {
     assert!(told.iter().all(|line| line.detail.contains("not sealed")), "{told:?}");
     // Some of the lines that told of a loss may have gone, too: what goes on telling has all of it.
     assert_eq!((told_dropped(&world).await, dropped), (500 + 3 - 10, 500 + 3 - 10));
+    // What tells of it is counted as whatever a request records.
+    let counted = app.tally.events.sums().find(|(kind, _)| *kind == Kind::AuditDropped.name());
+    assert!(counted.is_some_and(|(_, times)| times >= 3), "{counted:?}");
     assert_eq!(app.drop_beyond_ceiling().await.unwrap(), 0);
 }
 
