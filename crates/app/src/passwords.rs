@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use store::engine::{CommitError, Write};
 use store::tables::hash_kinds::{self, Announced, Kinds, Known};
-use store::tables::secrets::{Hashes, OtherHashes, Secrets, forget, note};
+use store::tables::secrets::{Hashes, OtherHashes, Secrets, WindowEnd, forget, note};
 use store::tables::users::ById;
 
 /// What is known, at one configuration epoch, of the time that the stored hashes take. Sign-ins wait for the dearest of
@@ -148,12 +148,13 @@ impl App {
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {
-            let page = self.ask(OtherHashes { beginnings: &beginnings, after: &after, limit: AT_ONCE }).await?;
-            let kinds = page.iter().map(|(_, hash)| self.kind_of(&hash.parse().ok()?).ok());
+            let others = OtherHashes { beginnings: &beginnings, after: &after, window: WINDOW };
+            let (others, end) = self.ask((others, WindowEnd { after: &after, window: WINDOW })).await?;
+            let kinds = others.iter().map(|hash| self.kind_of(&hash.parse().ok()?).ok());
             foreign += kinds.clone().filter(Option::is_none).count();
             found.extend(kinds.flatten());
-            match page.into_iter().last() {
-                Some((last, _)) => after = last,
+            match end {
+                Some(last) => after = last,
                 None => break,
             }
         }
@@ -332,6 +333,8 @@ const TRIES: usize = 5;
 
 /// How many hashes are looked at in one step.
 const AT_ONCE: i64 = 500;
+/// Accounts that one step looks at, where few or none are found.
+const WINDOW: i64 = 2000;
 
 #[cfg(test)]
 mod tests {

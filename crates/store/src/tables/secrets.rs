@@ -1,6 +1,6 @@
 //! Secrets that are kept outside the database, and what of them tells that it is the right one.
 
-use super::row::every;
+use super::row::{every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
@@ -39,29 +39,48 @@ impl Question for Hashes<'_> {
     }
 }
 
-/// Password hashes that begin in none of these ways, with their accounts' ids, in the order of these. May look at every
-/// account.
+/// Password hashes among the next accounts that begin in none of these ways.
 pub struct OtherHashes<'a> {
     /// How the hashes begin that are not asked for.
     pub beginnings: &'a [String; 3],
     /// Only accounts after this one.
     pub after: &'a str,
-    /// At most so many.
-    pub limit: i64,
+    /// So many accounts are looked at.
+    pub window: i64,
 }
 
 impl Question for OtherHashes<'_> {
-    type Fact = Vec<(String, String)>;
+    type Fact = Vec<String>;
     fn read(&self, realm: &RealmId) -> Read {
         let length = |text: &String| i64::try_from(text.len()).unwrap_or(i64::MAX);
         let [a, b, c] = self.beginnings;
-        let sql = "SELECT id, password FROM users WHERE realm = ? AND id > ? AND SUBSTR(password, 1, ?) <> ?
-            AND SUBSTR(password, 1, ?) <> ? AND SUBSTR(password, 1, ?) <> ? ORDER BY id LIMIT ?";
+        let sql =
+            "SELECT password FROM (SELECT password FROM users WHERE realm = ? AND id > ? ORDER BY id LIMIT ?) AS part
+            WHERE SUBSTR(password, 1, ?) <> ? AND SUBSTR(password, 1, ?) <> ? AND SUBSTR(password, 1, ?) <> ?";
         let (a, b, c) = ((length(a), a.as_str()), (length(b), b.as_str()), (length(c), c.as_str()));
-        read(sql, values![realm, self.after, a.0, a.1, b.0, b.1, c.0, c.1, self.limit])
+        read(sql, values![realm, self.after, self.window, a.0, a.1, b.0, b.1, c.0, c.1])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, |row| Some((row.text()?, row.text()?)))
+        every(rows, |row| row.text())
+    }
+}
+
+/// The last of the next accounts, where there are any.
+pub struct WindowEnd<'a> {
+    /// Only accounts after this one.
+    pub after: &'a str,
+    /// So many accounts at most.
+    pub window: i64,
+}
+
+impl Question for WindowEnd<'_> {
+    type Fact = Option<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT MAX(id) FROM (SELECT id FROM users WHERE realm = ? AND id > ? ORDER BY id LIMIT ?) AS part";
+        read(sql, values![realm, self.after, self.window])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| row.maybe_text()).map(Option::flatten)
     }
 }
 
