@@ -12,12 +12,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::dial::dial;
 use super::lane::Stream;
 use super::tls;
 use crate::remote::{OpenError, Settings};
@@ -189,28 +190,12 @@ impl Place {
                 socket.map(|socket| (Box::new(socket) as Raw, true)).map_err(|error| error.to_string())
             }
             At::Name(name, address) => {
-                let socket = match address {
-                    Some(address) => TcpStream::connect((*address, self.port)).await,
-                    None => TcpStream::connect((name.as_str(), self.port)).await,
-                };
-                let socket = socket.map_err(|error| error.to_string())?;
-                socket.set_nodelay(true).map_err(|error| error.to_string())?;
-                keep_alive(&socket).map_err(|error| error.to_string())?;
+                let socket = dial(name, *address, self.port).await.map_err(|error| error.to_string())?;
                 let near = socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
                 Ok((Box::new(socket), near))
             }
         }
     }
-}
-
-/// Has the system ask a server that says nothing whether it is still there. Who waits for a lock has sent everything, and would
-/// otherwise wait for a machine that lost its power for as long as its patience: a day, where the schema changes.
-fn keep_alive(socket: &TcpStream) -> rustix::io::Result<()> {
-    use rustix::net::sockopt;
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, Duration::from_secs(15))?;
-    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(5))?;
-    sockopt::set_tcp_keepcnt(socket, 3)
 }
 
 /// PostgreSQL documentation, "SSL Session Encryption": a request of its own, answered by one letter.

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod connect;
+mod dial;
 mod figures;
 mod flight;
 mod gauge;
