@@ -66,8 +66,10 @@ impl Server {
         };
         let stored: Stored = text.parse()?;
         let found = self.hasher.verify(&key, &stored, password.as_bytes()).await?;
-        if found.rehash {
-            let newer = self.hasher.rehash(&key, &stored, password.as_bytes(), salt).await?;
+        // The password is proven: where there is no time for a new hash now, the next sign-in makes it.
+        if found.rehash
+            && let Ok(newer) = self.hasher.rehash(&key, &stored, password.as_bytes(), salt).await
+        {
             println!("  {name}: {} becomes {}", stored.scheme(), newer.rsplit_once('$').map_or("", |(front, _)| front));
             // Only where the old one still is: the password may have been changed meanwhile.
             if let Some(kept) = self.passwords.get_mut(name).filter(|kept| **kept == text) {

@@ -71,6 +71,10 @@ pub(crate) struct Remote {
     /// How many flights are late.
     late: usize,
     rests: Option<Instant>,
+    /// Answers that it has to give before it is taken at its word again.
+    to_prove: u32,
+    /// Whether it left something of what it was asked.
+    owes: bool,
     pub(crate) parted: Option<Parted>,
     /// What it was found to be wrong with, until somebody was told.
     lie: Option<Lie>,
@@ -91,6 +95,8 @@ const LATE: (f64, Duration) = (3.0, Duration::from_millis(50));
 const GONE: Duration = Duration::from_secs(20);
 /// For how long a worker is asked nothing that did not compute an ask.
 const REST: Duration = Duration::from_secs(1);
+/// What a worker holds that left before what it was asked, and how many answers make it one of all again.
+const ON_TRIAL: (usize, u32) = (4, 32);
 /// Most asks that a worker may hold, whatever it says.
 const MOST_HELD: u32 = 2048;
 
@@ -138,6 +144,8 @@ impl Remote {
             busy: None,
             late: 0,
             rests: None,
+            to_prove: 0,
+            owes: false,
             parted: None,
             lie: None,
             counts: Counts::default(),
@@ -169,7 +177,14 @@ impl Remote {
 
     /// True when it takes another ask of this kind.
     pub(crate) fn takes(&self, kind: Kind, now: Instant) -> bool {
-        self.counts_for(now) && self.flights.len() < self.ready.holds as usize && kind.memory() <= self.ready.memory
+        let holds = self.ready.holds as usize;
+        let most = if self.is_on_trial() { holds.min(ON_TRIAL.0) } else { holds };
+        self.counts_for(now) && self.flights.len() < most && kind.memory() <= self.ready.memory
+    }
+
+    /// True while it is asked a little, and nobody is let in for what it says of itself.
+    fn is_on_trial(&self) -> bool {
+        self.to_prove > 0
     }
 
     /// Nanoseconds after which it would have answered one more of this kind.
@@ -325,6 +340,7 @@ impl Remote {
 
     /// Takes in how long an answer took.
     fn learn(&mut self, (kind, sent, load): (Kind, Instant, f64), now: Instant) {
+        self.to_prove = self.to_prove.saturating_sub(1);
         let took = now.saturating_duration_since(sent).as_nanos() as f64;
         self.latency = if self.counts.answered == 0 { took } else { self.latency + (took - self.latency) * WEIGHT };
         // Sooner than it could at its pace: it is faster than it was thought to be.
@@ -385,6 +401,7 @@ impl Remote {
 
     /// The jobs that it held, for others.
     pub(crate) fn abandon(&mut self) -> Vec<Job> {
+        self.owes |= !self.flights.is_empty();
         self.load = 0.0;
         self.late = 0;
         self.out.clear();
@@ -400,7 +417,8 @@ impl Remote {
     }
 }
 
-/// For how long one that has left can still be found to have been wrong: longer than anything waits here.
+/// For how long one that has left can still be found to have been wrong, longer than anything waits here, and is known to have
+/// left something.
 const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 /// Of how many that have left that is so.
 const MOST_REMEMBERED: usize = 64;
@@ -415,7 +433,14 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn add(&mut self, remote: Remote) -> u64 {
+    /// One has come. Whoever left something of what it was asked, and comes back, has to show that it is good for something:
+    /// with each connection it could have people let in whose passwords it does not look at.
+    pub(crate) fn add(&mut self, mut remote: Remote) -> u64 {
+        let recently = |then: &Instant| remote.since.saturating_duration_since(*then) < REMEMBERED_FOR;
+        let mut same = self.left.iter().filter(|(_, left, then)| left.who.key == remote.who.key && recently(then));
+        if same.any(|(_, left, _)| left.owes) {
+            remote.to_prove = ON_TRIAL.1;
+        }
         self.last += 1;
         self.remotes.insert(self.last, remote);
         self.last
@@ -456,6 +481,7 @@ impl Desk {
 
     /// What those have to give that may be reckoned with: see [`Remote::flow`].
     pub(crate) fn flows(&self, unit: f64, now: Instant) -> Vec<(f64, f64)> {
-        self.remotes.values().filter(|remote| remote.counts_for(now)).map(|remote| remote.flow(unit)).collect()
+        let able = self.remotes.values().filter(|remote| remote.counts_for(now) && !remote.is_on_trial());
+        able.map(|remote| remote.flow(unit)).collect()
     }
 }

@@ -256,6 +256,41 @@ async fn when_all_workers_go_those_who_would_wait_too_long_are_told_to_come_back
 }
 
 #[tokio::test]
+async fn whoever_left_what_it_was_asked_has_to_prove_itself() {
+    // red without `to_prove` in Desk::add.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let admitted = |jobs: &mut [Hashing]| jobs.iter_mut().filter_map(now).count().abs_diff(200);
+    let honest = attach(&hasher, "worker", fast(4000, 16));
+    drop(honest);
+    let hung_up = attach(&hasher, "worker", fast(4000, 16));
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+    assert!(admitted(&mut jobs) >= 45, "one that left nothing is taken at its word");
+    assert!(!sent(&hung_up).await.is_empty());
+    drop((hung_up, jobs));
+
+    let back = attach(&hasher, "worker", fast(4000, 16));
+    let stranger = attach(&hasher, "another", fast(1000, 0));
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+    assert!((4..=16).contains(&admitted(&mut jobs)), "as many as without it, and what it holds");
+    let mut asks = sent(&back).await;
+    assert!((1..=4).contains(&asks.len()), "{}", asks.len());
+    let mut more = Vec::new();
+    for number in 0..64 {
+        back.answers(asks.iter().map(right).collect());
+        more.push(anywhere(&hasher, number));
+        asks =
+            tokio::time::timeout(Duration::from_millis(50), back.asks()).await.map_or(Vec::new(), |asks| asks.unwrap());
+    }
+    drop((jobs, more));
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+    assert!(admitted(&mut jobs) > 16, "it is one of all again");
+    drop((back, stranger));
+}
+
+#[tokio::test]
 async fn a_wrong_canary_ends_it() {
     let stage = Stage::open();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });

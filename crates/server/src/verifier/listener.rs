@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -47,6 +47,22 @@ pub struct Workers {
     app: App,
     places: Arc<Places>,
     doorstep: Arc<Doorstep>,
+    strangers: Arc<Strangers>,
+}
+
+/// Those who knocked and were no workers. The first, the second, the fourth and so on are told of: whoever listens for workers on an
+/// address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
+#[derive(Default)]
+struct Strangers(AtomicU64);
+
+impl Strangers {
+    fn another(&self, from: SocketAddr, why: &str) {
+        let so_far = self.0.fetch_add(1, Relaxed) + 1;
+        match so_far.is_power_of_two() {
+            true => tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker"),
+            false => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
+        }
+    }
 }
 
 /// Why a conversation is over.
@@ -96,6 +112,7 @@ impl Workers {
             app: app.clone(),
             places: Arc::default(),
             doorstep: Doorstep::new(),
+            strangers: Arc::default(),
         })
     }
 
@@ -114,8 +131,12 @@ impl Workers {
             while guests.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else { continue };
-                    let threshold = Threshold { knock, places: Arc::clone(&self.places) };
+                    let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else {
+                        self.strangers.another(from, "too many of its address stand at the door");
+                        continue;
+                    };
+                    let (places, strangers) = (Arc::clone(&self.places), Arc::clone(&self.strangers));
+                    let threshold = Threshold { knock, places, strangers };
                     let guest = guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold));
                     guests.spawn(async move {
                         tokio::select! {
@@ -205,6 +226,7 @@ async fn follow(app: &App) {
 struct Threshold {
     knock: Knock,
     places: Arc<Places>,
+    strangers: Arc<Strangers>,
 }
 
 impl Threshold {
@@ -219,8 +241,8 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
     drop(stream.set_nodelay(true));
     let stream = match timeout(PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%from, %error, "somebody knocked who is no hash worker"),
-        Err(_) => return tracing::debug!(%from, "somebody knocked who did not say anything"),
+        Ok(Err(error)) => return threshold.strangers.another(from, &error.to_string()),
+        Err(_) => return threshold.strangers.another(from, "it did not say anything"),
     };
     let key = match stream.get_ref().1.peer_certificates() {
         Some([public, ..]) => pin(public),

@@ -21,6 +21,9 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (SNOWMAN, "$argon2id$v=19$m=64,t=2,p=1,keyid=azE,data=YXNzb2NpYXRlZA$c2l4dGVlbiBieXRlIHNsdA$eepXydvC2dvM0HPjqFNhna/c5vJ5QzTWTmZR0TVPHAk"),
     // argon2-cffi 25.1.0 (C core)
     (SNOWMAN, "$argon2id$v=19$m=64,t=2,p=1,data=YXNzb2NpYXRlZA$c2l4dGVlbiBieXRlIHNsdA$R19phLZtlv+Mz1CE095RNscmeHfyU0w+PCGL3vA336Y"),
+    // argon2 0.45.1 of npm
+    (SNOWMAN, "$argon2id$v=19$m=1024,p=1,t=2$c2FsdHNvbWVzYWx0c29tZQ$Ld+GCKFV3KHyuy3RVroCMLktD36LPx3TXZIVdBzk5fc"),
+    (SNOWMAN, "$argon2id$v=19$m=1024,p=1,t=2,data=ZGF0YQ$c2FsdHNvbWVzYWx0c29tZQ$E3YnxafgV5IucbMUcpJhQUCw0ZDQ/YTiyHLcXVMsmpA"),
     // bcrypt 5.0.0
     (SNOWMAN, "$2a$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym"),
     (SNOWMAN, "$2b$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym"),
