@@ -20,7 +20,14 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
         ];
         said.into_iter().flatten().collect::<Vec<_>>()
     };
-    [("A", a), ("B", b)].into_iter().flat_map(of).collect()
+    [("A", a), ("B", b)].into_iter().flat_map(of).chain(of_origins(a, b)).collect()
+}
+
+/// By what the places differ where two results were made.
+fn of_origins(a: &Series, b: &Series) -> Option<String> {
+    let [a, b] = [a, b].map(|series| series.made.as_ref());
+    let (a, b) = (&a?.machine, &b?.machine);
+    (a != b).then(|| format!("A was measured from {a}, B from {b}: that is not the same machine."))
 }
 
 /// By what the terms of two searches differ.
@@ -77,6 +84,7 @@ fn only(own: &[&Report], other: &[&Report]) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::compare::compare;
+    use crate::made::Made;
     use crate::report::StepReport;
     use crate::visitor::Step;
 
@@ -100,6 +108,14 @@ mod tests {
         for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {
             assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
         }
+        let from = |machine: &str| {
+            let made = Made { version: "1".to_owned(), at: 0, machine: machine.to_owned() };
+            Series { made: Some(made), ..good.clone() }
+        };
+        assert!(compare(&from("here"), &from("here")).unwrap().notes.is_empty());
+        assert!(compare(&from("here"), &good).unwrap().notes.is_empty(), "of one it is not known");
+        let notes = compare(&from("here"), &from("there")).unwrap().notes;
+        assert_eq!(notes, ["A was measured from here, B from there: that is not the same machine."]);
         let search = |by_generator| Series { found: Some(found(by_generator)), ..Series::default() };
         let notes = compare(&search(true), &search(false)).unwrap().notes;
         assert_eq!(notes, ["A was bound by the generator: it is not the server's limit alone."]);

@@ -28,6 +28,7 @@ pub mod cpu;
 mod desk;
 mod doubts;
 pub mod interrupt;
+pub mod made;
 pub mod output;
 mod pacer;
 pub mod page;

@@ -457,7 +457,7 @@ pub(crate) mod tests {
         report.timeline[7].ended = Some(12);
         let table = report.to_string();
         assert!(
-            table.contains("first quarter 1.0/s, p50 10.08 ms, p99 10.08 ms; last 1.1/s, p50 10.08 ms, p99 1"),
+            table.contains("first quarter 1.0/s, p50 10.07 ms, p99 10.17 ms; last 1.1/s, p50 10.08 ms, p99 1"),
             "{table}"
         );
         report.timeline[0].level = 7.0;

@@ -1,5 +1,6 @@
 //! Several measurements: repeats, and how far they lie apart; searches and sweeps, and their trials.
 
+use crate::made::Made;
 use crate::record::variation;
 use crate::report::Report;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Series {
     /// Why it ended before its time, where it did.
     #[serde(default)]
     pub cut_short: Option<String>,
+    /// Where it is from.
+    #[serde(default)]
+    pub made: Option<Made>,
 }
 
 /// One rate of a search or a sweep.

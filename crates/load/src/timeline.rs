@@ -36,15 +36,19 @@ impl Sketch {
         self.0.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The latency in milliseconds that a share (0 to 1) stayed at or below, to within 1 %; 0 when there is none.
+    /// The latency in milliseconds that a share (0 to 1) stayed at or below, to within 1 %; 0 when there is none. Those of one
+    /// bucket are taken to lie evenly in it, so that two results do not differ by a bucket where they hardly differ.
     pub fn quantile(&self, share: f64) -> f64 {
-        let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let found = self.0.iter().position(|count| {
-            seen += u64::from(*count);
-            seen >= wanted
-        });
-        found.map_or(0.0, middle)
+        let wanted = (share * self.count() as f64).ceil().max(1.0);
+        let mut seen = 0.0;
+        for (bucket, count) in self.0.iter().enumerate() {
+            let count = f64::from(*count);
+            if seen + count >= wanted {
+                return at(bucket as f64 + (wanted - seen - 0.5) / count);
+            }
+            seen += count;
+        }
+        0.0
     }
 
     /// The mean in milliseconds; 0 when there is none.
@@ -56,7 +60,12 @@ impl Sketch {
 
 /// The middle of a bucket in milliseconds.
 fn middle(bucket: usize) -> f64 {
-    WIDTH.powf(bucket as f64 + 0.5) / 1000.0
+    at(bucket as f64 + 0.5)
+}
+
+/// Where so many buckets end, in milliseconds.
+fn at(buckets: f64) -> f64 {
+    WIDTH.powf(buckets) / 1000.0
 }
 
 /// Buckets and their counts, such as `348:2 351:1`.
@@ -186,7 +195,7 @@ mod tests {
     fn quantiles_and_means_are_right_to_about_a_hundredth() {
         let sketch = sketch(1..=1000);
         for (share, expected) in [(0.5, 500.0), (0.95, 950.0), (0.99, 990.0), (1.0, 1000.0)] {
-            assert!((sketch.quantile(share) / expected - 1.0).abs() < 0.02, "{share}: {}", sketch.quantile(share));
+            assert!((sketch.quantile(share) / expected - 1.0).abs() < 0.01, "{share}: {}", sketch.quantile(share));
         }
         assert!((sketch.mean() / 500.5 - 1.0).abs() < 0.02);
         assert_eq!((Sketch::default().quantile(0.5), Sketch::default().mean()), (0.0, 0.0));

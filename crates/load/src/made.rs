@@ -1,0 +1,49 @@
+//! When, where and by which program a result was made.
+
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The origin of a result, for whoever finds the file later. Nothing of it names the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The version of the program that measured.
+    pub version: String,
+    /// Seconds since 1970, UTC, when it began.
+    pub at: u64,
+    /// The machine of the generator: model and number of its CPUs, system and release.
+    pub machine: String,
+}
+
+impl Made {
+    /// Here and now.
+    #[allow(clippy::disallowed_methods, reason = "nothing depends on it: it is written down for people")]
+    pub fn here() -> Made {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Made { version: env!("CARGO_PKG_VERSION").to_owned(), at: since.as_secs(), machine: machine() }
+    }
+}
+
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let system = rustix::system::uname();
+    let [name, release, kind] =
+        [system.sysname(), system.release(), system.machine()].map(|text| text.to_string_lossy());
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let word = if cores == 1 { "core" } else { "cores" };
+    format!("{}, {cores} {word}, {name} {release}", model.map_or(&*kind, |(_, model)| model))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_where_it_is_from() {
+        let made = Made::here();
+        assert!(made.at > 1_700_000_000 && made.machine.contains(" core"), "{made:?}");
+        assert_eq!(made.version, env!("CARGO_PKG_VERSION"));
+        let text = serde_json::to_string(&made).unwrap();
+        assert_eq!(serde_json::from_str::<Made>(&text).unwrap(), made);
+    }
+}
