@@ -2,6 +2,7 @@
 
 use super::BootError;
 use crate::config::Config;
+use crate::journal;
 use crate::private::{self, Unread};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -61,14 +62,14 @@ pub(super) fn nothing_left_of(database: &Path, data: &Path) -> Result<(), BootEr
     let Some(left) = left_of(database, data) else { return Ok(()) };
     Err(BootError::Other(format!(
         "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the database back; \
-         move that file away to begin anew",
+         where it is a server, name it (store.url); move that file away to begin anew",
         database.display(),
         left.display()
     )))
 }
 
 /// What is left where a database was: its log, or what a restore that was cut short had put aside; of one that was closed, the mark
-/// of its audit log in the data folder.
+/// of its audit log in the data folder, or the journal of a node whose database is a server.
 fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     if database.exists() {
         return None;
@@ -78,7 +79,8 @@ fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
     let left = |name: &str| name == log || name.starts_with(&aside);
     let beside = entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min();
-    beside.or_else(|| Some(data.join("audit.mark")).filter(|mark| mark.exists()))
+    beside
+        .or_else(|| ["audit.mark", journal::FOLDER].map(|name| data.join(name)).into_iter().find(|left| left.exists()))
 }
 
 /// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
@@ -109,6 +111,17 @@ pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, B
 mod tests {
     use super::*;
     use crate::config::Sources;
+
+    #[test]
+    fn a_folder_of_a_node_on_a_server_is_no_place_to_begin_anew_on_a_file() {
+        // red without journal::FOLDER in left_of.
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portiere.db");
+        assert!(nothing_left_of(&database, folder.path()).is_ok());
+        std::fs::create_dir(folder.path().join("journal")).unwrap();
+        let Err(BootError::Other(why)) = nothing_left_of(&database, folder.path()) else { panic!("it began") };
+        assert!(why.contains("journal is still there") && why.contains("store.url"), "{why}");
+    }
 
     /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.
     #[test]

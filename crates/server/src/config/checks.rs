@@ -128,7 +128,7 @@ pub fn together(config: &Config) -> Vec<Joint> {
         both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
     ];
     let rules = of_passwords(config).into_iter().chain(of_replication(config)).chain(of_the_rest(config));
-    let rules = rules.chain(of_addresses(config));
+    let rules = rules.chain(of_addresses(config)).chain(of_a_server(config));
     rules.chain(pairs).filter(|rule| !rule.holds).collect()
 }
 
@@ -181,7 +181,7 @@ fn of_replication(config: &Config) -> [Joint; 2] {
     let strict = store.replication == Replication::Strict;
     [
         rule(
-            !strict || matches!(store.url, StoreUrl::Postgres(_)),
+            !strict || !matches!(store.url, StoreUrl::Mysql(_)),
             "store.replication",
             &["store.url"],
             "is strict, which no database but PostgreSQL can be",
@@ -192,6 +192,22 @@ fn of_replication(config: &Config) -> [Joint; 2] {
             &["store.accept_loss"],
             "is strict, and store.accept_loss accepts that something is lost",
         ),
+    ]
+}
+
+/// Whoever says what a database server is like has one: a node that is started without its `store.url` would be a new server, on
+/// a database of its own. Numbers are another matter: they do no harm beside a file, and may be meant for later.
+fn of_a_server(config: &Config) -> [Joint; 4] {
+    let store = &config.store;
+    let on_file = matches!(store.url, StoreUrl::Sqlite(_));
+    let unsaid = |usual: bool, option| {
+        rule(usual || !on_file, option, &["store.url"], "is about a database server, and store.url names none")
+    };
+    [
+        unsaid(store.authorities.is_none(), "store.authorities"),
+        unsaid(store.certificate.is_none(), "store.certificate"),
+        unsaid(store.accept_loss.is_empty(), "store.accept_loss"),
+        unsaid(store.replication == Replication::Observed, "store.replication"),
     ]
 }
 

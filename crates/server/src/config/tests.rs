@@ -310,6 +310,32 @@ fn replication_is_strict_only_where_it_can_be() {
 }
 
 #[test]
+fn what_is_said_of_a_database_server_needs_one() {
+    // red without of_a_server in checks.rs.
+    for (variable, value, option) in [
+        ("PORTIERE_STORE_AUTHORITIES", "ca.pem", "store.authorities"),
+        ("PORTIERE_STORE_ACCEPT_LOSS", "commits", "store.accept_loss"),
+        ("PORTIERE_STORE_REPLICATION", "bounded", "store.replication"),
+    ] {
+        let wrong = Config::load(env(&[(variable, value)])).unwrap_err();
+        assert_eq!(wrong.iter().map(|problem| problem.option.as_deref()).collect::<Vec<_>>(), [Some(option)]);
+        assert!(Config::load(env(&[(variable, value), ("PORTIERE_STORE_URL", "postgres://u@db/d")])).is_ok());
+    }
+    // Who writes a default down says nothing, and numbers do no harm.
+    for (variable, value) in [
+        ("PORTIERE_STORE_REPLICATION", "observed"),
+        ("PORTIERE_STORE_ACCEPT_LOSS", ""),
+        ("PORTIERE_STORE_CONNECTIONS", "16"),
+        ("PORTIERE_STORE_JOURNAL", "off"),
+    ] {
+        assert!(Config::load(env(&[(variable, value)])).is_ok(), "{variable}={value}");
+    }
+    let both = env(&[("PORTIERE_STORE_CERTIFICATE", "c.pem"), ("PORTIERE_STORE_KEY", "k.pem")]);
+    let wrong = Config::load(both).unwrap_err();
+    assert_eq!(wrong.iter().map(|problem| problem.option.as_deref()).collect::<Vec<_>>(), [Some("store.certificate")]);
+}
+
+#[test]
 fn values_that_would_be_dangerous_are_refused() {
     for (name, value) in [
         ("PORTIERE_PROXY_TRUSTED", "0.0.0.0/0"),

@@ -23,7 +23,7 @@ use store::engine::Answer;
 use writer::{LARGEST, Writer};
 
 /// The folder's name in the data folder.
-const FOLDER: &str = "journal";
+pub const FOLDER: &str = "journal";
 /// What the node remembers.
 const MEMORY: &str = "node.json";
 
