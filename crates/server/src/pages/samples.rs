@@ -186,6 +186,9 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     ]
 }
 
+const IPHONE: &str =
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Safari/604.1";
+
 fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let ago = |minutes| NOW - rules::time::Span::minutes(minutes);
     let session = |id, agent, current| SessionRow {
@@ -198,11 +201,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     };
     let sessions = [
         session("1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", true),
-        session(
-            "2",
-            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Safari/604.1",
-            false,
-        ),
+        session("2", IPHONE, false),
         session("3", "", false),
     ];
     let application = |client_id, name, minutes| ApplicationRow {

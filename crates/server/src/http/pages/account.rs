@@ -44,18 +44,7 @@ impl Door {
         let email = user.email.as_deref().unwrap_or("");
         let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
         let field = |name, stored| said.typed.and_then(|typed| typed.sent(name)).unwrap_or(stored);
-        let sessions: Vec<SessionRow<'_>> = home
-            .sessions
-            .iter()
-            .map(|one| SessionRow {
-                id: one.id.as_str(),
-                agent: &one.agent,
-                address: &one.address,
-                signed_in: one.created,
-                last_seen: one.last_seen,
-                current: one.id == session.id,
-            })
-            .collect();
+        let sessions: Vec<SessionRow<'_>> = home.sessions.iter().map(|one| row(one, session)).collect();
         let scopes: Vec<Vec<&str>> = home
             .applications
             .iter()
@@ -114,6 +103,17 @@ impl Door {
     fn notice(&self, params: &Params, session: &Session) -> Option<Notice> {
         let (code, seal) = (params.get("done")?, params.get("seal")?);
         self.site.app.notice_holds(code, seal, session).then(|| Notice::of_code(code))?
+    }
+}
+
+fn row<'a>(shown: &'a Session, own: &Session) -> SessionRow<'a> {
+    SessionRow {
+        id: shown.id.as_str(),
+        agent: &shown.agent,
+        address: &shown.address,
+        signed_in: shown.created,
+        last_seen: shown.last_seen,
+        current: shown.id == own.id,
     }
 }
 
