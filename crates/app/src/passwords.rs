@@ -142,7 +142,7 @@ impl App {
     }
 
     /// The kinds of all stored hashes that do not take the time of today's policy.
-    async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
+    pub(crate) async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
         let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
         // Of today's it is not asked: they are announced where they are made.
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);

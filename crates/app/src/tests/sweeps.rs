@@ -39,6 +39,32 @@ async fn where_password_hashes_cannot_be_looked_at_everything_else_goes_on() {
 }
 
 #[tokio::test]
+async fn a_hash_of_another_kind_is_found_wherever_it_is_among_many_accounts() {
+    // red where one window is all that is looked at, or where each ends at the last of the others in it.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = database(folder.path()).await;
+    let ours = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+    let accounts = format!(
+        "INSERT INTO users (realm, id, username, email_verified, profile, password, role, created, updated) \
+         WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 5000) \
+         SELECT 'main', 'account-' || (at + 10000), 'name-' || at, 0, '{{}}', \
+         CASE WHEN at % 10 = 0 THEN NULL ELSE '{ours}' END, 'member', 0, 0 FROM many"
+    );
+    let other = "UPDATE users SET password = '$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq'";
+    engine.alter(vec![accounts]).await.unwrap();
+    let app = node(engine.clone(), Clock::fixed(NOW)).await;
+    let kinds = async || app.kinds_of_hashes().await.unwrap();
+    let before = kinds().await;
+    for at in [10_001, 12_000, 12_001, 15_000] {
+        let restored = format!("UPDATE users SET password = '{ours}' WHERE id = 'account-{at}'");
+        engine.alter(vec![format!("{other} WHERE id = 'account-{at}'")]).await.unwrap();
+        assert_eq!(kinds().await.len(), before.len() + 1, "{at}");
+        engine.alter(vec![restored]).await.unwrap();
+        assert_eq!(kinds().await, before);
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_takes_smaller_steps_while_requests_wait_and_comes_to_its_end_either_way() {
     // red without `busy` in jobs.rs, sweep.
     let folder = tempfile::tempdir().unwrap();

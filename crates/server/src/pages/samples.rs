@@ -170,6 +170,8 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope"), posted: &[] };
     let returns =
         ErrorPage { reason: Reason::of_code("invalid_scope"), code: w("invalid_scope"), back: Some(back), ..local };
+    let anew = Some(w("/oauth2/authorize?client_id=notes"));
+    let stale = ErrorPage { status: 403, reason: Reason::Stale, code: "", detail: None, anew, ..local };
     let missing = ErrorPage { status: 404, reason: Reason::NotFound, code: "", detail: None, ..local };
     let busy = BusyPage { seconds: 3, request_id: w("01J9Z3K8"), retry: Some(Retry::Page) };
     let typed = [("csrf", w("Y3NyZg")), ("given_name", w("Ada")), ("email", w("ada@example.org"))];
@@ -178,6 +180,7 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("error_local", local.render(c)),
         sample("error_back", returns.render(c)),
         sample("error_missing", missing.render(c)),
+        sample("error_stale", stale.render(c)),
         sample("busy", busy.render(c)),
         sample("busy_form", BusyPage { retry: form(None), ..busy }.render(c)),
         sample("busy_passwords", BusyPage { retry: form(Some(8)), ..busy }.render(c)),
