@@ -180,6 +180,8 @@ impl App {
         tried
     }
 
+    /// Once more where another hash is stored by the end: who signed in beside it may have had it made anew. What is proved
+    /// has to be proved of what is stored.
     async fn tried(
         &self,
         pledge: &Pledge,
@@ -187,22 +189,40 @@ impl App {
         typed: &Typed,
         browser: &Browser,
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
-        let attempt = self.attempt(&typed.login, &typed.password, browser).await?;
-        let (proof, _hold) = match self.hash(pledge, &attempt).await? {
+        for last in [false, true] {
+            if let Some(tried) = self.tried_once((pledge, last), &flow, typed, browser).await? {
+                return Ok(tried);
+            }
+        }
+        Ok(Err(Refusal::Wrong))
+    }
+
+    /// `None` where the hash was replaced meanwhile, and this is not the last try: nothing was decided.
+    async fn tried_once(
+        &self,
+        (pledge, last): (&Pledge, bool),
+        flow: &Flow,
+        typed: &Typed,
+        browser: &Browser,
+    ) -> Result<Option<Result<SignedIn, Refusal>>, Fault> {
+        let attempt = &self.attempt(&typed.login, &typed.password, browser).await?;
+        let (proof, _hold) = match self.hash(pledge, attempt).await? {
             Ok(proved) => proved,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(refusal) => return Ok(Some(Err(refusal))),
         };
         let expected =
             flow.expects.as_ref().is_none_or(|who| attempt.user.as_ref().is_some_and(|user| user.id == *who));
         // A fact like the others: an application that is changed meanwhile gets what it may have by then.
-        let scene = Ahead::of(self.scene_of(&flow).await?);
+        let scene = &Ahead::of(self.scene_of(flow).await?);
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
-        let (attempt, flow_ref, scene) = (&attempt, &flow, &scene);
         let reply = self
             .settle(|now, fresh| async move {
                 let (user, before) = self.ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid))).await?;
                 // What was proved was the password of the account as it stood before the hash.
                 let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
+                if proof.ok && !same && !last {
+                    return Ok(Decision::refuse(None));
+                }
                 let before = self.prove(attempt.browser, before, now);
                 let after = After {
                     user: user.as_ref(),
@@ -212,12 +232,13 @@ impl App {
                     origin: &attempt.browser.origin,
                 };
                 let judged = judge(&after, &self.realm.settings, now, &fresh);
-                let scene = scene.or(|| self.scene_of(flow_ref)).await?;
-                self.follow((judged, user), scene.as_ref(), flow_ref, (now, &fresh)).await
+                let scene = scene.or(|| self.scene_of(flow)).await?;
+                let followed = self.follow((judged, user), scene.as_ref(), flow, (now, &fresh)).await?;
+                Ok(Decision { changes: followed.changes, reply: followed.reply.map_err(Some) })
             })
             .await?;
         Ok(match reply {
-            Err(refusal) => Err(refusal),
+            Err(refusal) => refusal.map(Err),
             Ok((started, user, respond)) => {
                 self.leave_replaced(browser, &started.session).await?;
                 let user = if proof.rehash && self.realm.settings.hash_upgrade {
@@ -226,8 +247,8 @@ impl App {
                     user
                 };
                 let device = self.remember_browser(browser, &user)?;
-                let next = respond.map_or_else(|| Next::GoOn(Flow { expects: None, ..flow }), Next::Respond);
-                Ok(SignedIn { started, device, user, next })
+                let next = respond.map_or_else(|| Next::GoOn(Flow { expects: None, ..flow.clone() }), Next::Respond);
+                Some(Ok(SignedIn { started, device, user, next }))
             }
         })
     }

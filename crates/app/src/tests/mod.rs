@@ -9,6 +9,7 @@ mod epochs;
 mod known_devices;
 mod leases;
 mod lists;
+mod overtaken;
 pub(crate) mod plans;
 mod rejections;
 mod restored;
