@@ -111,8 +111,9 @@ impl Options {
         let given =
             named.into_iter().filter_map(|(name, flag, schemes, url)| Some((name, flag, schemes, url.as_ref()?)));
         let read = |(name, flag, schemes, url): (&'static str, &str, &[&str], &String)| {
-            // The URL is not repeated: there may be a password in it.
-            match schemes.iter().any(|scheme| url.starts_with(scheme)) {
+            // The URL is not repeated: there may be a password in it. What it lacks is said now, and not an hour later.
+            let place = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)?.split('?').next());
+            match place.and_then(|place| place.split_once('/')).is_some_and(|(_, database)| !database.is_empty()) {
                 true => Ok((name, Secret::new(url))),
                 false => Err(Refusal::Use(format!("{flag} is not {}USER:PASSWORD@HOST/DATABASE", schemes[0]))),
             }

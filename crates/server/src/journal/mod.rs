@@ -27,7 +27,8 @@ pub const FOLDER: &str = "journal";
 /// What the node remembers.
 const MEMORY: &str = "node.json";
 
-/// The most files that say something which are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full ends everything.
+/// The most files that say something which are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full
+/// ends everything.
 const MOST: usize = 256;
 
 /// A journal in a folder of its own.

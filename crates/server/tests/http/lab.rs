@@ -257,6 +257,13 @@ fn what_cannot_be_asked_of_the_lab_is_a_line() {
             2,
             "--postgres is not postgres://USER:PASSWORD@HOST/DATABASE",
         ),
+        // Red where it is asked for when the experiment begins, after all others.
+        (&["all", "--mysql", "mysql://u:secret@h:3306"], 2, "--mysql is not mysql://USER:PASSWORD@HOST/DATABASE"),
+        (
+            &["all", "--postgres", "postgres://u@h/?sslmode=disable"],
+            2,
+            "--postgres is not postgres://USER:PASSWORD@HOST",
+        ),
         // Red without Folder::new in lab/cli, experiment.
         (&["run", "lanes", "--within", "/nowhere/at/all"], 1, "no folder can be made in /nowhere/at/all"),
         (&["all", "--resume"], 2, "--save"),
