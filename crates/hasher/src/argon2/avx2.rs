@@ -45,7 +45,7 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     fn prefetch(self, memory: &[Block], block: usize) {
-        x86::prefetch(memory, block);
+        x86::prefetch(memory, block, 0..x86::LINES);
     }
 }
 

@@ -5,8 +5,14 @@
 //! columns. So eight rounds run side by side, the sixteen vectors of a block are one state of P, and its diagonal step is
 //! only another choice of vectors: nothing is permuted within a round. Blocks stay in memory in the order of the row
 //! step, which costs one transposition on the way in and one on the way out of the column step.
+//!
+//! A transposition exchanges the three bits of the column, which number the vectors, with those of the row, which number
+//! the elements: a shuffle of each vector for each bit. Of the lowest pair of bits it need not: P does the same to each of
+//! its four columns and to each of its four diagonals, so that words that come two columns further leave two columns
+//! further. Rows with odd numbers come so. Then that bit of a vector's number is the row's xor the column's in both
+//! orders, and all that is left to do is to flip the bit of the element where it is 1, which another shuffle does on the way.
 
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 use super::{
     block::Block,
@@ -26,9 +32,12 @@ impl Avx512 {
 }
 
 impl Kernel for Avx512 {
-    /// Word `i` of row `r`, naturally at `16 r + i`, is element `r` of vector `i`.
+    /// Word `half` of the pair at `row` and `column`. The bits of a row are in the order 2, 0, 1.
     fn place(word: usize) -> usize {
-        8 * (word % 16) + word / 16
+        let (row, column, half) = (word / 16, word % 16 / 2, word % 2);
+        let vector = 2 * (column ^ (row & 1)) + half;
+        let element = (row & 4) | (row & 1) << 1 | (row & 2) >> 1;
+        8 * vector + element
     }
 
     #[inline(always)]
@@ -47,7 +56,8 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     fn prefetch(self, memory: &[Block], block: usize) {
-        x86::prefetch(memory, block);
+        // Nothing begins before all lines are there. Upwards, Zen 4 takes it for a stream, and brings what comes after it, too.
+        x86::prefetch(memory, block, (0..x86::LINES).rev());
     }
 }
 
@@ -63,6 +73,12 @@ macro_rules! mul_add {
     };
 }
 
+macro_rules! swap_xor {
+    ($v:ident, $([$x:expr, $y:expr]),*) => {
+        $( $v[$x] = swap_halves(_mm512_xor_si512($v[$x], $v[$y])); )*
+    };
+}
+
 macro_rules! rotate_xor {
     ($v:ident, $by:literal, $([$x:expr, $y:expr]),*) => {
         $( $v[$x] = _mm512_ror_epi64::<$by>(_mm512_xor_si512($v[$x], $v[$y])); )*
@@ -73,7 +89,7 @@ macro_rules! rotate_xor {
 macro_rules! quarter_rounds {
     ($v:ident, $([$a:literal, $b:literal, $c:literal, $d:literal]),*) => {
         mul_add!($v, $([$a, $b]),*);
-        rotate_xor!($v, 32, $([$d, $a]),*);
+        swap_xor!($v, $([$d, $a]),*);
         mul_add!($v, $([$c, $d]),*);
         rotate_xor!($v, 24, $([$b, $c]),*);
         mul_add!($v, $([$a, $b]),*);
@@ -91,17 +107,23 @@ macro_rules! round {
     };
 }
 
+/// As many vectors of what goes in as have room beside those that are computed with, until they are needed once more; the
+/// others are loaded again.
+const KEPT: usize = 12;
+
 /// G of RFC 9106 §3.5; returns the first word of the result.
 #[target_feature(enable = "avx512f")]
 fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut Block) -> u64 {
-    let mut v: State = std::array::from_fn(|i| _mm512_xor_si512(load(previous, i), load(reference, i)));
+    let input: State = std::array::from_fn(|i| _mm512_xor_si512(load(previous, i), load(reference, i)));
+    let mut v = input;
     round!(v);
     v = transpose(v);
     round!(v);
     v = transpose(v);
     let mut first = 0;
     for (i, z) in v.into_iter().enumerate() {
-        let mut mixed = xor3(z, load(previous, i), load(reference, i));
+        let mut mixed =
+            if i < KEPT { _mm512_xor_si512(z, input[i]) } else { xor3(z, load(previous, i), load(reference, i)) };
         if MERGE {
             mixed = _mm512_xor_si512(mixed, load(target, i));
         }
@@ -111,6 +133,25 @@ fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut
         store(target, i, mixed);
     }
     first
+}
+
+/// Rotates by 32. The compiler would make any intrinsic for it a rotation, which has to wait for the multiplications on
+/// some CPUs (on Zen 4 both are for the same units) where a shuffle has not.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn swap_halves(vector: __m512i) -> __m512i {
+    let swapped;
+    // SAFETY: one instruction of AVX-512F, from a register to a register.
+    #[allow(unsafe_code, reason = "an instruction that no intrinsic leads to")]
+    unsafe {
+        asm!(
+            "vpshufd {swapped}, {vector}, 0xb1",
+            vector = in(zmm_reg) vector,
+            swapped = lateout(zmm_reg) swapped,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    swapped
 }
 
 #[inline]
@@ -141,39 +182,36 @@ fn store(block: &mut Block, i: usize, vector: __m512i) {
     }
 }
 
-/// From the words of the rows to those of the columns and back. Word `2 c + h` of row `r` is word `2 r + h` of column
-/// `c`: two 8 x 8 transpositions, of the vectors with even and of those with odd numbers.
+/// From the words of the rows to those of the columns and back (see above): the number of a vector has bits of the
+/// column, or of the row, and the number of an element those of the other.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose(v: State) -> State {
-    let even = transpose8([v[0], v[2], v[4], v[6], v[8], v[10], v[12], v[14]]);
-    let odd = transpose8([v[1], v[3], v[5], v[7], v[9], v[11], v[13], v[15]]);
-    std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
+fn transpose(mut v: State) -> State {
+    // The highest bit, 8 in the number of a vector and 4 in that of an element; with it the bit that is to be flipped.
+    for i in 0..8 {
+        (v[i], v[i + 8]) = if i & 2 == 0 { halves(v[i], v[i + 8]) } else { flipped_halves(v[i], v[i + 8]) };
+    }
+    // The middle bit, 4 in the number of a vector and 1 in that of an element.
+    for i in [0, 1, 2, 3, 8, 9, 10, 11] {
+        (v[i], v[i + 4]) = (_mm512_unpacklo_epi64(v[i], v[i + 4]), _mm512_unpackhi_epi64(v[i], v[i + 4]));
+    }
+    v
 }
 
+/// The lower halves of both, and the upper halves.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose8(v: [__m512i; 8]) -> [__m512i; 8] {
-    // Single elements within pairs of vectors, then halves of halves, then halves: what `a` and `b` mean changes.
-    let even: [__m512i; 4] = std::array::from_fn(|i| _mm512_unpacklo_epi64(v[2 * i], v[2 * i + 1]));
-    let odd: [__m512i; 4] = std::array::from_fn(|i| _mm512_unpackhi_epi64(v[2 * i], v[2 * i + 1]));
-    let [r0, r4, r2, r6] = quarters(even);
-    let [r1, r5, r3, r7] = quarters(odd);
-    [r0, r1, r2, r3, r4, r5, r6, r7]
+fn halves(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
+    const LOWER: i32 = 0b01_00_01_00;
+    const UPPER: i32 = 0b11_10_11_10;
+    (_mm512_shuffle_i64x2::<LOWER>(a, b), _mm512_shuffle_i64x2::<UPPER>(a, b))
 }
 
-/// Transposes a 4 x 4 matrix of 128-bit elements; the rows of the result come in the order 0, 2, 1, 3.
+/// The same, with the quarters of each half in the other order.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn quarters(v: [__m512i; 4]) -> [__m512i; 4] {
-    const EVEN: i32 = 0b10_00_10_00;
-    const ODD: i32 = 0b11_01_11_01;
-    let (a, b) = (_mm512_shuffle_i64x2::<EVEN>(v[0], v[1]), _mm512_shuffle_i64x2::<EVEN>(v[2], v[3]));
-    let (c, d) = (_mm512_shuffle_i64x2::<ODD>(v[0], v[1]), _mm512_shuffle_i64x2::<ODD>(v[2], v[3]));
-    [
-        _mm512_shuffle_i64x2::<EVEN>(a, b),
-        _mm512_shuffle_i64x2::<ODD>(a, b),
-        _mm512_shuffle_i64x2::<EVEN>(c, d),
-        _mm512_shuffle_i64x2::<ODD>(c, d),
-    ]
+fn flipped_halves(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
+    const LOWER: i32 = 0b00_01_00_01;
+    const UPPER: i32 = 0b10_11_10_11;
+    (_mm512_shuffle_i64x2::<LOWER>(a, b), _mm512_shuffle_i64x2::<UPPER>(a, b))
 }

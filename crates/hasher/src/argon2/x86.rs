@@ -31,11 +31,14 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Asks for a block before it is needed.
+/// Lines of the caches in a block.
+pub(super) const LINES: usize = Block::BYTES / 64;
+
+/// Asks for a block before it is needed, line by line in this order.
 #[inline(always)]
-pub(super) fn prefetch(memory: &[Block], block: usize) {
+pub(super) fn prefetch(memory: &[Block], block: usize, lines: impl Iterator<Item = usize>) {
     let start = memory.as_ptr().wrapping_add(block).cast::<i8>();
-    for line in 0..Block::BYTES / 64 {
+    for line in lines {
         // SAFETY: a prefetch of any address has no effect but on the caches.
         #[allow(unsafe_code, reason = "prefetch is a hint, but takes a pointer")]
         unsafe {
