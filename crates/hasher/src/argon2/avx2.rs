@@ -9,7 +9,7 @@ use std::{arch::x86_64::*, mem::MaybeUninit};
 
 use super::{
     block::Block,
-    fill::{Kernel, Step},
+    fill::{Cache, Kernel, Step},
     x86::{self, Blocks},
 };
 
@@ -44,8 +44,8 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn prefetch(self, memory: &[Block], block: usize) {
-        x86::prefetch(memory, block, 0..x86::LINES);
+    fn prefetch(self, memory: &[Block], block: usize, cache: Cache) {
+        x86::prefetch(memory, block, cache, 0..x86::LINES);
     }
 }
 

@@ -16,7 +16,7 @@ use std::arch::{asm, x86_64::*};
 
 use super::{
     block::Block,
-    fill::{Kernel, Step},
+    fill::{Cache, Kernel, Step},
     x86::{self, Blocks},
 };
 
@@ -55,9 +55,9 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn prefetch(self, memory: &[Block], block: usize) {
+    fn prefetch(self, memory: &[Block], block: usize, cache: Cache) {
         // Nothing begins before all lines are there. Upwards, Zen 4 takes it for a stream, and brings what comes after it, too.
-        x86::prefetch(memory, block, (0..x86::LINES).rev());
+        x86::prefetch(memory, block, cache, (0..x86::LINES).rev());
     }
 }
 

@@ -32,8 +32,15 @@ pub(super) trait Kernel: Copy {
     fn place(word: usize) -> usize;
     /// Computes the target of `step` and returns its first word, from which the next reference follows.
     fn compress(self, memory: &mut [Block], step: Step) -> u64;
-    /// Asks for a block to be brought near. A hint: any index is fine.
-    fn prefetch(self, memory: &[Block], block: usize);
+    /// Asks for a block to be brought into a cache. A hint: any index is fine.
+    fn prefetch(self, memory: &[Block], block: usize, cache: Cache);
+}
+
+/// How near a block is brought.
+#[derive(Clone, Copy)]
+pub(super) enum Cache {
+    First,
+    Second,
 }
 
 /// Fills the memory and computes the tags.
@@ -156,14 +163,14 @@ impl<'a> Plan<'a> {
         }
         for walk in &mut walks {
             walk.reference = self.reference(walk, start, memory[walk.previous].0[0]);
-            kernel.prefetch(memory, walk.reference);
+            ask::<K, N>(kernel, memory, walk.reference, walk.target);
         }
         for index in start..self.segment_blocks {
             for walk in &mut walks {
                 let word = kernel.compress(memory, self.step(walk));
                 walk.advance();
                 walk.reference = self.reference(walk, index + 1, word);
-                kernel.prefetch(memory, walk.reference);
+                ask::<K, N>(kernel, memory, walk.reference, walk.target);
             }
         }
     }
@@ -190,7 +197,7 @@ impl<'a> Plan<'a> {
             }
             for index in start..start + ahead {
                 let word = addresses[first[i]].word::<K>(index);
-                kernel.prefetch(memory, self.reference(&walks[i], index, word));
+                ask::<K, N>(kernel, memory, self.reference(&walks[i], index, word), walks[i].target);
             }
         }
         for index in start..self.segment_blocks {
@@ -204,7 +211,7 @@ impl<'a> Plan<'a> {
                         addresses[i].next(kernel);
                     }
                     let word = addresses[first[i]].word::<K>(later);
-                    kernel.prefetch(memory, self.reference(&walks[i], later, word));
+                    ask::<K, N>(kernel, memory, self.reference(&walks[i], later, word), walks[i].target);
                 }
             }
         }
@@ -247,6 +254,21 @@ impl<'a> Plan<'a> {
             block -= self.lane_blocks;
         }
         walk.base + (lane * self.lane_blocks + block) as usize
+    }
+}
+
+/// Asks for what one of `N` walks reads and writes next.
+///
+/// A core can wait for few lines on behalf of its first cache (24 on Zen 4): two blocks of several walks would wait for each
+/// other there. The second cache has buffers of its own, and from there to the first it is not far. It pays where the others
+/// take long enough for a block to arrive, and where the memory of all of them lies further away.
+#[inline(always)]
+fn ask<K: Kernel, const N: usize>(kernel: K, memory: &[Block], reference: usize, target: usize) {
+    if N < 3 {
+        kernel.prefetch(memory, reference, Cache::First);
+    } else {
+        kernel.prefetch(memory, reference, Cache::Second);
+        kernel.prefetch(memory, target, Cache::Second);
     }
 }
 

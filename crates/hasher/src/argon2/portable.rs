@@ -2,7 +2,7 @@
 
 use super::{
     block::Block,
-    fill::{Kernel, Step},
+    fill::{Cache, Kernel, Step},
 };
 
 /// The kernel that runs anywhere. Words lie in their natural order.
@@ -33,7 +33,7 @@ impl Kernel for Portable {
         mixed.0[0]
     }
 
-    fn prefetch(self, _: &[Block], _: usize) {}
+    fn prefetch(self, _: &[Block], _: usize, _: Cache) {}
 }
 
 /// P of RFC 9106 §3.6 on the sixteen words that `at` gives.

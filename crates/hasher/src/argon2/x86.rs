@@ -1,8 +1,11 @@
 //! What the kernels of x86-64 have in common.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
 
-use super::{block::Block, fill::Step};
+use super::{
+    block::Block,
+    fill::{Cache, Step},
+};
 
 /// The blocks of a step: two to read, which may be one, and another to write.
 pub(super) struct Blocks<'a> {
@@ -36,13 +39,16 @@ pub(super) const LINES: usize = Block::BYTES / 64;
 
 /// Asks for a block before it is needed, line by line in this order.
 #[inline(always)]
-pub(super) fn prefetch(memory: &[Block], block: usize, lines: impl Iterator<Item = usize>) {
+pub(super) fn prefetch(memory: &[Block], block: usize, cache: Cache, lines: impl Iterator<Item = usize>) {
     let start = memory.as_ptr().wrapping_add(block).cast::<i8>();
     for line in lines {
         // SAFETY: a prefetch of any address has no effect but on the caches.
         #[allow(unsafe_code, reason = "prefetch is a hint, but takes a pointer")]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line));
+            match cache {
+                Cache::First => _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line)),
+                Cache::Second => _mm_prefetch::<_MM_HINT_T1>(start.wrapping_add(64 * line)),
+            }
         }
     }
 }
