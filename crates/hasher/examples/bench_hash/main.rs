@@ -6,7 +6,7 @@
 //! with each fixed number of lanes that the kind can have. It prints medians and half their range, the median of the ratios
 //! of neighbours (to the best fixed number of lanes, too), the time of a single hash, the memory that was resident, and how
 //! late a light thread wakes while all cores hash. Names are those of the first column, in part: `19456`, `bcrypt`, `avx2`.
-//! A name takes about half a minute.
+//! A name takes about half a minute, `65536` two.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report on the terminal is what this is for")]
 
 mod baseline;
@@ -28,6 +28,7 @@ use report::{Row, median, percentile};
 use tokio::{runtime::Runtime, task::JoinSet};
 
 const ROUNDS: usize = 7;
+/// Of a hash that is not dear.
 const ROUND: Duration = Duration::from_millis(350);
 /// Hashes of each contestant that are timed alone.
 const SINGLES: usize = 41;
@@ -57,6 +58,15 @@ impl What {
         match self {
             What::Argon2 { .. } => tune::MOST_TOGETHER,
             What::Bcrypt => bcrypt::MAX_TOGETHER,
+        }
+    }
+
+    /// How long each contestant works in a round: a dozen batches of each thread at least, or one more or less would matter.
+    fn round(self) -> Duration {
+        const BLOCKS: u32 = 50_000;
+        match self {
+            What::Argon2 { memory, passes } => ROUND * (memory * passes).div_ceil(BLOCKS),
+            What::Bcrypt => ROUND,
         }
     }
 }
@@ -148,6 +158,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
+    let span = case.what.round();
     let resident = report::Watch::new();
     let hasher = Hasher::start(case.settings(None)?)?;
     report::progress(&case.name(), "calibrates");
@@ -156,7 +167,7 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
     let mut row = Row { calibrated: begun.elapsed(), ceiling: case.ceiling()?, ..Row::default() };
     row.calibrated_lanes = case.lanes_of(&hasher);
     let stored = Arc::new(case.stored()?);
-    runtime.block_on(load(&hasher, &stored, 2 * ROUND))?;
+    runtime.block_on(load(&hasher, &stored, 2 * span))?;
     // Before the others need memory, too.
     row.resident = resident.most();
     let mut known = hasher.calibration();
@@ -165,18 +176,18 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
     row.fixed = vec![Vec::new(); most];
     for round in 0..ROUNDS {
         report::progress(&case.name(), &format!("round {} of {ROUNDS}", round + 1));
-        row.plain.push(baseline::plain(case.what, ROUND)?);
-        row.pooled.extend(baseline::pooled(case.what, case.level, ROUND)?);
+        row.plain.push(baseline::plain(case.what, span)?);
+        row.pooled.extend(baseline::pooled(case.what, case.level, span)?);
         // Each round in another order: what comes before may matter. And each pool in memory that the one before it had.
         for turn in 0..=most {
             let lanes = (turn + round) % (most + 1);
             if lanes > 0 {
                 let pool = case.fixed(&machine, lanes)?;
-                row.fixed[lanes - 1].push(runtime.block_on(load(&pool, &stored, ROUND))?);
+                row.fixed[lanes - 1].push(runtime.block_on(load(&pool, &stored, span))?);
                 runtime.block_on(pool.stop());
             } else {
                 let pool = Hasher::start(case.settings(Some(known))?)?;
-                row.pool.push(runtime.block_on(load(&pool, &stored, ROUND))?);
+                row.pool.push(runtime.block_on(load(&pool, &stored, span))?);
                 row.lanes = case.lanes_of(&pool);
                 known = pool.calibration();
                 runtime.block_on(pool.stop());
@@ -184,7 +195,7 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
         }
     }
     let hasher = Hasher::start(case.settings(Some(known))?)?;
-    row.light = light(|| runtime.block_on(load(&hasher, &stored, 2 * ROUND)).map(drop))?;
+    row.light = light(|| runtime.block_on(load(&hasher, &stored, 2 * span)).map(drop))?;
     (row.single, row.single_pooled) = runtime.block_on(single(case, &hasher, &stored))?;
     runtime.block_on(hasher.stop());
     Ok(row)

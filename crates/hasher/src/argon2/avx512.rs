@@ -7,10 +7,11 @@
 //! step, which costs one transposition on the way in and one on the way out of the column step.
 //!
 //! A transposition exchanges the three bits of the column, which number the vectors, with those of the row, which number
-//! the elements: a shuffle of each vector for each bit. Of the lowest pair of bits it need not: P does the same to each of
-//! its four columns and to each of its four diagonals, so that words that come two columns further leave two columns
-//! further. Rows with odd numbers come so. Then that bit of a vector's number is the row's xor the column's in both
-//! orders, and all that is left to do is to flip the bit of the element where it is 1, which another shuffle does on the way.
+//! the elements: one shuffle of each vector for each pair of bits. The lowest pair needs none. P sees its words as a 4 x 4
+//! matrix and does the same to all columns, and to all diagonals, of that: words that enter two of its columns further on
+//! leave two columns further on, and two of them are one column of the block. So rows with odd numbers are kept with their
+//! columns in the order 1, 0, 3, 2, …: the lowest bit of a vector's number is that of the row xor that of the column, in both
+//! orders. What is left is to flip that bit of the elements where it is 1, which one of the other shuffles does on its way.
 
 use std::arch::{asm, x86_64::*};
 

@@ -257,18 +257,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Asks for what one of `N` walks reads and writes next.
+/// Asks for the block that one of `N` walks reads next, and the one that it writes after the next.
 ///
-/// A core can wait for few lines on behalf of its first cache (24 on Zen 4): two blocks of several walks would wait for each
-/// other there. The second cache has buffers of its own, and from there to the first it is not far. It pays where the others
-/// take long enough for a block to arrive, and where the memory of all of them lies further away.
+/// A core waits for few lines at a time on behalf of its first cache (some 24 on Zen 4), and the blocks of several walks
+/// would wait for each other there, so that three and more have theirs brought into the second. From there it is not far.
+/// One or two walks are back too soon for that, and where they go the CPU sees what is written next by itself.
 #[inline(always)]
 fn ask<K: Kernel, const N: usize>(kernel: K, memory: &[Block], reference: usize, target: usize) {
     if N < 3 {
         kernel.prefetch(memory, reference, Cache::First);
     } else {
         kernel.prefetch(memory, reference, Cache::Second);
-        kernel.prefetch(memory, target, Cache::Second);
+        kernel.prefetch(memory, target + 1, Cache::Second);
     }
 }
 
