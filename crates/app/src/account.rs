@@ -8,7 +8,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::ClientId;
 use rules::login::attempt::Refusal;
-use rules::login::password::Weak;
+use rules::login::password::{Acceptable, Weak};
 use rules::login::session::{Entry, Method, Session, Started, enter, renew};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
@@ -218,11 +218,27 @@ impl App {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };
-        let user = &match self.knows_password(pledge, user, &typed.current, browser).await? {
-            Ok(proved) => proved,
-            Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
-        };
-        let password = &self.hash_new(&user.id, &new, browser).await?;
+        // Once more where another hash is stored by the end: who signed in beside it may have had it made anew.
+        for _ in 0..2 {
+            let proved = match self.knows_password(pledge, user, &typed.current, browser).await? {
+                Ok(proved) => proved,
+                Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
+            };
+            if let Some(set) = self.replace_password((session, &proved), &new, browser).await? {
+                return Ok(set);
+            }
+        }
+        Ok(Err(NotChanged::Current(Refusal::Wrong)))
+    }
+
+    /// `None` where the stored hash is not the one that was verified any more: nothing was decided.
+    async fn replace_password(
+        &self,
+        (session, user): (&Session, &User),
+        new: &Acceptable,
+        browser: &Browser,
+    ) -> Result<Option<Result<Changed, NotChanged>>, Fault> {
+        let password = &self.hash_new(&user.id, new, browser).await?;
         let reply = self
             .settle(|now, fresh| async move {
                 let found = self.ask(WithUser(Some(&session.id))).await?;
@@ -234,7 +250,7 @@ impl App {
                 let (method, before) = (Method::Password, Some(session));
                 let entry = Entry { user: &changed, method, before, origin: &browser.origin };
                 let entered = enter(&entry, &self.realm.settings, now, &fresh);
-                let Ok(started) = entered.reply else { return Ok(Decision::refuse(NotChanged::SignedOut)) };
+                let Ok(started) = entered.reply else { return Ok(Decision::refuse(Some(NotChanged::SignedOut))) };
                 let change = Change::SetPassword {
                     user: user.id.clone(),
                     seen: user.password.clone(),
@@ -247,26 +263,26 @@ impl App {
                 Ok(Decision { changes, reply: Ok((started, changed)) })
             })
             .await?;
-        match reply {
-            Err(why) => Ok(Err(why)),
-            Ok((started, changed)) => Ok(Ok(Changed { started, device: self.remember_browser(browser, &changed)? })),
-        }
+        Ok(match reply {
+            Err(why) => why.map(Err),
+            Ok((started, changed)) => Some(Ok(Changed { started, device: self.remember_browser(browser, &changed)? })),
+        })
     }
 
     /// Somebody as they are now, if they are still signed in by `session` and their password is still the one that was
-    /// verified: nothing of them was held while it was hashed.
+    /// verified (`None` if not): nothing of them was held while it was hashed.
     fn still(
         &self,
         found: Option<(Session, User)>,
         (session, verified): (&Session, &User),
         now: Time,
-    ) -> Result<User, NotChanged> {
+    ) -> Result<User, Option<NotChanged>> {
         match found {
-            Some((_, user)) if user.password != verified.password => Err(NotChanged::Current(Refusal::Wrong)),
+            Some((_, user)) if user.password != verified.password => Err(None),
             Some((found, user)) if found.handle == session.handle && found.is_live(&self.realm.settings, now) => {
                 Ok(user)
             }
-            _ => Err(NotChanged::SignedOut),
+            _ => Err(Some(NotChanged::SignedOut)),
         }
     }
 

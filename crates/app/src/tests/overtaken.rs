@@ -2,6 +2,7 @@
 
 use super::{NOW, PASSWORD, database, node};
 use crate::App;
+use crate::account::{NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::flow::{Flow, Place, To};
@@ -74,4 +75,28 @@ async fn whoever_knows_the_password_is_let_in_although_it_is_hashed_anew_meanwhi
     // It does not go on for ever.
     let again = tried(&[&second, &first, &second, &first]).await;
     assert!(matches!(again, Err(Refusal::Wrong)), "{again:?}");
+}
+
+#[tokio::test]
+async fn whoever_knows_the_password_changes_it_although_it_is_hashed_anew_meanwhile() {
+    // red without the second try in account.rs, tried: a right password was "wrong".
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Arc::new(Replacing { inner: database(folder.path()).await, hashes: Mutex::default() });
+    let app = node(Arc::clone(&engine) as Arc<_>, Clock::fixed(NOW)).await;
+    let (first, second) = (hash_of(&app, "ada", PASSWORD).await, hash_of(&app, "ben", PASSWORD).await);
+    let other = hash_of(&app, "cyd", b"quite another one 7").await;
+    let changed = async |hashes: &[&String]| {
+        engine.store(&first).await;
+        let (flow, browser) = (Flow::new(To::Place(Place::Account), NOW), Browser::default());
+        let entered = app.sign_in(flow, Typed::new("ada", PASSWORD), &browser).await.unwrap().unwrap();
+        *engine.hashes.lock().unwrap() = hashes.iter().rev().map(|hash| (*hash).clone()).collect();
+        let typed = PasswordChange::new(PASSWORD, b"a third one: 8 pears");
+        app.change_password((&entered.started.session, &entered.user), typed, &browser).await.unwrap().map(drop)
+    };
+    assert!(matches!(changed(&[&second]).await, Ok(())));
+    // A new password is a new password: red without the comparison in `still`.
+    assert!(matches!(changed(&[&other]).await, Err(NotChanged::Current(Refusal::Wrong))));
+    // It does not go on for ever.
+    let again = changed(&[&second, &first, &second, &first]).await;
+    assert!(matches!(again, Err(NotChanged::Current(Refusal::Wrong))));
 }

@@ -29,11 +29,13 @@ const GROWING: [&str; 17] = [
     "clients",
 ];
 
-/// What may read more than it is for: what an operator does now and then, to somebody or something that goes.
-const RARE: [&str; 4] = [
+/// What may read more than it is for: what an operator does now and then, to somebody or something that goes, and what somebody
+/// does who signs out everywhere.
+const RARE: [&str; 5] = [
     "DELETE FROM consents WHERE realm = ? AND client_id = ?",
     "DELETE FROM devices WHERE realm = ? AND client_id = ?",
     "DELETE FROM devices WHERE realm = ? AND user_id = ?",
+    "DELETE FROM devices WHERE realm = ? AND user_id = ? AND stage = 'approved' AND (? IS NULL OR client_id = ?)",
     // A restored copy has none of them any more.
     "DELETE FROM devices WHERE realm = ?",
 ];
