@@ -4,12 +4,12 @@ use crate::browser::Browser;
 use crate::jobs::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
-use rules::decision::Change;
+use rules::decision::{Change, Standing};
 use rules::events::{Event, Kind};
 use rules::id::ClientId;
 use rules::login::attempt::Refusal;
 use rules::login::password::{Acceptable, Weak};
-use rules::login::session::{Entry, Method, Session, Started, enter, renew};
+use rules::login::session::{Entry, Method, Session, Started, enter, renew, still_proved};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::people::User;
@@ -19,7 +19,6 @@ use rules::secret::{Secret, base64url, mac, same};
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
 use store::tables::sessions::{NEWEST, WithUser};
-use store::tables::users::ById;
 use store::tables::{consents, sessions};
 use zeroize::Zeroizing;
 
@@ -83,6 +82,8 @@ pub enum NotSaved {
     Email(BadName),
     /// The address is verified, and they signed in too long ago to change it.
     SignInAgain,
+    /// The session ended meanwhile, or goes on under another cookie.
+    SignedOut,
 }
 
 /// How many sessions the account home shows.
@@ -135,7 +136,7 @@ impl App {
     /// to be somebody's: a session that was left open must not be enough to take it away.
     pub async fn save_profile(
         &self,
-        (session, user): (&Session, &User),
+        (session, _): (&Session, &User),
         form: &ProfileForm<'_>,
     ) -> Result<Result<(), NotSaved>, Fault> {
         let email = match form.email.map(str::trim) {
@@ -148,8 +149,9 @@ impl App {
         };
         let email = &email;
         self.settle(|now, _| async move {
-            let Some(user) = self.ask(ById(&user.id)).await? else {
-                return Ok(Decision::refuse(NotSaved::Claim("the account is gone")));
+            let found = self.ask(WithUser(Some(&session.id))).await?;
+            let Some((session, user)) = still_proved(session, found, &self.realm.settings, now) else {
+                return Ok(Decision::refuse(NotSaved::SignedOut));
             };
             let mut profile = user.profile.clone();
             for (claim, value) in form.claims {
@@ -167,12 +169,21 @@ impl App {
                 return Ok(Decision::accept(()));
             }
             let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("what", "profile");
+            // An ending that was acknowledged before holds: a copy of the cookie may have been on its way.
+            let stands = Standing {
+                user: Some(user.id.clone()),
+                session: Some(session.id.clone()),
+                handle: Some(session.handle),
+                ..Standing::default()
+            };
             let mut decision = Decision::accept(())
+                .and(Change::Stands(stands))
                 .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                 .and(Change::Record(event));
             if let Some(email) = email {
                 decision = decision.and(Change::SetEmail {
                     user: user.id.clone(),
+                    seen: Some((user.email.clone(), user.email_verified)),
                     email: email.clone(),
                     verified: false,
                     at: now,
@@ -308,15 +319,18 @@ impl App {
         Ok(renewed.ok())
     }
 
-    /// Takes an application's access away; whether there is such an application. What nobody is called is not written down.
+    /// Takes an application's access away; whether it had any. What was not there is not written down.
     pub async fn revoke_consent(&self, user: &User, client: &ClientId) -> Result<bool, Fault> {
-        if self.client(client, self.epoch().await?).await?.is_none() {
-            return Ok(false);
-        }
-        match self.settle(|now, _| async move { Ok(consent::revoke(&user.id, client, now)) }).await? {
-            Ok(()) => Ok(true),
-            Err(never) => match never {},
-        }
+        let revoked = self
+            .settle(|now, _| async move {
+                if self.ask(consents::Between(&user.id, client)).await?.is_none() {
+                    return Ok(Decision::refuse(()));
+                }
+                let Decision { changes, reply } = consent::revoke(&user.id, client, now);
+                Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
+            })
+            .await?;
+        Ok(revoked.is_ok())
     }
 }
 

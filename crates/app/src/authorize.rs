@@ -6,7 +6,7 @@ use crate::settle::Ahead;
 use crate::sign_in::Guest;
 use crate::{App, Fault};
 use rules::decision::Decision;
-use rules::id::UserId;
+use rules::id::{SessionId, UserId};
 use rules::jose::{Alg, Expect, Typ};
 use rules::login::session::{Session, Started};
 use rules::oauth::authorize::{self, Back, Request};
@@ -101,9 +101,9 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// How far it has come with this request. A yes is to what the consent page has shown: the application may have more by
     /// now.
-    fn progress(&self, request: &Request) -> Progress {
+    fn progress(&self, request: &Request, session: Option<&SessionId>) -> Progress {
         let shown = || self.flow.shown.as_ref().is_some_and(|shown| request.asked().is_within(shown));
-        self.flow.progress(self.consented && shown())
+        self.flow.progress(session, self.consented && shown())
     }
 }
 
@@ -237,7 +237,7 @@ impl App {
 
     async fn step(&self, scene: &Scene, known: Known, turn: &mut Turn<'_>) -> Result<Outcome, Fault> {
         let (session, consent) = &known;
-        let progress = turn.progress(&scene.request);
+        let progress = turn.progress(&scene.request, session.as_ref().map(|(session, _)| &session.id));
         let facts = scene.facts(session.as_ref(), consent.as_ref());
         match step::next(&scene.request, &facts, progress, self.clock.now()) {
             Ok(Step::Issue) => self.issue(scene, progress, turn.browser, Ahead::of(known)).await,

@@ -24,6 +24,9 @@ pub struct Flow {
     /// An account was chosen since.
     #[serde(default)]
     pub chosen: bool,
+    /// The session that somebody signed in to for it.
+    #[serde(default)]
+    pub proved: Option<SessionId>,
     /// What a page asks of the owner of a session: an answer to another question, or in another session, does not
     /// count (MF-02).
     #[serde(default)]
@@ -73,11 +76,12 @@ pub enum Place {
 impl Flow {
     /// A flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
-        Flow { to, started: now, chosen: false, asks: None, shown: None, expects: None }
+        Flow { to, started: now, chosen: false, proved: None, asks: None, shown: None, expects: None }
     }
-    /// How far it has come, as the rules count.
-    pub fn progress(&self, consented: bool) -> Progress {
-        Progress { started: self.started, chosen: self.chosen, consented }
+    /// How far it has come, as the rules count, for who is signed in.
+    pub fn progress(&self, session: Option<&SessionId>, consented: bool) -> Progress {
+        let proved = session.is_some() && session == self.proved.as_ref();
+        Progress { proved, chosen: self.chosen, consented }
     }
     /// The parameters of its authorization request.
     pub fn params(&self) -> Option<Params> {

@@ -82,6 +82,8 @@ impl App {
     /// kept.
     async fn without_token(&self, params: &Params, epoch: i64) -> Result<Params, Fault> {
         let hint = match params.get("id_token_hint") {
+            // What was read before stays what it is, and lapses when it lapses.
+            Some(read) if self.carried(read).is_some() => return Ok(params.clone()),
             Some(token) => self.hint(token, epoch).await?,
             None => None,
         };

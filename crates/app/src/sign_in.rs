@@ -247,7 +247,9 @@ impl App {
                     user
                 };
                 let device = self.remember_browser(browser, &user)?;
-                let next = respond.map_or_else(|| Next::GoOn(Flow { expects: None, ..flow.clone() }), Next::Respond);
+                let proved = Some(started.session.id.clone());
+                let go_on = || Next::GoOn(Flow { expects: None, proved, ..flow.clone() });
+                let next = respond.map_or_else(go_on, Next::Respond);
                 Some(Ok(SignedIn { started, device, user, next }))
             }
         })
@@ -338,23 +340,26 @@ impl App {
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
         drop(coming);
-        let begun = Instant::now();
-        let verified = match (&stored, &password) {
-            (Some((subject, stored)), Some(password)) => {
-                match hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
-                    // It is nobody's password here, and takes as long as for a name that does not exist.
-                    Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
-                        let user = user.map(|user| user.id.as_str());
-                        tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
-                        self.decoy(&key, attempt, Some(password)).await
-                    }
-                    done => done,
+        let asked = Instant::now();
+        let verify = async {
+            let (Some((subject, stored)), Some(password)) = (&stored, &password) else {
+                return self.decoy(&key, attempt, password.as_ref()).await;
+            };
+            match hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
+                // It is nobody's password here, and takes as long as for a name that does not exist.
+                Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
+                    let user = user.map(|user| user.id.as_str());
+                    tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
+                    self.decoy(&key, attempt, Some(password)).await
                 }
+                done => done,
             }
-            (_, password) => self.decoy(&key, attempt, password.as_ref()).await,
         };
+        let (verified, begun) = hasher::turn::told(verify).await;
         match verified {
             Ok(verified) => {
+                // How long it waited in line says nothing of what is stored. With workers there are two lines.
+                let begun = begun.filter(|_| !self.hasher.has_workers()).unwrap_or(asked);
                 self.even_out(begun, epoch).await?;
                 Ok(Ok((verified, hold)))
             }
@@ -412,7 +417,9 @@ impl App {
         // A page that posts by itself comes one redirect later: to load it again must not send the password again.
         let at_once = scene.filter(|scene| scene.request.back.mode != Mode::FormPost);
         let Some(scene) = at_once else { return Ok(Decision { changes, reply: Ok((started, user, None)) }) };
-        let respond = match self.complete(scene, flow.progress(false), (&started, &user), (now, fresh)).await? {
+        let flow = Flow { proved: Some(started.session.id.clone()), ..flow.clone() };
+        let progress = flow.progress(flow.proved.as_ref(), false);
+        let respond = match self.complete(scene, progress, (&started, &user), (now, fresh)).await? {
             Err(_step) => None,
             Ok(issued) => {
                 changes.extend(issued.changes);

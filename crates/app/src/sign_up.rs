@@ -222,6 +222,7 @@ impl App {
             Ok((started, user)) => {
                 self.leave_replaced(browser, &started.session).await?;
                 let device = self.remember_browser(browser, &user)?;
+                let flow = Flow { proved: Some(started.session.id.clone()), ..flow };
                 Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))
             }
         }

@@ -1,7 +1,9 @@
-//! Somebody who does not want to wait for the end: Ctrl-C, or SIGTERM. What was measured by then is told all the same.
+//! Somebody who does not want to wait for the end: Ctrl-C, SIGTERM, or a terminal that is closed. What was measured by then is told all the same.
 
 use crate::Refusal;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
@@ -9,26 +11,36 @@ use tokio::sync::watch;
 
 /// Since when somebody wants the end. By default nobody ever does.
 #[derive(Clone, Default)]
-pub struct Interrupt(Option<watch::Receiver<Option<Instant>>>);
+pub struct Interrupt(Option<Heard>);
+
+#[derive(Clone)]
+struct Heard {
+    since: watch::Receiver<Option<Instant>>,
+    /// Whether anybody has asked yet: until then there is nothing to tell, and nobody who would end.
+    asked: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     /// One by hand, for a program that has an end of its own to offer: what is sent is the moment.
     pub fn by_hand() -> (watch::Sender<Option<Instant>>, Interrupt) {
-        let (sender, receiver) = watch::channel(None);
-        (sender, Interrupt(Some(receiver)))
+        let (sender, since) = watch::channel(None);
+        (sender, Interrupt(Some(Heard { since, asked: Arc::default() })))
     }
 
-    /// Listens for SIGINT and SIGTERM from now on. The first is an end before its time; the second ends the process at once. Where
-    /// it cannot be listened, the first does.
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The first is an end before its time; the second ends the process at
+    /// once, and so does the first as long as nothing has begun. Where it cannot be listened, the first does.
     pub fn by_signals() -> Interrupt {
-        let (sender, interrupt) = Interrupt::by_hand();
-        let spawned = std::thread::Builder::new().name("load-signals".to_owned()).spawn(move || listen(&sender));
-        spawned.map(|_| interrupt).unwrap_or_default()
+        let (sender, since) = watch::channel(None);
+        let asked = Arc::new(AtomicBool::new(false));
+        let heard = Heard { since, asked: Arc::clone(&asked) };
+        let listen = move || listen(&sender, &asked);
+        let spawned = std::thread::Builder::new().name("load-signals".to_owned()).spawn(listen);
+        spawned.map(|_| Interrupt(Some(heard))).unwrap_or_default()
     }
 
     /// When somebody began to want the end.
     pub fn since(&self) -> Option<Instant> {
-        self.0.as_ref().and_then(|receiver| *receiver.borrow())
+        self.0.as_ref().and_then(|heard| *heard.asking().borrow())
     }
 
     /// Goes on while nobody wants the end.
@@ -50,7 +62,7 @@ impl Interrupt {
     }
 
     async fn wanted(&self) {
-        if let Some(mut receiver) = self.0.clone()
+        if let Some(mut receiver) = self.0.as_ref().map(|heard| heard.asking().clone())
             && receiver.wait_for(Option::is_some).await.is_ok()
         {
             return;
@@ -59,20 +71,40 @@ impl Interrupt {
     }
 }
 
+impl Heard {
+    fn asking(&self) -> &watch::Receiver<Option<Instant>> {
+        if !self.asked.load(Relaxed) {
+            self.asked.store(true, Relaxed);
+        }
+        &self.since
+    }
+}
+
+/// True under `nohup`, which wants a process to go on when its terminal is closed.
+fn ignores_hangup() -> bool {
+    const HANGUP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANGUP != 0)
+}
+
 /// Waits for signals as long as the process runs.
-fn listen(sender: &watch::Sender<Option<Instant>>) {
+fn listen(sender: &watch::Sender<Option<Instant>>, asked: &AtomicBool) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
-        let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return };
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+        // With what a shell says of a process that the signal ended.
+        let hangup = (!ignores_hangup()).then_some((SignalKind::hangup(), 129));
+        let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)].into_iter().chain(hangup);
+        let heard: Result<Vec<_>, _> = kinds.map(|(kind, code)| signal(kind).map(|signal| (signal, code))).collect();
+        let Ok(mut heard) = heard else { return };
         loop {
-            // What a shell says of a process that a signal ended.
-            let code = std::future::poll_fn(|context| match interrupt.poll_recv(context) {
-                Poll::Ready(_) => Poll::Ready(130),
-                Poll::Pending => terminate.poll_recv(context).map(|_| 143),
+            let code = std::future::poll_fn(|context| {
+                let came =
+                    heard.iter_mut().find_map(|(signal, code)| signal.poll_recv(context).is_ready().then_some(*code));
+                came.map_or(Poll::Pending, Poll::Ready)
             });
             let code = code.await;
-            if sender.borrow().is_some() {
+            if sender.borrow().is_some() || !asked.load(Relaxed) {
                 std::process::exit(code);
             }
             sender.send_replace(Some(Instant::now()));

@@ -1,7 +1,11 @@
 //! When, where and by which program a result was made.
 
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The end of the year 9999: a date of HTTP has four digits for it.
+const LAST: u64 = 253_402_300_799;
 
 /// The origin of a result, for whoever finds the file later. Nothing of it names the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +24,16 @@ impl Made {
     pub fn here() -> Made {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Made { version: env!("CARGO_PKG_VERSION").to_owned(), at: since.as_secs(), machine: machine() }
+    }
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Made { version, at, machine } = self;
+        write!(f, "Measured by Portiere {version} on {machine}")?;
+        // A file may say any number.
+        let at = UNIX_EPOCH.checked_add(Duration::from_secs((*at).min(LAST)));
+        at.map_or(Ok(()), |at| write!(f, ", {}", httpdate::fmt_http_date(at)))
     }
 }
 
@@ -45,5 +59,9 @@ mod tests {
         assert_eq!(made.version, env!("CARGO_PKG_VERSION"));
         let text = serde_json::to_string(&made).unwrap();
         assert_eq!(serde_json::from_str::<Made>(&text).unwrap(), made);
+        let said = |at| Made { version: "1.2".to_owned(), at, machine: "a machine, 2 cores".to_owned() }.to_string();
+        let day = "Measured by Portiere 1.2 on a machine, 2 cores, Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(said(784_111_777), day);
+        assert!(said(u64::MAX).ends_with("31 Dec 9999 23:59:59 GMT"));
     }
 }

@@ -122,11 +122,11 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
     let closed = Pace::Closed { visitors: plan.pace.visitors(), pause: Duration::ZERO };
     let alone = whole(plan, run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?)?;
     let capacity = alone.iterations_per_second;
-    if capacity <= 0.0 {
-        return Err(Refusal::Failure("not one sign-in came out well, so there is no capacity to go beyond".to_owned()));
-    }
     let mut trials = Vec::new();
-    let cut_short = flood(plan, capacity, run, &mut trials).err().map(|refusal| refusal.to_string());
+    let cut_short = match capacity > 0.0 {
+        true => flood(plan, capacity, run, &mut trials).err().map(|refusal| refusal.to_string()),
+        false => Some("not one sign-in came out well, so there is no capacity to go beyond".to_owned()),
+    };
     Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
 }
 
@@ -160,10 +160,10 @@ fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -
     Ok(())
 }
 
-/// The highest rate at which the server keeps `terms`.
+/// The highest rate at which the server keeps `terms`; [`Series::found_none`] says that no rate does.
 ///
 /// # Errors
-/// [`Refusal`]; that no rate holds is one.
+/// [`Refusal`], where nothing was measured.
 pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'_>) -> Result<Series, Refusal> {
     let alone = match plan.pace {
         Pace::Open { .. } => None,
@@ -188,26 +188,27 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     });
     let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && alone.is_none())?;
     let runs = alone.into_iter().collect();
-    concluded(Series { runs, trials, cut_short, ..Series::default() }, (first, terms), &users)
+    Ok(concluded(Series { runs, trials, cut_short, ..Series::default() }, (first, terms), &users))
 }
 
 /// What trials came to, where they came to anything: one that was cut short before is what it is.
-fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) -> usize) -> Result<Series, Refusal> {
+fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) -> usize) -> Series {
     let Series { runs, mut trials, cut_short, .. } = series;
     let by_generator = |trial: &Trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms);
     let last = trials.last().is_some_and(by_generator);
     trials.sort_by(|a, b| a.offered.total_cmp(&b.offered));
     let Some(best) = trials.iter().rfind(|trial| trial.holds == Some(true)).cloned() else {
         if cut_short.is_some() {
-            return Ok(Series { runs, trials, cut_short, ..Series::default() });
+            return Series { runs, trials, cut_short, ..Series::default() };
         }
         let (p99, errors) = (terms.p99, terms.errors * 100.0);
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
-        return Err(Refusal::Failure(match last {
+        let found_none = Some(match last {
             true => line + "; the generator was the bottleneck there (--threads, --vus)",
             false => line,
-        }));
+        });
+        return Series { runs, trials, found_none, ..Series::default() };
     };
     let lowest = trials.iter().find(|trial| trial.holds == Some(false) && trial.offered > best.offered);
     let found = Found {
@@ -217,7 +218,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         errors: terms.errors,
         by_generator: lowest.is_some_and(by_generator),
     };
-    Ok(Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() })
+    Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() }
 }
 
 /// True when it may be the generator that did not keep the terms. Where all users are busy at once the first of them has been so
@@ -261,8 +262,14 @@ mod tests {
         assert!(series.trials.is_sorted_by_key(|trial| trial.offered));
         assert_eq!(series.runs[0].iterations_per_second, found.rate);
         let strict = Terms { p99: Duration::from_micros(1), ..terms };
-        let refusal = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap_err();
-        assert!(refusal.to_string().starts_with("no rate near 60.0/s keeps p99"), "{refusal}");
+        // Red where a search that finds none is an error: its trials say why, and were lost.
+        let none = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap();
+        let why = none.found_none.as_deref().unwrap();
+        assert!(why.starts_with("no rate near 60.0/s keeps p99") && none.to_string().contains(why), "{why}");
+        assert!(none.found.is_none() && none.runs.len() == 1 && none.trials.len() > 2);
+        let fails = |plans: &[Plan]| Ok(Report { iterations_per_second: 0.0, ..server(plans) });
+        let none = Programme::Overload.carry_out(&plan(), 1, &mut { fails }).unwrap();
+        assert!(none.runs.len() == 1 && none.cut_short.is_some_and(|why| why.starts_with("not one sign-in")));
     }
 
     /// Red where nobody asks why a rate does not hold: the wait for one of too few users was the server's limit.

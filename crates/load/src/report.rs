@@ -356,8 +356,13 @@ fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) -> fmt::Result {
     write!(f, "{name:20}{count:>10}")?;
     let Latency { mean, p50, p90, p95, p99, p999, max } = *latency;
-    [mean, p50, p90, p95, p99, p999, max].iter().try_for_each(|value| write!(f, "{value:>10.2}"))?;
+    [mean, p50, p90, p95, p99, p999, max].iter().try_for_each(|value| write!(f, "{:>10}", told(count, *value)))?;
     writeln!(f)
+}
+
+/// A latency in milliseconds of so many. Nobody's latency is not zero.
+pub(crate) fn told(count: u64, millis: f64) -> String {
+    if count > 0 { format!("{millis:.2}") } else { "–".to_owned() }
 }
 
 #[cfg(test)]

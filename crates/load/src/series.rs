@@ -2,7 +2,7 @@
 
 use crate::made::Made;
 use crate::record::variation;
-use crate::report::Report;
+use crate::report::{Report, told};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,6 +19,9 @@ pub struct Series {
     /// What a search came to.
     #[serde(default)]
     pub found: Option<Found>,
+    /// Why a search that went to its end found no rate, where it found none.
+    #[serde(default)]
+    pub found_none: Option<String>,
     /// Why it ended before its time, where it did.
     #[serde(default)]
     pub cut_short: Option<String>,
@@ -108,8 +111,14 @@ impl fmt::Display for Series {
         if let Some(found) = &self.found {
             write!(f, "{found}")?;
         }
+        if let Some(why) = &self.found_none {
+            writeln!(f, "Found none: {why}")?;
+        }
         self.runs.iter().try_for_each(|run| write!(f, "{run}"))?;
         tables(&self.trials).iter().try_for_each(|table| write!(f, "{table}"))?;
+        if let Some(made) = &self.made {
+            writeln!(f, "{made}")?;
+        }
         if let Some(why) = &self.cut_short {
             writeln!(f, "Ended before its time: {why}")?;
         }
@@ -134,9 +143,7 @@ const FIGURES: [&str; 7] = ["done/s", "failed", "refused", "unfinished", "p50 ms
 
 fn figures(report: &Report) -> [String; 7] {
     let Report { iterations_per_second: done, failed, refused, unfinished, latency, .. } = report;
-    // Where nothing came out well there is no latency.
-    let told = |value: f64| if report.iterations > 0 { format!("{value:.2}") } else { "–".to_owned() };
-    let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(told);
+    let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(|value| told(report.iterations, value));
     [format!("{done:.1}"), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
 }
 

@@ -97,8 +97,9 @@ pub enum Change {
     SetPassword { user: UserId, seen: Option<String>, password: String, at: Time },
     /// New standard claims; fails unless the old ones are still those that were seen.
     SetProfile { user: UserId, seen: Profile, profile: Profile, at: Time },
-    /// Another address; its login name follows when it is verified.
-    SetEmail { user: UserId, email: Option<String>, verified: bool, at: Time },
+    /// Another address; its login name follows when it is verified. Fails where one was seen, and whether it was verified, and it
+    /// is not that one any more.
+    SetEmail { user: UserId, seen: Option<(Option<String>, bool)>, email: Option<String>, verified: bool, at: Time },
     /// May not sign in any more; or may again.
     SetDisabled { user: UserId, disabled_at: Option<Time>, at: Time },
     /// Gone, with all that is theirs.

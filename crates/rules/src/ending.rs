@@ -121,7 +121,7 @@ impl Ending {
             Change::RevokeConsent { user, client, at } => Ending::Consent { user, client, at },
             Change::SetPassword { user, seen, password, at } => Ending::Password { user, seen, password, at },
             // It does not say what was there. Where that was nothing, it takes nothing away when it is said again.
-            Change::SetEmail { user, email, verified, at: _ } => Ending::Email { user, email, verified },
+            Change::SetEmail { user, seen: _, email, verified, at: _ } => Ending::Email { user, email, verified },
             Change::SetDisabled { user, disabled_at: Some(at), .. } => Ending::Enabled { user, at },
             Change::RemoveUser(user) => Ending::User { user },
             Change::SetMember { group, user, member: false } => Ending::Member { group, user },
@@ -275,7 +275,7 @@ mod tests {
             Change::DropApprovalsOf { user: user.clone(), client: None },
             Change::RevokeConsent { user: user.clone(), client: client.clone(), at: AT },
             Change::SetPassword { user: user.clone(), seen: None, password: "$argon2".into(), at: AT },
-            Change::SetEmail { user: user.clone(), email: None, verified: false, at: AT },
+            Change::SetEmail { user: user.clone(), seen: None, email: None, verified: false, at: AT },
             Change::SetDisabled { user: user.clone(), disabled_at: Some(AT), at: AT },
             Change::RemoveUser(user.clone()),
             Change::SetMember { group: group.clone(), user, member: false },

@@ -187,7 +187,8 @@ impl App {
                         }
                         let email = email.map(|email| email.as_str().to_owned());
                         let verified = email.is_some();
-                        decision = decision.and(Change::SetEmail { user: user.id.clone(), email, verified, at: now });
+                        let (user, seen) = (user.id.clone(), Some((user.email.clone(), user.email_verified)));
+                        decision = decision.and(Change::SetEmail { user, seen, email, verified, at: now });
                         continue;
                     }
                     profile = match profile.with(claim, value) {

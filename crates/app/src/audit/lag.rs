@@ -52,6 +52,13 @@ pub(super) fn is_beyond(place: &Place, end: &Link) -> bool {
 }
 
 impl App {
+    /// With which block the log ends, where that is before a place that somebody has seen.
+    pub async fn audit_ends_before(&self, place: &Place) -> Result<Option<i64>, Fault> {
+        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let (end, _) = end(newest.as_ref(), begins.as_ref());
+        Ok(is_beyond(place, &end).then_some(end.number))
+    }
+
     /// How far sealing and delivering are behind. A few reads, each of an index: for a page of metrics now and then.
     pub async fn audit_lag(&self) -> Result<Lag, Fault> {
         let (backlog, newest, begins, streams) =

@@ -209,10 +209,17 @@ impl App {
     pub(crate) async fn drop_beyond_ceiling(&self) -> Result<u64, Fault> {
         let Some(ceiling) = self.books.terms().ceiling else { return Ok(0) };
         let (mut dropped, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
+        let now = self.clock.now();
+        // As with blocks: what a node acknowledged in the last day is told from what was lost by its line.
+        let told = |line: &Line| self.ward.is_some() && !(line.at + Span::days(1)).has_come(now);
         while beyond > 0 {
             let began = Instant::now();
             // One more for the line that says so.
-            let lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
+            let mut lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
+            lines.truncate(lines.iter().position(told).unwrap_or(lines.len()));
+            if lines.is_empty() {
+                break;
+            }
             let (many, lost) = (lines.len() as u64, lines.iter().map(lost_with).sum::<i64>());
             let ids = lines.into_iter().map(|line| line.id);
             let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");

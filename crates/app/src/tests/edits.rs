@@ -4,10 +4,12 @@
 use super::coming::Coming;
 use super::shop::{REDIRECT, code, params, request};
 use super::{NOW, PASSWORD, application, database, newcomer, node, sign_in};
+use crate::account::{NotSaved, ProfileForm};
 use crate::admin::clients::ClientSecret;
 use crate::authorize::Outcome;
 use crate::browser::Browser;
 use crate::clock::Clock;
+use crate::flow::{Flow, Place, To};
 use crate::sign_in::{Next, Typed};
 use crate::token::Handed;
 use crate::{App, Fault};
@@ -180,4 +182,57 @@ async fn who_is_no_longer_who_they_proved_to_be_meanwhile_gets_nothing() {
         there.rotate_secret(&shop, Some(secret)).await.map(drop).map_err(|fault| fault.to_string())
     });
     assert_eq!(refused(two.token(&own).await), Code::InvalidClient);
+}
+
+/// Ada's browser, in which she signed in to her account.
+async fn at_home(two: &Two) -> Browser {
+    let mut browser = Browser::default();
+    sign_in(&two.here, Flow::new(To::Place(Place::Account), two.clock.now()), &mut browser).await;
+    browser
+}
+
+#[tokio::test]
+async fn rc_07_a_profile_is_not_saved_in_a_session_that_ended_meanwhile() {
+    // red without Stands in account.rs, save_profile: a copy of the cookie changes the account after its owner has ended it.
+    type Ending = fn(App, Browser) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
+    let everywhere: Ending = |app, browser| {
+        Box::pin(async move {
+            let (session, user) = app.session(&browser).await?.expect("signed in");
+            app.leave_everywhere_else(&session, &user).await.map(drop)
+        })
+    };
+    let disabled: Ending = |app, browser| {
+        Box::pin(async move {
+            let (_, user) = app.session(&browser).await?.expect("signed in");
+            app.set_user_enabled(&user, false).await.map(drop)
+        })
+    };
+    for ends in [everywhere, disabled] {
+        let two = Two::start().await;
+        let browser = at_home(&two).await;
+        let (session, user) = two.here.session(&browser).await.unwrap().expect("signed in");
+        let (there, owner) = (two.there.clone(), browser.clone());
+        two.meanwhile(0, async move { ends(there, owner).await.map_err(|fault| fault.to_string()) });
+        let form = ProfileForm { claims: &[("name", "Mallory")], email: Some("mallory@evil.test") };
+        let saved = two.here.save_profile((&session, &user), &form).await.unwrap();
+        assert!(two.interrupted.coming.is_over(), "it ended in the middle");
+        assert_eq!(saved, Err(NotSaved::SignedOut));
+    }
+}
+
+#[tokio::test]
+async fn asvs_7_5_1_an_address_that_was_verified_meanwhile_is_kept() {
+    // red without `seen` of Change::SetEmail.
+    let two = Two::start().await;
+    let browser = at_home(&two).await;
+    two.clock.advance(Span::minutes(11));
+    let (session, user) = two.here.session(&browser).await.unwrap().expect("signed in");
+    let (there, ada) = (two.there.clone(), user.clone());
+    two.meanwhile(0, async move {
+        there.set_claims(&ada, &[("email", "ada@work.test")]).await.map(drop).map_err(|fault| fault.to_string())
+    });
+    let form = ProfileForm { claims: &[], email: Some("mallory@evil.test") };
+    let saved = two.here.save_profile((&session, &user), &form).await.unwrap();
+    assert!(two.interrupted.coming.is_over(), "it was set in the middle");
+    assert_eq!(saved, Err(NotSaved::SignInAgain));
 }

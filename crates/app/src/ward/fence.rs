@@ -4,7 +4,7 @@ use super::Ward;
 use crate::admin::Refused;
 use crate::{App, Fault};
 use rules::events::{Event, Kind};
-use rules::realm::is_believable;
+use rules::realm::{SKEW, is_believable};
 use rules::{Span, Time};
 use std::sync::Arc;
 use store::engine::{CommitError, Write};
@@ -89,7 +89,8 @@ impl App {
         let memory = ward.journal.memory();
         let below = &**ward.gate.inner();
         for _ in 0..TRIES {
-            let (newest, reached, nodes) = ask(below, &self.realm.id, (Newest, Reach, nodes::All)).await?;
+            let reach = Reach { by: self.clock.now() + SKEW + SKEW };
+            let (newest, reached, nodes) = ask(below, &self.realm.id, (Newest, reach, nodes::All)).await?;
             let reached = reached.ok_or_else(|| Fault::Broken("the realm is not in the database".into()))?;
             if let Some(fence) = newest.as_ref().filter(|fence| fence.identity == identity)
                 && memory.fence != Some((fence.number, fence.at))
@@ -117,9 +118,11 @@ impl App {
         Err(Fault::Contended("a fence could not be raised".into()))
     }
 
-    /// A fence behind everything that is there, whatever the clock of this node says.
+    /// A fence behind everything that is there and believed, whatever the clock of this node says. What a clock dated that was
+    /// wrong is refused in any case, and would keep everybody out until it is its time.
     fn next(&self, newest: Option<&Fence>, identity: &str, reached: &fences::Reached) -> Fence {
-        let after = newest.map_or(Time(0), |fence| fence.at + Span(1));
+        let believed = newest.filter(|fence| is_believable(fence.at, self.clock.now()));
+        let after = believed.map_or(Time(0), |fence| fence.at + Span(1));
         Fence {
             number: newest.map_or(1, |fence| fence.number + 1),
             at: self.clock.now().max(reached.newest).max(after),

@@ -95,6 +95,10 @@ impl App {
             None => self.catch_up(ward).await?,
         }
         self.beat(ward, &answering, lossy).await?;
+        if lossy {
+            // Before anybody is let in: from the first batch on it is in the journal.
+            ward.lossy.store(true, SeqCst);
+        }
         if !entered || ward.gate.passes().is_none() {
             self.let_in(ward, &answering)?;
         }
@@ -167,10 +171,14 @@ impl App {
         }
         let mine = waiting.iter().any(|concerned| concerned.node == memory.node);
         // One that it knows and still is waited for in, it cannot answer.
-        let Some(fence) = newest.filter(|fence| mine && memory.fence != Some((fence.number, fence.at))) else {
+        let Some(fence) = newest.filter(|fence| memory.fence != Some((fence.number, fence.at))) else {
             return Ok(());
         };
-        self.answer(ward, &fence).await
+        match mine {
+            true => self.answer(ward, &fence).await,
+            // It had nothing to say to that. Later it would take it for the fence of a loss that nobody else has seen yet.
+            false => self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at))),
+        }
     }
 
     /// Says again what this node had acknowledged, and remembers the fence.

@@ -121,15 +121,16 @@ impl Books {
         }
     }
 
-    /// A job that a worker did not do: another one gets it, once; then it is done here, before what came later. For
-    /// somebody who went away meanwhile nobody does it.
+    /// A job that a worker did not do: another one gets it, once, if it is expected to be done before the threads here would be;
+    /// then it is done here, before what came later. For somebody who went away meanwhile nobody does it.
     pub(crate) fn place_again(&mut self, mut job: Job, but: Option<u64>, now: Instant) {
         if !job.is_wanted() {
             self.withdrawn += 1;
             return;
         }
         let again = !std::mem::replace(&mut job.failed, true);
-        match self.desk.first(job.kind, but, now).filter(|_| again) {
+        let sooner = |(_, then): &(u64, f64)| *then < self.done_here(job.kind, now);
+        match self.desk.first(job.kind, but, now).filter(|other| again && sooner(other)) {
             Some((other, _)) => self.send(other, job, now),
             None => {
                 job.reach = Reach::Here;

@@ -71,6 +71,7 @@ impl Gate {
         let now = (self.clock)();
         let mut books = self.books();
         let mut done = Vec::new();
+        let less = answers.iter().any(|answer| answer.tag.is_none());
         for Answer { id, tag } in answers {
             let Some(settled) = books.desk.get(number).map(|remote| remote.answer(id, tag, now)) else { break };
             done.extend(books.settled(number, settled, now));
@@ -83,17 +84,18 @@ impl Gate {
         for (job, tag, begun) in done {
             self.deliver(job.reply, Ok(Computed { tag, by: Some(number), begun }));
         }
+        self.lessen(|_| less);
         self.part_with_liars();
     }
 
     /// A worker's credits are another number.
     pub(crate) fn holds(&self, number: u64, holds: u32) {
-        let now = (self.clock)();
-        let mut books = self.books();
-        if let Some(remote) = books.desk.get(number) {
-            remote.holds(holds);
-        }
-        books.hand_out(now);
+        self.lessen(|books| {
+            if let Some(remote) = books.desk.get(number) {
+                remote.holds(holds);
+            }
+            true
+        });
     }
 
     /// The tag of a canary is known here.

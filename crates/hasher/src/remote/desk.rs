@@ -83,7 +83,7 @@ pub(crate) struct Remote {
 
 /// How many answered asks are remembered.
 const REMEMBERED: usize = 1024;
-/// Canaries of one worker that wait for an answer or for ours.
+/// Canaries of one worker that wait for an answer or for ours; one in so many of what it holds, where that is more.
 const CANARIES: usize = 8;
 /// Weight of a new measurement of the time that an answer takes.
 const WEIGHT: f64 = 1.0 / 16.0;
@@ -193,16 +193,16 @@ impl Remote {
     }
 
     /// When it is done with what it holds, and how much thread time it takes away in a nanosecond, where a unit of work
-    /// takes a thread here so many.
+    /// takes a thread here so many. One whose answers take long, whatever its pace, helps nobody who has less time.
     pub(crate) fn flow(&self, unit: f64) -> (f64, f64) {
-        (self.load * self.pace, unit / self.pace)
+        (self.base + self.load * self.pace, unit / self.pace)
     }
 
     /// Sends a job, and now and then a canary with it: its number and its pre-hash, whose tag is to be computed here.
     pub(crate) fn send(&mut self, job: Job, now: Instant) -> Option<(u64, H0)> {
         let Input::Argon2(h0) = &job.input else { return None };
         let (h0, kind) = (h0.clone(), job.kind);
-        let canary = self.chance.canary().filter(|_| self.canaries.len() < CANARIES);
+        let canary = self.chance.canary().filter(|_| self.canaries.len() < self.most_canaries());
         let mut test = None;
         if canary == Some(true) {
             test = Some(self.test(kind, now));
@@ -213,6 +213,10 @@ impl Remote {
         }
         self.bell.notify_one();
         test
+    }
+
+    fn most_canaries(&self) -> usize {
+        CANARIES.max(self.ready.holds as usize / CANARIES)
     }
 
     fn test(&mut self, kind: Kind, now: Instant) -> (u64, H0) {
@@ -297,6 +301,7 @@ impl Remote {
     fn refuse_work(&mut self, now: Instant) {
         self.counts.failed += 1;
         self.rests = Some(now + REST);
+        self.to_prove = ON_TRIAL.1;
     }
 
     /// The tag of a canary was computed here; `None`: it could not be.
@@ -420,8 +425,9 @@ impl Remote {
 /// For how long one that has left can still be found to have been wrong, longer than anything waits here, and is known to have
 /// left something.
 const REMEMBERED_FOR: Duration = Duration::from_secs(120);
-/// Of how many that have left that is so.
-const MOST_REMEMBERED: usize = 64;
+/// Of how many that have left that is so, and of how many of one key: one of those that comes back is asked nothing until then. With
+/// enough connections it could have what it said forgotten before that is found to be wrong.
+const MOST_REMEMBERED: (usize, usize) = (128, 24);
 
 /// All workers that are here, by number.
 #[derive(Default)]
@@ -437,9 +443,13 @@ impl Desk {
     /// with each connection it could have people let in whose passwords it does not look at.
     pub(crate) fn add(&mut self, mut remote: Remote) -> u64 {
         let recently = |then: &Instant| remote.since.saturating_duration_since(*then) < REMEMBERED_FOR;
-        let mut same = self.left.iter().filter(|(_, left, then)| left.who.key == remote.who.key && recently(then));
-        if same.any(|(_, left, _)| left.owes) {
+        let same = self.left.iter().filter(|(_, left, then)| left.who.key == remote.who.key && recently(then));
+        let same: Vec<_> = same.map(|(_, left, then)| (left.owes, *then)).collect();
+        if same.iter().any(|(owes, _)| *owes) {
             remote.to_prove = ON_TRIAL.1;
+        }
+        if same.len() >= MOST_REMEMBERED.1 {
+            remote.rests = same.first().map(|(_, then)| *then + REMEMBERED_FOR);
         }
         self.last += 1;
         self.remotes.insert(self.last, remote);
@@ -456,9 +466,12 @@ impl Desk {
         self.remotes.get_mut(&number).or(left)
     }
 
-    /// It has left, with nothing in its hands any more.
+    /// It has left, with nothing in its hands any more. One that was asked nothing said nothing.
     pub(crate) fn leave(&mut self, number: u64, remote: Remote, now: Instant) {
-        if self.left.len() == MOST_REMEMBERED {
+        if remote.asked == 0 {
+            return;
+        }
+        if self.left.len() == MOST_REMEMBERED.0 {
             self.left.pop_front();
         }
         self.left.push_back((number, remote, now));

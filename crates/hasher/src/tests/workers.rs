@@ -127,8 +127,8 @@ async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
     let first = stage.occupy(&hasher);
     let (one, other, third) = (
         attach(&hasher, "one", fast(8000, 8)),
-        attach(&hasher, "other", fast(100, 8)),
-        attach(&hasher, "third", fast(90, 8)),
+        attach(&hasher, "other", fast(4000, 8)),
+        attach(&hasher, "third", fast(3000, 8)),
     );
     let job = anywhere(&hasher, 1);
     assert_eq!(sent(&one).await.len(), 1);
@@ -140,6 +140,64 @@ async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
     stage.permit(None);
     assert!(job.await.is_ok() && first.await.is_ok());
     drop(third);
+}
+
+#[tokio::test]
+async fn what_a_worker_held_does_not_go_to_one_that_is_slower_than_this_machine() {
+    // red where `place_again` asks whoever is there: at a rate of one an hour, nobody would call it late before the day was over.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let first = stage.occupy(&hasher);
+    let (one, slow) = (attach(&hasher, "one", fast(8000, 8)), attach(&hasher, "slow", Ready { rate: 1, ..fast(1, 8) }));
+    let jobs = [anywhere(&hasher, 1), anywhere(&hasher, 2)];
+    let asks = sent(&one).await;
+    assert_eq!(asks.len(), 2);
+    link_says_it_cannot(&one, &asks[0]);
+    drop(one);
+    assert!(hasher.workers().iter().all(|worker| worker.holding == 0));
+    assert_eq!(hasher.state().waiting, 2);
+    stage.permit(None);
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert!(first.await.is_ok());
+    drop(slow);
+}
+
+fn link_says_it_cannot(link: &Link, ask: &Ask) {
+    link.answers(vec![Answer { id: ask.id, tag: None }]);
+}
+
+#[tokio::test]
+async fn a_worker_whose_answers_take_too_long_lets_nobody_in() {
+    // red where `flow` leaves out what an answer takes besides: such a worker is never asked, and so never measured.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let link = attach(&hasher, "worker", Ready { threads: u16::MAX, ..fast(8000, 16) });
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+    assert!((200 - jobs.iter_mut().filter_map(now).count()).abs_diff(10) <= 2);
+    drop(link);
+}
+
+#[tokio::test]
+async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_does_less() {
+    type Lessen = fn(&Link, &[Ask]);
+    let declines: Lessen = |link, asks| asks.iter().for_each(|ask| link_says_it_cannot(link, ask));
+    let wants_none: Lessen = |link, _| link.holds(0);
+    for lessen in [declines, wants_none] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(bound());
+        let _first = stage.occupy(&hasher);
+        stage.skip(&hasher, Duration::from_millis(1));
+        let link = attach(&hasher, "worker", fast(4000, 16));
+        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+        assert!(200 - jobs.iter_mut().filter_map(now).count() > 40);
+        lessen(&link, &sent(&link).await);
+        let wait = hasher.state().expected_wait;
+        assert!(wait <= Duration::from_millis(10), "{wait:?}");
+    }
 }
 
 #[tokio::test]
@@ -382,17 +440,44 @@ async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made(
 
 #[tokio::test]
 async fn who_hangs_up_after_a_lie_is_found_out_all_the_same() {
-    let stage = Stage::open();
+    let stage = Stage::closed();
     let hasher = stage.hasher(bound());
-    let links = ["refusal", "canary", "honest"].map(|name| attach(&hasher, name, fast(8000, 16)));
+    let _first = stage.occupy(&hasher);
+    let links = ["refusal", "canary", "honest"].map(|name| attach(&hasher, name, fast(8000, 2)));
+    let _jobs: Vec<_> = (0..6).map(|number| anywhere(&hasher, number)).collect();
+    assert!(hasher.workers().iter().all(|worker| worker.holding > 0), "{:?}", hasher.workers());
     let [first, second, third] = [1, 2, 3];
     drop(links);
+    // red where each that leaves takes a place among those who are remembered, also one that was asked nothing.
+    (0..200).for_each(|_| drop(attach(&hasher, "another", fast(1, 0))));
     hasher.gate().refused(first, true);
     hasher.gate().refused(third, false);
     hasher.gate().refused(second, true);
     let liars: Vec<_> = hasher.liars().into_iter().map(|(who, _)| who.name).collect();
     assert_eq!(liars, ["refusal", "canary"]);
     assert!(hasher.liars().is_empty(), "each is told once");
+}
+
+#[tokio::test]
+async fn whoever_leaves_again_and_again_is_not_forgotten_for_it() {
+    // red without a share of the places for each key: what was said first is forgotten before it is found to be wrong.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let _first = stage.occupy(&hasher);
+    for number in 0..200 {
+        let link = attach(&hasher, "liar", fast(8000, 16));
+        let job = anywhere(&hasher, number);
+        drop((link, job));
+    }
+    hasher.gate().refused(1, true);
+    assert_eq!(hasher.liars().len(), 1);
+    let again = attach(&hasher, "liar", fast(8000, 16));
+    let _job = anywhere(&hasher, 1);
+    assert_eq!(hasher.workers()[0].holding, 0, "it has left too often");
+    stage.skip(&hasher, Duration::from_secs(130));
+    let _job = anywhere(&hasher, 1);
+    assert!(hasher.workers()[0].holding > 0);
+    drop(again);
 }
 
 #[tokio::test]

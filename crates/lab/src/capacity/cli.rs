@@ -47,8 +47,8 @@ pub struct Command {
 pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Write) -> Result<(), Refusal> {
     let files = [&command.save, &command.html].into_iter().flatten();
     files.chain(command.verify.then_some(&command.prediction)).try_for_each(|file| output::try_out(file))?;
-    let capacity = match &command.from {
-        Some(file) => Capacity::of(saved(file)?),
+    let (capacity, unproven) = match &command.from {
+        Some(file) => (Capacity::of(saved(file)?), None),
         None => measure(command, program, data)?,
     };
     let json = serde_json::to_string_pretty(&capacity).map_err(|error| Refusal::Failure(error.to_string()))? + "\n";
@@ -61,12 +61,11 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
         }
         _ => {}
     }
-    if let Some(file) = &command.save {
-        output::write(file, &json)?;
-    }
-    if let Some(file) = &command.html {
-        output::write(file, &page::of(&capacity))?;
-    }
+    let saved = command.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
+    let page = command.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(&capacity)));
+    // One that cannot be written does not keep the other from it.
+    saved.and(page)?;
+    unproven.map_or(Ok(()), Err)?;
     let outside = capacity.verification.as_ref().and_then(Verification::shortfall);
     match outside.filter(|_| !command.quick) {
         // What was asked for is a proof. One short sample is none, whatever comes out.
@@ -75,23 +74,24 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     }
 }
 
-fn measure(command: &Command, program: &Path, data: &Path) -> Result<Capacity, Refusal> {
+/// What the machine is, and why its proof was not to be had, where it was asked for: what was measured by then is not lost with it.
+fn measure(command: &Command, program: &Path, data: &Path) -> Result<(Capacity, Option<Refusal>), Refusal> {
     let within = beside(data)?;
     let mut bar = Bar::new();
     let bench = Bench { program, within: &within, quick: command.quick };
     let probes = probe::all(&bench, &mut |what, share| bar.say(what, share))?;
     bar.say("predicting", 1.0);
-    let verification = match command.verify {
-        false => None,
-        true => {
-            let trials = verify::predict(&probes);
-            verify::write_down(&command.prediction, &trials)?;
-            let file = (command.prediction.as_path(), command.quick);
-            let found = verify::verify(&trials, (program, &within), file, &mut |what, share| bar.say(what, share))?;
-            Some(found)
-        }
+    let mut prove = || {
+        let trials = verify::predict(&probes);
+        verify::write_down(&command.prediction, &trials)?;
+        let file = (command.prediction.as_path(), command.quick);
+        verify::verify(&trials, (program, &within), file, &mut |what, share| bar.say(what, share))
     };
-    Ok(Capacity { verification, ..Capacity::of(probes) })
+    let (verification, unproven) = match command.verify.then(&mut prove).transpose() {
+        Ok(verification) => (verification, None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    Ok((Capacity { verification, ..Capacity::of(probes) }, unproven))
 }
 
 fn saved(file: &Path) -> Result<Probes, Refusal> {

@@ -169,6 +169,9 @@ impl<'a> Bench<'a> {
                 report.failures.first().map_or_else(String::new, |one| format!(": {} {}", one.step.name(), one.reason));
             return Err(Halt::Failed(format!("no iteration of {} came out well{why}", report.workload)));
         }
+        let names = std::iter::once(&report).chain(&report.beside);
+        let short: Vec<String> = names.filter_map(shortfall).collect();
+        short.iter().chain(&report.notes).for_each(|remark| self.remark(remark));
         if report.is_bound_by_generator() {
             self.remark(
                 "The load generator was the bottleneck in some of the runs, or had too few users: what they show is not the limit \
@@ -207,6 +210,21 @@ impl<'a> Bench<'a> {
     pub fn say(&mut self, what: &str) {
         (self.watcher)(what);
     }
+}
+
+/// What did not come out well, in one sentence: the figures are those of the rest.
+fn shortfall(report: &Report) -> Option<String> {
+    let Report { workload, iterations, failed, refused, unfinished, .. } = report;
+    let open = if report.is_open() { *unfinished } else { 0 };
+    if failed + refused + open == 0 {
+        return None;
+    }
+    let first = report.failures.first().map(|one| format!("; most often {}: {}", one.step.name(), one.reason));
+    Some(format!(
+        "In a run of {workload} {failed} failed, {refused} were refused and {open} were not answered in time, beside {iterations} that came \
+         out well and that the figures are of{}.",
+        first.unwrap_or_default()
+    ))
 }
 
 /// What [`flows`] measures.

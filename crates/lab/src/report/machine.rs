@@ -22,6 +22,9 @@ pub struct Machine {
     /// The device that the folders of private servers are on, as the system numbers it: runs on different ones are not one run.
     #[serde(default)]
     pub disk: Option<u64>,
+    /// Whether that is no disk at all, but memory, where a synced write costs nothing.
+    #[serde(default)]
+    pub is_memory: bool,
     /// System and release.
     pub system: String,
 }
@@ -44,6 +47,7 @@ impl Machine {
             memory_gib: (kib / f64::from(1 << 20) * 10.0).round() / 10.0,
             fsync_ms: fsync_ms(folder).ok(),
             disk: folder.metadata().ok().map(|folder| folder.dev()),
+            is_memory: is_memory(folder),
             system: format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy()),
         }
     }
@@ -51,7 +55,7 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { cpu, cores, memory_gib, fsync_ms, system, disk: _ } = self;
+        let Machine { cpu, cores, memory_gib, fsync_ms, system, disk: _, is_memory: _ } = self;
         let word = if *cores == 1 { "core" } else { "cores" };
         write!(f, "{cpu}, {cores} {word}, {memory_gib:.1} GiB, {system}; a synced write of 4 KiB ")?;
         match fsync_ms {
@@ -59,6 +63,13 @@ impl fmt::Display for Machine {
             None => f.write_str("could not be measured"),
         }
     }
+}
+
+/// Whether a folder is on tmpfs or ramfs.
+fn is_memory(folder: &Path) -> bool {
+    const KINDS: [u32; 2] = [0x0102_1994, 0x8584_58F6];
+    // The field is signed or not, and 32 or 64 bits, depending on the platform; the numbers are 32 bits.
+    rustix::fs::statfs(folder).is_ok_and(|found| KINDS.contains(&(found.f_type as u32)))
 }
 
 fn fsync_ms(folder: &Path) -> std::io::Result<f64> {
@@ -73,4 +84,14 @@ fn fsync_ms(folder: &Path) -> std::io::Result<f64> {
     }
     took.sort_by(f64::total_cmp);
     Ok(took[WRITES / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_from_a_disk() {
+        assert!(is_memory(Path::new("/dev/shm")) && !is_memory(Path::new("/proc")));
+    }
 }

@@ -89,12 +89,17 @@ impl Report {
         self.experiments.iter().filter(|outcome| matches!(outcome.end, End::Failed(_)))
     }
 
-    /// What has to be known of a quick run.
-    fn warning(&self) -> Option<&'static str> {
-        self.quick.then_some(
+    /// What has to be known before anything is read.
+    fn warnings(&self) -> impl Iterator<Item = &'static str> {
+        let quick = self.quick.then_some(
             "A quick run: few and short rounds, so that many differences are not shown, and of some experiments fewer variants than \
              their method names. The full set measures.",
-        )
+        );
+        let memory = self.machine.is_memory.then_some(
+            "The private servers had their folders in memory (tmpfs), where a synced write costs nothing: whatever depends on a disk \
+             is not that of this machine. --within names a folder on a disk.",
+        );
+        quick.into_iter().chain(memory)
     }
 }
 
@@ -167,7 +172,7 @@ fn ratio(verdict: Verdict) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
-        self.warning().map_or(Ok(()), |warning| writeln!(f, "{}", wrapped("", warning)))?;
+        self.warnings().try_for_each(|warning| writeln!(f, "{}", wrapped("", warning)))?;
         writeln!(f, "{}", wrapped("", LEGEND))?;
         self.experiments.iter().try_for_each(|outcome| write!(f, "\n{outcome}"))
     }

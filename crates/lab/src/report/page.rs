@@ -21,7 +21,7 @@ pub fn page(report: &Report) -> String {
     let title = if report.experiments.len() == 1 { report.experiments[0].experiment.title } else { "Experiments" };
     let mut out = format!("<style>\n{MORE}{}</style>\n", bars::STYLE);
     let _ = writeln!(out, "<p>Portiere {} on {}.</p>", escaped(report.version), escaped(&report.machine.to_string()));
-    if let Some(warning) = report.warning() {
+    for warning in report.warnings() {
         let _ = writeln!(out, "<p class=\"note\">{warning}</p>");
     }
     let _ = writeln!(out, "<p class=\"soft\">{LEGEND}</p>");

@@ -44,9 +44,9 @@ impl Row {
     /// One more round, and which of its values are bounds; none where it is empty.
     pub fn add(&mut self, values: Vec<f64>, bounds: Vec<Option<Bound>>) {
         self.values.push(values);
-        if !bounds.is_empty() {
-            self.bounds = bounds;
-        }
+        // What one round could not measure, the rows cannot say, whatever the others could.
+        self.bounds.resize(self.bounds.len().max(bounds.len()), None);
+        self.bounds.iter_mut().zip(bounds).for_each(|(known, new)| *known = new.or(*known));
     }
 
     fn bound(&self, figure: usize) -> Option<Bound> {

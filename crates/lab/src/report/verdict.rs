@@ -128,10 +128,18 @@ impl Verdict {
             (Expect::Open, _) | (_, Verdict::Unknown | Verdict::Undecided(_)) => None,
             (Expect::More, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle > 1.0),
             (Expect::Less, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle < 1.0),
-            (Expect::Same, verdict) => Some(matches!(verdict, Verdict::Same(_))),
+            (Expect::Same, Verdict::Same(_)) => Some(true),
+            // As long as the interval reaches what is called the same, the truth may lie there.
+            (Expect::Same, Verdict::Differs(Ratio { low, high, .. })) => is_apart(low, high).then_some(false),
+            (Expect::Same, Verdict::Beyond(ratio)) => is_apart(ratio, ratio).then_some(false),
             (Expect::More | Expect::Less, Verdict::Same(_)) => Some(false),
         }
     }
+}
+
+/// True where nothing between the ends is called the same.
+fn is_apart(low: f64, high: f64) -> bool {
+    low >= 1.0 + SAME || high <= 1.0 - SAME
 }
 
 impl Ratio {
@@ -146,7 +154,12 @@ impl Ratio {
 
 /// A factor with as many digits as it deserves.
 pub fn times(factor: f64) -> String {
-    if factor < 10.0 { format!("{factor:.2}") } else { label(factor) }
+    match factor {
+        factor if factor >= 10.0 => label(factor),
+        factor if factor >= 0.1 || factor <= 0.0 => format!("{factor:.2}"),
+        // Two digits that say something: 0.00 would be nothing.
+        factor => format!("{factor:.*}", 1 - factor.log10().floor().max(-9.0) as usize),
+    }
 }
 
 /// The same of a bound, whichever side of 1 it is on.

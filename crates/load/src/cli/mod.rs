@@ -118,8 +118,9 @@ pub fn main(command: &Command, interrupt: &Interrupt, out: &mut dyn Write) -> Re
                 return Err(Refusal::Use("no answer takes no time: --p99 must be above zero".to_owned()));
             }
             let terms = Terms { p99: *p99, errors: errors / 100.0, precision: precision / 100.0 };
-            let series =
-                prepared(options, || programme::search(&plan(options)?, options.vus, &terms, &mut progress::watched))?;
+            let series = prepared(options, || {
+                programme::search(&plan(options)?, options.vus, &terms, &mut progress::watched())
+            })?;
             deliver(options, &series, out)
         }
         Some(Action::Compare(Compare { a, b, json })) => {
@@ -136,11 +137,15 @@ fn measure(
 ) -> Result<(), Refusal> {
     options.check(false)?;
     let programme = programme(options)?;
-    let series = prepared(options, || programme.carry_out(&plan(options)?, options.repeat, &mut progress::watched))?;
+    let series = prepared(options, || programme.carry_out(&plan(options)?, options.repeat, &mut progress::watched()))?;
     deliver(options, &series, out)?;
     // What runs beside it may be rare, and have nothing due in a short window.
     let beside = series.runs.iter().flat_map(|run| &run.beside).filter(|run| run.failed + run.refused > 0);
     match series.runs.iter().chain(beside).find(|run| run.iterations == 0) {
+        Some(run) if run.unanswered() == 0 => Err(Refusal::Failure(format!(
+            "no iteration of {} was due in the window: raise --duration, or --rate",
+            run.workload
+        ))),
         Some(run) => Err(Refusal::Failure(format!("no iteration of {} came out well", run.workload))),
         None => Ok(()),
     }
@@ -170,8 +175,8 @@ fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<()
     let page = options.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(series)));
     // One that cannot be written does not keep the other from it.
     saved.and(page)?;
-    // Half of what was asked for is kept, and is no success.
-    series.cut_short.clone().map_or(Ok(()), |why| Err(Refusal::Failure(why)))
+    // Half of what was asked for is kept, and is no success; nor is a search that found nothing.
+    series.cut_short.as_ref().or(series.found_none.as_ref()).map_or(Ok(()), |why| Err(Refusal::Failure(why.clone())))
 }
 
 fn series(file: &Path) -> Result<Series, Refusal> {

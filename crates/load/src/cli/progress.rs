@@ -1,7 +1,7 @@
 //! How far a measurement is, on a terminal: one line that is written again and again.
 
 use crate::Refusal;
-use crate::plan::Plan;
+use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::run::{Pulse, together};
 use std::fmt::Write as _;
@@ -11,13 +11,24 @@ use std::time::Duration;
 /// Rates that the small chart shows.
 const SHOWN: usize = 24;
 
-/// Runs `plans` side by side with a line of progress, when somebody can see it.
-pub fn watched(plans: &[Plan]) -> Result<Report, Refusal> {
-    let mut terminal = std::io::stderr();
-    if !terminal.is_terminal() {
-        return together(plans, None);
+/// What runs plans side by side, with a line of progress when somebody can see it.
+pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
+    let mut runs = 0;
+    move |plans| {
+        runs += 1;
+        if std::io::stderr().is_terminal() { shown(plans, runs) } else { together(plans, None) }
     }
-    let mut progress = Progress::of(plans);
+}
+
+/// The run of this number.
+fn shown(plans: &[Plan], run: usize) -> Result<Report, Refusal> {
+    let mut terminal = std::io::stderr();
+    let mut progress = Progress::of(plans, run);
+    if plans.iter().any(|plan| plan.recovery.is_some()) {
+        // The server has a minute for that.
+        let _ = write!(terminal, "{}waiting for the server to answer again", progress.title);
+        let _ = terminal.flush();
+    }
     let mut show = |passed: Duration, pulse: &Pulse| {
         let line: String = progress.line(passed, pulse).chars().take(columns() - 1).collect();
         // Progress that cannot be shown is not worth ending the run.
@@ -37,6 +48,8 @@ pub fn columns() -> usize {
 
 /// What has been seen so far.
 struct Progress {
+    /// Which run it is, and what it offers.
+    title: String,
     warmup: Duration,
     whole: Duration,
     visitors: usize,
@@ -47,10 +60,16 @@ struct Progress {
 }
 
 impl Progress {
-    fn of(plans: &[Plan]) -> Progress {
+    fn of(plans: &[Plan], run: usize) -> Progress {
         let (warmup, duration) = plans.first().map_or_else(Default::default, |plan| (plan.warmup, plan.duration));
         let visitors = plans.iter().map(|plan| plan.pace.visitors()).sum();
+        let offered = match plans.first().map(|plan| plan.pace) {
+            Some(Pace::Open { rate, .. }) => format!("{rate:.0}/s"),
+            Some(Pace::Closed { visitors, .. }) => format!("{visitors} users"),
+            None => String::new(),
+        };
         Progress {
+            title: format!("run {run}, {offered}: "),
             warmup,
             whole: warmup + duration,
             visitors,
@@ -63,7 +82,7 @@ impl Progress {
 
     fn line(&mut self, passed: Duration, pulse: &Pulse) -> String {
         if passed.is_zero() {
-            return format!("making ready: {} of {} users", pulse.ready, self.visitors);
+            return format!("{}making ready, {} of {} users", self.title, pulse.ready, self.visitors);
         }
         let rate = pulse.iterations.count() as f64 / (passed - self.last).as_secs_f64().max(1e-3);
         self.last = passed;
@@ -73,11 +92,14 @@ impl Progress {
         self.refused += pulse.refused;
         let (p50, p99) = (pulse.iterations.quantile(0.5), pulse.iterations.quantile(0.99));
         let (passed_s, whole) = (passed.as_secs_f64(), self.whole.as_secs_f64());
-        let mut line = format!("{passed_s:.0}/{whole:.0} s {rate:8.1}/s {}", sparkline(&self.rates));
+        let title = &self.title;
+        let mut line = format!("{title}{passed_s:.0}/{whole:.0} s {rate:8.1}/s {}", sparkline(&self.rates));
         // Writing into a String cannot fail.
         let _ = write!(line, "  p50 {p50:.1} p99 {p99:.1} ms  {} failed {} refused", self.failed, self.refused);
         if passed < self.warmup {
             line.push_str("  (warming up)");
+        } else if passed > self.whole {
+            line.push_str("  (waiting for the last answers)");
         }
         line
     }
@@ -104,17 +126,25 @@ mod tests {
 
     #[test]
     fn a_line_says_rate_latencies_and_what_went_wrong_so_far() {
-        let mut progress = Progress::of(&[Plan { warmup: Duration::from_secs(1), ..plan() }]);
+        let mut progress = Progress::of(&[Plan { warmup: Duration::from_secs(1), ..plan() }], 3);
         let mut pulse = Pulse { failed: 2, refused: 1, ready: 1, ..Pulse::default() };
         (0..50).for_each(|_| pulse.iterations.add(Duration::from_millis(4)));
-        assert_eq!(progress.line(Duration::ZERO, &pulse), "making ready: 1 of 1 users");
+        assert_eq!(progress.line(Duration::ZERO, &pulse), "run 3, 1 users: making ready, 1 of 1 users");
         let first = progress.line(Duration::from_millis(500), &pulse);
         assert!(
-            first.starts_with("0/2 s    100.0/s █  p50 4.0 p99 4.0 ms  2 failed 1 refused  (warming up)"),
+            first.starts_with(
+                "run 3, 1 users: 0/2 s    100.0/s █  p50 4.0 p99 4.0 ms  2 failed 1 refused  (warming up)"
+            ),
             "{first}"
         );
         let second = progress.line(Duration::from_millis(1500), &pulse);
-        assert!(second.starts_with("2/2 s     50.0/s █▅  p50 4.0 p99 4.0 ms  4 failed 2 refused"), "{second}");
+        assert!(
+            second.starts_with("run 3, 1 users: 2/2 s     50.0/s █▅  p50 4.0 p99 4.0 ms  4 failed 2 refused"),
+            "{second}"
+        );
         assert!(!second.contains("warming"));
+        assert!(progress.line(Duration::from_secs(3), &pulse).ends_with("(waiting for the last answers)"));
+        let open = Plan { pace: Pace::Open { rate: 240.0, visitors: 9 }, ..plan() };
+        assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");
     }
 }

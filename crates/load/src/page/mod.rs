@@ -2,7 +2,7 @@
 
 pub mod chart;
 
-use crate::report::{Latency, Report};
+use crate::report::{Latency, Report, told};
 use crate::series::{Series, Table, Trial, tables};
 use crate::timeline::{Sketch, Slice};
 use chart::{Axis, Chart, Line, Scale, escaped, label};
@@ -16,8 +16,14 @@ const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), 
 pub fn of(series: &Series) -> String {
     let name = series.runs.first().map_or("Load", |run| run.workload.as_str());
     let mut out = String::new();
+    if let Some(made) = &series.made {
+        let _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&made.to_string()));
+    }
     if let Some(found) = &series.found {
         let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(found.to_string().trim()));
+    }
+    if let Some(why) = &series.found_none {
+        let _ = writeln!(out, "<p><strong>Found none: {}</strong></p>", escaped(why));
     }
     if let Some(why) = &series.cut_short {
         let _ = writeln!(out, "<p>Ended before its time: {}</p>", escaped(why));
@@ -120,7 +126,7 @@ fn table(out: &mut String, run: &Report) {
         let Latency { mean, p50, p90, p95, p99, p999, max } = *latency;
         let _ = write!(out, "<tr><td>{}<td>{count}", escaped(name));
         for value in [mean, p50, p90, p95, p99, p999, max] {
-            let _ = write!(out, "<td>{value:.2}");
+            let _ = write!(out, "<td>{}", told(count, value));
         }
     };
     row("iteration", run.iterations, &run.latency);

@@ -112,7 +112,13 @@ fn a_search_finds_where_a_slow_server_ends() {
     assert!(table.starts_with("Holds ") && (20.0..=260.0).contains(&found), "{table}");
     assert!(table.contains("offered/s") && table.contains("does not"), "{table}");
     assert!(std::fs::read_to_string(html).unwrap().contains("Latency by throughput"));
-    let refusal = said(&format!("search jwks {SHORT} --target {} --p99 1ms --rate 8", provider.url)).unwrap_err();
+    // Red where the trials go with the refusal.
+    let none = place.file("none.json");
+    let line = format!("search jwks {SHORT} --target {} --p99 1ms --rate 8 --save {none}", provider.url);
+    let refusal = said(&line).unwrap_err();
+    let saved: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&none).unwrap()).unwrap();
+    assert!(saved["trials"].as_array().unwrap().len() > 1, "{saved:#}");
+    assert!(saved["found_none"].as_str().unwrap().starts_with("no rate near 8.0/s"), "{saved:#}");
     assert!(refusal.to_string().starts_with("no rate near 8.0/s keeps p99 at or below 1ms"), "{refusal}");
     assert_eq!(refusal.exit_code(), 1);
     for (line, expected) in [("search w4", "a search takes no w3, w4 or w6"), ("w5 --ramp 1s", "w5 takes no --ramp")] {
@@ -131,8 +137,9 @@ fn the_workloads_of_several_streams_run() {
         "{w3}"
     );
     let w4 = said(&format!("w4 {common}")).unwrap();
-    // A line for each of five rates, and one for each of three streams beside it; with their heads.
-    assert_eq!(w4.lines().skip_while(|line| !line.contains("offered/s")).count(), 6 + 16, "{w4}");
+    // A line for each of five rates, and one for each of three streams beside it; with their heads. Then where it is from.
+    assert_eq!(w4.lines().skip_while(|line| !line.contains("offered/s")).count(), 6 + 16 + 1, "{w4}");
+    assert!(w4.lines().last().is_some_and(|line| line.starts_with("Measured by Portiere ")), "{w4}");
     let w6 = said(&format!("w6 {common}")).unwrap();
     assert!(w6.starts_with("w1 at ") && w6.contains("\nw5 at "), "{w6}");
 }

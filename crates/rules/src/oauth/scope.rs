@@ -19,6 +19,18 @@ impl Scope {
     /// # Errors
     /// A token holds a character that RFC 6749 §3.3 does not allow, or there are more than [`MOST`].
     pub fn parse(text: &str) -> Result<Self, &'static str> {
+        Scope::of(text, MOST)
+    }
+
+    /// What was kept, however much that came to.
+    ///
+    /// # Errors
+    /// A token holds a character that RFC 6749 §3.3 does not allow.
+    pub fn kept(text: &str) -> Result<Self, &'static str> {
+        Scope::of(text, usize::MAX)
+    }
+
+    fn of(text: &str, most: usize) -> Result<Self, &'static str> {
         let legal = |token: &str| token.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
         let mut tokens = Vec::new();
         for token in text.split(' ').filter(|token| !token.is_empty()) {
@@ -28,7 +40,7 @@ impl Scope {
             if tokens.iter().any(|known| known == token) {
                 continue;
             }
-            if tokens.len() == MOST {
+            if tokens.len() == most {
                 return Err("scope has more than 100 tokens");
             }
             tokens.push(token.to_owned());
@@ -71,7 +83,7 @@ impl Scope {
 
 impl From<String> for Scope {
     fn from(text: String) -> Self {
-        Scope::parse(&text).unwrap_or_default()
+        Scope::kept(&text).unwrap_or_default()
     }
 }
 
@@ -106,5 +118,8 @@ mod tests {
         let of = |count: usize| (0..count).map(|at| format!("s{at}")).collect::<Vec<_>>().join(" ");
         assert!(Scope::parse(&format!("{} s0", of(MOST))).is_ok_and(|scope| scope.tokens().len() == MOST));
         assert_eq!(Scope::parse(&of(MOST + 1)), Err("scope has more than 100 tokens"));
+        // Red where what was kept is read like what is asked for: consents to two sets of sixty were lost.
+        assert_eq!(Scope::kept(&of(MOST + 20)).unwrap().tokens().len(), MOST + 20);
+        assert_eq!(Scope::from(of(MOST + 20)).tokens().len(), MOST + 20);
     }
 }

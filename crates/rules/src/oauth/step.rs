@@ -20,8 +20,9 @@ use crate::time::{Span, Time};
 /// How far a request has come. It is carried, sealed, through the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// When the request arrived.
-    pub started: Time,
+    /// Whoever is signed in has signed in for this request. That is known of the pages that it went through, not of times: the
+    /// sign-in may have been another node's, with another clock.
+    pub proved: bool,
     /// An account was chosen since.
     pub chosen: bool,
     /// Consent was given since.
@@ -84,24 +85,22 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
         let create = request.prompt.create;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
     };
-    // In the same millisecond is before: then nobody can have seen a page of this request. The time of a sign-in that
-    // follows another at once may lie ahead of the clock.
-    let signed_in_since = session.auth_time.min(now) > progress.started;
-    let just = signed_in_since && !(session.auth_time + JUST).has_come(now);
-    if request.prompt.create && !signed_in_since {
+    let just = progress.proved && !(session.auth_time + JUST).has_come(now);
+    if request.prompt.create && !progress.proved {
         return Ok(Step::SignUp);
     }
-    if request.prompt.select_account && !progress.chosen && !signed_in_since {
+    if request.prompt.select_account && !progress.chosen && !progress.proved {
         return Ok(Step::Choose);
     }
     if is_somebody_else(request, facts.hint, user) {
         // OpenID Connect Core §3.1.2.1: never silently for somebody else than the application expects.
-        return match signed_in_since {
+        return match progress.proved {
             true => Err(Error::new(ErrorCode::LoginRequired, "somebody else signed in than was asked for")),
             false => Ok(Step::SignIn),
         };
     }
-    let too_old = request.max_age.is_some_and(|age| session.auth_time + age < now);
+    // No age at all is too old for who did not sign in for this request, also by a clock that is ahead of this one.
+    let too_old = request.max_age.is_some_and(|age| age <= Span::ZERO || session.auth_time + age < now);
     if (request.prompt.login || too_old) && !just {
         return Ok(Step::SignIn);
     }
@@ -177,13 +176,14 @@ pub fn issue(
         .and(Change::Record(event))
 }
 
-/// Consent that was just given, together with what was given before.
+/// Consent that was just given, together with what was given before; of that, what the application may still ask for: what was
+/// taken from it does not come back by itself, and nothing piles up.
 fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &User, now: Time) -> Option<Consent> {
     let before = facts.consent;
     progress.consented.then(|| Consent {
         user: user.id.clone(),
         client: request.client.clone(),
-        scope: before.map(|before| before.scope.clone()).unwrap_or_default().either(&request.asked()),
+        scope: before.map(|before| before.scope.both(&facts.client.scope)).unwrap_or_default().either(&request.asked()),
         granted: before.map_or(now, |before| before.granted),
     })
 }
@@ -246,7 +246,11 @@ mod tests {
     }
 
     /// What comes next for a request that began just before, of somebody whose sign-in is dated so.
-    fn then(dated: Time, (name, value): (&str, &str)) -> Step {
+    fn then(dated: Time, ask: (&str, &str)) -> Step {
+        at(dated, ask, true)
+    }
+
+    fn at(dated: Time, (name, value): (&str, &str), proved: bool) -> Step {
         let (client, user) = (Client { trusted: true, ..confidential("c1", "https://app.test/cb") }, person("ada"));
         let pairs = [
             ("client_id", "c1"),
@@ -264,8 +268,23 @@ mod tests {
         let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
         let session = (Session { auth_time: dated, ..entered.session }, user);
         let facts = Facts { client: &client, session: Some(&session), consent: None, hint: None };
-        let progress = Progress { started: NOW - Span(1), chosen: false, consented: false };
+        let progress = Progress { proved, chosen: false, consented: false };
         next(&request, &facts, progress, NOW).expect("a step")
+    }
+
+    #[test]
+    fn who_did_not_sign_in_for_this_request_is_asked_whatever_the_clocks_say() {
+        // red where times are compared: the clock of the node that dated the sign-in may be ahead of this one's.
+        for dated in [NOW - Span::minutes(1), NOW, NOW + Span(1), NOW + SKEW] {
+            for ask in [("prompt", "login"), ("max_age", "0")] {
+                assert_eq!(at(dated, ask, false), Step::SignIn, "{ask:?} {dated:?}");
+                assert_ne!(at(dated, ask, true), Step::SignIn, "{ask:?} {dated:?}");
+            }
+            assert_eq!(at(dated, ("prompt", "select_account"), false), Step::Choose, "{dated:?}");
+            assert_eq!(at(dated, ("prompt", "create"), false), Step::SignUp, "{dated:?}");
+            assert_ne!(at(dated, ("prompt", "create"), true), Step::SignUp, "{dated:?}");
+            assert_ne!(at(dated, ("max_age", "3600"), false), Step::SignIn, "{dated:?}");
+        }
     }
 
     #[test]

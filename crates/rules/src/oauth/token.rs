@@ -434,6 +434,9 @@ pub fn own(
             super::scope::STANDARD.iter().fold(client.scope.clone(), |scope, about_people| scope.without(about_people))
         }
         Some(Err(why)) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
+        Some(Ok(asked)) if asked.is_empty() => {
+            return Decision::refuse(Error::new(ErrorCode::InvalidScope, "scope names none"));
+        }
         Some(Ok(asked)) => asked,
     };
     // Scopes that speak of a person mean nothing without one.

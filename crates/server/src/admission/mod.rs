@@ -36,16 +36,20 @@ pub struct Admission {
     passwords: Arc<Lane>,
     commands: Arc<Lane>,
     realm: Option<Rates<Pace>>,
-    failures: Option<Rates<AddressKey>>,
+    failures: Option<Rates<Sender>>,
     exempt: Vec<Cidr>,
 }
 
 /// Commands of operators that are carried out at a time.
 const COMMANDS: usize = 16;
 
+/// An address, and whether it is another site's page that had its browser send the request: what fails of that is counted apart,
+/// so that no page keeps its visitors, and whoever shares their address, from signing in.
+type Sender = (AddressKey, bool);
+
 /// Counted as failed until it is known how it went.
 pub struct Debt {
-    key: AddressKey,
+    key: Sender,
     standing: Standing,
 }
 
@@ -90,16 +94,17 @@ impl Admission {
         self.commands.enter().await
     }
 
-    /// Counts a request of `client` as failed before it is worked on; [`Admission::settle`] takes that back. What is always
-    /// answered counts where it fails, too.
+    /// Counts a request of a client as failed before it is worked on, and [apart](Sender) where a page of another site had it sent;
+    /// [`Admission::settle`] takes that back. What is always answered counts where it fails, too.
     ///
     /// # Errors
     /// [`Fault::Over`]: too many from there have failed.
-    pub fn owe(&self, pace: Pace, client: &Client) -> Result<Option<Debt>, Fault> {
+    pub fn owe(&self, pace: Pace, (client, embedded): (&Client, bool)) -> Result<Option<Debt>, Fault> {
         let (Some(failures), Some(key)) = (&self.failures, client.key()) else { return Ok(None) };
         if self.is_exempt(client) {
             return Ok(None);
         }
+        let key = (key, embedded);
         match failures.count(&key) {
             Ok(standing) => Ok(Some(Debt { key, standing })),
             Err(_) if pace == Pace::Free => Ok(None),

@@ -177,10 +177,19 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let mut progress = Progress::default();
     runtime.block_on(async {
         let mut reach = Reach::new(&config);
+        // Whoever follows goes on when the server, or its database, is back.
+        let mut follows: Option<(std::time::Duration, bool)> = None;
         let shown = loop {
-            let outcome = match reach.ask(&request).await {
-                Ok(outcome) => outcome,
-                Err(failure) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
+            let outcome = match (reach.ask(&request).await, &mut follows) {
+                (Err(Failure::Failed(why)), Some((pause, told))) => {
+                    if !std::mem::replace(told, true) {
+                        outcome::say(&format!("{why}; it goes on when that is over"));
+                    }
+                    tokio::time::sleep(*pause).await;
+                    continue;
+                }
+                (Ok(outcome), _) => outcome,
+                (Err(failure), _) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
             };
             progress.clear();
             outcome.notes.iter().for_each(|note| outcome::say(note));
@@ -189,6 +198,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             }
             let Some(next) = outcome.next else { break Ok(printer.finish()) };
             request.go_on(next);
+            follows = request.pause().map(|pause| (pause, false));
             progress.show(request.progress());
             if let Some(pause) = request.pause().filter(|_| outcome.text.is_empty()) {
                 tokio::time::sleep(pause).await;

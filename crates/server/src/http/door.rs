@@ -186,7 +186,7 @@ where
             };
             let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
             let Told { act, pace, refuse, again } = self;
-            let (debt, answer) = match door.site.admission.owe(pace, &door.visit.client) {
+            let (debt, answer) = match door.site.admission.owe(pace, (&door.visit.client, door.visit.embedded)) {
                 Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
                 Err(over) => {
                     // A form is read even then: nothing that was typed is lost.

@@ -6,7 +6,7 @@ use crate::net::{Client, Peer, client_address};
 use crate::pages::{Brand, Chrome, Language};
 use app::browser::{Browser, Unproved};
 use hyper::HeaderMap;
-use hyper::header::{ACCEPT_LANGUAGE, USER_AGENT};
+use hyper::header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT};
 use rules::login::session::Origin;
 use rules::secret::base64url;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Visit {
     pub request_id: Arc<str>,
     /// Who sent it.
     pub client: Client,
+    /// Whether a page of another site had a browser send it, other than by leading there.
+    pub embedded: bool,
     /// The response's CSP nonce.
     pub nonce: Arc<str>,
 }
@@ -30,6 +32,7 @@ impl Visit {
             request_id: base64url(&chance[..12]).into(),
             nonce: base64url(&chance[12..28]).into(),
             client: client_address(peer, headers, &site.proxies),
+            embedded: is_embedded(headers),
         })
     }
 
@@ -60,6 +63,39 @@ impl Visit {
             nonce: &self.nonce,
             base: site.url.path(),
             signed_in: None,
+        }
+    }
+}
+
+/// What a browser says of a request that a page of another site had it send: a picture, a script, a frame, a fetch (Fetch
+/// Metadata, W3C). Who sends that header without being a browser has its failures counted there, too.
+fn is_embedded(headers: &HeaderMap) -> bool {
+    let said = |name| headers.get(name).map(|value: &HeaderValue| value.as_bytes());
+    let foreign = matches!(said("sec-fetch-site"), Some(b"cross-site" | b"same-site"));
+    let leads = said("sec-fetch-mode") == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
+    foreign && !leads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_of_another_site_embeds_is_told_from_what_it_leads_to() {
+        for (site, mode, dest, embedded) in [
+            (Some("cross-site"), "no-cors", "image", true),
+            (Some("same-site"), "cors", "empty", true),
+            (Some("cross-site"), "navigate", "iframe", true),
+            (Some("cross-site"), "navigate", "document", false),
+            (Some("same-origin"), "cors", "empty", false),
+            (Some("none"), "navigate", "document", false),
+            (None, "", "", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            site.map(|site| headers.insert("sec-fetch-site", HeaderValue::from_static(site)));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            headers.insert("sec-fetch-dest", HeaderValue::from_static(dest));
+            assert_eq!(is_embedded(&headers), embedded, "{site:?} {mode} {dest}");
         }
     }
 }

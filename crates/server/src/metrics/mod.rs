@@ -20,7 +20,7 @@ mod tests;
 pub use moment::{Store, Together};
 pub use process::Process;
 pub use refused::Refused;
-pub use requests::{Requests, Spent};
+pub use requests::{NO_ROUTE, Requests, Spent};
 pub use serve::{Desk, secret, serve};
 
 use crate::http::Site;

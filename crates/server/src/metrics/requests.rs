@@ -19,14 +19,16 @@ use store::tally::{Buckets, Count, Histogram, Shards, Spread, TIMES, nanos};
 const PLACES: usize = 128;
 
 /// What requests are counted under that have no route, or whose route found no place.
-const NO_ROUTE: &str = "none";
+pub const NO_ROUTE: &str = "none";
 
 /// Methods that are told apart.
 const METHODS: [&str; 7] = ["GET", "POST", "HEAD", "OPTIONS", "PATCH", "DELETE", "other"];
 
 /// Statuses that are told apart, all that the server answers with; the last place is of any other.
-const STATUSES: [u16; 23] =
-    [200, 201, 202, 204, 206, 301, 302, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 503];
+const STATUSES: [u16; 24] = [
+    200, 201, 202, 204, 206, 301, 302, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 501,
+    503,
+];
 
 /// What was asked, and how it was answered.
 pub struct Requests {

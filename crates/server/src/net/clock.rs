@@ -2,7 +2,7 @@
 
 use super::{Full, Place};
 use axum::body::{Body, Bytes};
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,8 @@ struct State {
     multiplexed: bool,
     /// A request came.
     asked: bool,
+    /// Requests that run, and of whose bodies the client still owes a part: nothing is done about them yet.
+    coming: usize,
     /// HTTP/2: answers that the client has not taken yet, the oldest first, and since when they are ready.
     untaken: BTreeMap<u64, Instant>,
     /// The number of the next one.
@@ -49,7 +51,7 @@ impl Clock {
     /// Starts with the first request's headers, which are waited for since then.
     pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
         let waiting = Waiting::Headers { since };
-        let state = State { waiting, multiplexed: false, asked: false, untaken: BTreeMap::new(), next: 0 };
+        let state = State { waiting, multiplexed: false, asked: false, coming: 0, untaken: BTreeMap::new(), next: 0 };
         Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
@@ -73,10 +75,20 @@ impl Clock {
         self.lock().asked
     }
 
-    /// Whether no request is being answered, and no answer is to be taken.
+    /// Whether no request is being answered, as far as we know them, and no answer is to be taken.
     pub fn is_idle(&self) -> bool {
         let state = self.lock();
-        !matches!(state.waiting, Waiting::Answers { .. }) && state.untaken.is_empty()
+        let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
+        running <= state.coming && state.untaken.is_empty()
+    }
+
+    /// The body of a request that runs, which is waited for as long as the client owes a part of it.
+    pub fn coming(self: &Arc<Self>, body: Incoming) -> Body {
+        if body.is_end_stream() {
+            return Body::new(body);
+        }
+        self.lock().coming += 1;
+        Body::new(Coming { body, owed: Some(Owed(Arc::clone(self))) })
     }
 
     /// Whether requests came by HTTP/2.
@@ -134,6 +146,44 @@ impl Drop for Running {
             Waiting::Answers { running } if running > 1 => Waiting::Answers { running: running - 1 },
             _ => Waiting::Nothing { since: Instant::now() },
         };
+    }
+}
+
+/// A request's body. The client owes a part of it until it ends, breaks, or is wanted no more.
+struct Coming {
+    body: Incoming,
+    owed: Option<Owed>,
+}
+
+struct Owed(Arc<Clock>);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.0.lock().coming -= 1;
+    }
+}
+
+impl hyper::body::Body for Coming {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
+            self.owed = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -262,7 +262,7 @@ impl<S: Answers> Room<S> {
             let asked = match running {
                 Err(full) => Err(too_many(full)),
                 Ok(_) if !fits => Err(too_large()),
-                Ok(running) => Ok((running, self.service.clone().oneshot(request.map(Body::new)))),
+                Ok(running) => Ok((running, self.service.clone().oneshot(request.map(|body| clock.coming(body))))),
             };
             let stage = self.stage.clone();
             async move {
@@ -292,7 +292,7 @@ impl<S: Answers> Room<S> {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
             }
-            // Not in the middle of a request: it makes way when it is asked the next time.
+            // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
             while made_to_go.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
                 if clock.is_idle() {
                     return Poll::Ready(None);

@@ -2,6 +2,7 @@
 //! Numbers of fields are those of opentelemetry-proto 1.x.
 
 use super::Trace;
+use crate::metrics::NO_ROUTE;
 use app::tally::Label;
 use rules::Time;
 use std::time::Instant;
@@ -99,12 +100,20 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
         if let Some(parent) = &of.parent {
             span.bytes(4, parent);
         }
-        span.bytes(5, format!("{} {}", trace.method, trace.route).as_bytes());
+        // As the conventions of OpenTelemetry for HTTP have it: a route that is none is left out, and a method that nobody knows
+        // has a name of theirs.
+        let method = if &*trace.method == "other" { "_OTHER" } else { &trace.method };
+        let route = Some(&*trace.route).filter(|route| *route != NO_ROUTE);
+        let verb = if method == "_OTHER" { "HTTP" } else { method };
+        let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
+        span.bytes(5, name.as_bytes());
         span.number(6, SERVER);
         span.fixed(7, at(std::time::Duration::ZERO));
         span.fixed(8, at(trace.took));
-        span.text(9, "http.request.method", &trace.method);
-        span.text(9, "http.route", &trace.route);
+        span.text(9, "http.request.method", method);
+        if let Some(route) = route {
+            span.text(9, "http.route", route);
+        }
         span.count(9, "http.response.status_code", trace.status.into());
         span.text(9, "portiere.request_id", &trace.request);
         if let Some(refused) = trace.refused {

@@ -248,8 +248,12 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         Some([public, ..]) => pin(public),
         _ => return,
     };
-    let Err(ended) = talk(stream, (key, from), &app, threshold).await else { return };
+    let (strangers, mut known) = (Arc::clone(&threshold.strangers), false);
+    let Err(ended) = talk(stream, (key, from), (&app, &mut known), threshold).await else { return };
     match ended {
+        // Anybody can bring a key.
+        Ended::Refused(why) if !known => strangers.another(from, &why),
+        Ended::Failed(error) if !known => strangers.another(from, &error.to_string()),
         Ended::Refused(why) => tracing::warn!(%from, why, "a hash worker was turned away"),
         Ended::Failed(error) => tracing::info!(%from, %error, "a hash worker has gone"),
         Ended::Parted(parted) => tracing::info!(%from, ?parted, "a hash worker was sent away"),
@@ -259,11 +263,11 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
     }
 }
 
-/// One conversation, from the first frame to the last.
+/// One conversation, from the first frame to the last; whether it is with one that was enrolled shows in it.
 async fn talk(
     mut stream: Stream,
     (key, from): (Handle, SocketAddr),
-    app: &App,
+    (app, known): (&App, &mut bool),
     threshold: Threshold,
 ) -> Result<(), Ended> {
     let address = from.to_string();
@@ -287,6 +291,7 @@ async fn talk(
         let why = "this server does not know this worker: it was revoked, or never enrolled here";
         return refuse(&mut stream, why.into()).await;
     };
+    *known = true;
     if let Some((_, why)) = worker.quarantine {
         let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
         return refuse(&mut stream, why).await;

@@ -181,7 +181,9 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
         samples.get("portiere_http_requests_total{route=\"/oauth2/jwks\",method=\"GET\",status=\"200\"}").copied()
     };
     let folder = tempfile::tempdir().unwrap();
-    for signal in [Signal::INT, Signal::TERM] {
+    // Who runs the tests under nohup has closed terminals ignored, by what they start too.
+    let hears_hangup = signals("self", "SigIgn:") & 1 == 0;
+    for signal in [Signal::INT, Signal::TERM].into_iter().chain(hears_hangup.then_some(Signal::HUP)) {
         let (save, html) = (folder.path().join("a.json"), folder.path().join("a.html"));
         let before = answers().unwrap_or(0.0);
         let load = Command::new(BINARY)
@@ -205,4 +207,29 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
         [save, html].iter().for_each(|file| std::fs::remove_file(file).unwrap());
     }
     server.kill();
+}
+
+/// Red without `Heard::asked`: the first signal is then only a wish that nobody reads.
+#[test]
+fn whoever_still_waits_for_a_secret_ends_at_the_first_signal() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let mut load = Command::new(BINARY)
+        .args(["load", "client_credentials", "--client", "x", "--client-secret-stdin"])
+        .args(["--target", "http://127.0.0.1:9"])
+        .args(["--data".as_ref(), folder.path()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("it listens", || signals(&load.id().to_string(), "SigCgt:") & 1 << 14 != 0);
+    kill_process(Pid::from_child(&load), Signal::TERM).unwrap();
+    until("it ends", || load.try_wait().unwrap().is_some());
+    assert_eq!(load.wait().unwrap().code(), Some(143));
+}
+
+/// A set of signals of a process, as a mask: the lowest bit is SIGHUP.
+fn signals(process: &str, set: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    u64::from_str_radix(status.lines().find_map(|line| line.strip_prefix(set)).unwrap().trim(), 16).unwrap()
 }

@@ -239,21 +239,32 @@ fn rc_09_a_username_is_given_once() {
 }
 
 #[test]
-fn rc_09_a_client_id_and_an_owner_are_given_once() {
+fn rc_09_rc_10_pe_04_an_owner_is_made_once_and_stays() {
     // held more than once: by the unique row of the owner (Change::ClaimOwner), and by the setup link, which is used up.
     let server = Server::leaked(&[]);
     let link = std::fs::read_to_string(server.data().join("setup-link")).unwrap();
     let token = link.trim().rsplit('#').next().unwrap();
     let won = at_once(20, |at| {
-        let fields = [
-            ("token", token),
-            ("username", &format!("owner{at}")),
-            ("email", ""),
-            ("password", "gorse violet anvil 41"),
-        ];
-        server.send(&Call::post("/setup", &fields).header("origin", &server.issuer)).status
+        let (name, password) = (format!("owner{at}"), "gorse violet anvil 41");
+        if at % 4 == 0 {
+            let line = ["user", "add", &name, "--role", "owner", "--password-stdin"];
+            return server.command(&line, password).code == 0;
+        }
+        let fields = [("token", token), ("username", &name), ("email", ""), ("password", password)];
+        server.send(&Call::post("/setup", &fields).header("origin", &server.issuer)).status == 303
     });
-    assert_eq!(won.iter().filter(|status| **status == 303).count(), 1, "{won:?}");
+    assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
+    // Red without the questions about the role in app/admin/users.rs.
+    let owners = || {
+        let all: Vec<serde_json::Value> = serde_json::from_str(&server.must(&["user", "list", "--json"], "")).unwrap();
+        all.into_iter().filter(|user| user["role"] == "owner").collect::<Vec<_>>()
+    };
+    let before = owners();
+    assert_eq!(before.len(), 1, "{before:?}");
+    let name = before[0]["username"].as_str().unwrap().to_owned();
+    let tried = at_once(6, |at| server.command(&["user", ["disable", "remove"][at % 2], &name], "").code);
+    assert!(tried.iter().all(|code| *code != 0), "{tried:?}");
+    assert_eq!(owners(), before);
     server.kill();
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn taken_away(engine: &Shared) -> Done {
 }
 
 fn set(name: &str, email: Option<&str>, verified: bool, at: Time) -> Change {
-    Change::SetEmail { user: name.into(), email: email.map(str::to_owned), verified, at }
+    Change::SetEmail { user: name.into(), seen: None, email: email.map(str::to_owned), verified, at }
 }
 
 /// What nodes have in their journals, and the database has not.

@@ -152,7 +152,8 @@ impl World {
     }
 
     async fn fence(&self) -> Result<Fence, String> {
-        let (newest, reach) = ask(&*self.engine, &self.realm, (Newest, Reach)).await.map_err(|why| why.0)?;
+        let (newest, reach) =
+            ask(&*self.engine, &self.realm, (Newest, Reach { by: END + Span::days(1) })).await.map_err(|why| why.0)?;
         let reached = reach.ok_or("a realm")?;
         let number = newest.map_or(1, |fence| fence.number + 1);
         let fence = Fence { number, at: END.max(reached.newest), identity: "next".into(), epoch: reached.epoch };

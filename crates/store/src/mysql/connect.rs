@@ -210,7 +210,11 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
 
 /// Who is believed to be the server, and as whom we appear.
 fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
-    let believed = tls.believed()?;
+    let mut believed = tls.believed()?;
+    // One of the system's that nobody can use is no reason to use none of them, as elsewhere; the driver would refuse them all.
+    if tls.authorities.is_none() {
+        believed.retain(|one| rustls::RootCertStore::empty().add(one.clone()).is_ok());
+    }
     if believed.is_empty() {
         return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
     }

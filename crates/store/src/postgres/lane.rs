@@ -306,7 +306,9 @@ impl Lane {
                 return Poll::Ready(format!("the database said nothing for {:?}", self.timeout));
             }
             let idle = now + self.timeout;
-            let due = self.later.iter().map(|(at, _)| *at).min();
+            // While it cannot be taken up, it is not waited for: what ends first makes room, and wakes.
+            let takes = self.flights.len() < DEPTH && self.doubt.is_none();
+            let due = self.later.iter().map(|(at, _)| *at).min().filter(|_| takes);
             let next = if self.flights.is_empty() { idle } else { silent }.min(due.unwrap_or(idle));
             if next < self.timer.deadline() || self.timer.is_elapsed() {
                 self.timer.as_mut().reset(next);

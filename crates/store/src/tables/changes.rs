@@ -46,7 +46,9 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::ClaimOwner(user) => vec![users::claim_owner(r, user)],
         Change::SetPassword { user, seen, password, at } => vec![users::set_password(r, user, (seen.as_deref(), password), *at)],
         Change::SetProfile { user, seen, profile, at } => vec![users::set_profile(r, user, (seen, profile), *at)],
-        Change::SetEmail { user, email, verified, at } => users::set_email(r, user, email.as_deref(), (*verified, *at)),
+        Change::SetEmail { user, seen, email, verified, at } => {
+            users::set_email(r, (user, seen.as_ref()), email.as_deref(), (*verified, *at))
+        }
         Change::SetDisabled { user, disabled_at, at } => vec![users::set_disabled(r, user, *disabled_at, *at)],
         Change::RemoveUser(user) => users::remove(r, user),
         Change::AddGroup { group, name } => vec![groups::add(r, group, name)],

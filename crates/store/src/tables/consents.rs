@@ -58,7 +58,7 @@ fn consent(row: &mut Columns) -> Option<Consent> {
     Some(Consent {
         user: UserId(row.text()?),
         client: ClientId(row.text()?),
-        scope: Scope::parse(&row.text()?).ok()?,
+        scope: Scope::kept(&row.text()?).ok()?,
         granted: row.time()?,
     })
 }

@@ -154,19 +154,23 @@ pub struct Reached {
     pub epoch: i64,
     /// The bound of a fence that was not lifted.
     pub fenced: Option<String>,
-    /// When the youngest of its sessions and families was made, by the clock of whichever node made it.
+    /// When the youngest of its sessions and families that can be believed was made, by the clock of whichever node made it.
     pub newest: Time,
 }
 
-/// How far the database has come.
-pub struct Reach;
+/// How far the database has come, as far as it can be believed.
+pub struct Reach {
+    /// What is dated later was dated by a clock that was wrong.
+    pub by: Time,
+}
 
 impl Question for Reach {
     type Fact = Option<Reached>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT epoch, fenced, (SELECT MAX(id) FROM sessions WHERE realm = ?), \
-                   (SELECT MAX(id) FROM families WHERE realm = ?) FROM realms WHERE id = ?";
-        read(sql, values![realm, realm, realm])
+        let sql = "SELECT epoch, fenced, (SELECT MAX(id) FROM sessions WHERE realm = ? AND id < ?), \
+                   (SELECT MAX(id) FROM families WHERE realm = ? AND id < ?) FROM realms WHERE id = ?";
+        let end = first_id(self.by + Span(1));
+        read(sql, values![realm, end.clone(), realm, end, realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         one(rows, |row| {

@@ -159,14 +159,26 @@ pub(super) fn add(realm: &RealmId, user: &User) -> Vec<Write> {
 
 pub(super) fn set_email(
     realm: &RealmId,
-    user: &UserId,
+    (user, seen): (&UserId, Option<&(Option<String>, bool)>),
     email: Option<&str>,
     (verified, at): (bool, Time),
 ) -> Vec<Write> {
-    let sql = "UPDATE users SET email = ?, email_verified = ?, \
-               updated = CASE WHEN updated > ? THEN updated ELSE ? END WHERE realm = ? AND id = ?";
+    let set = match seen {
+        None => {
+            let sql = "UPDATE users SET email = ?, email_verified = ?, \
+                       updated = CASE WHEN updated > ? THEN updated ELSE ? END WHERE realm = ? AND id = ?";
+            write(sql, values![email, verified, at, at, realm, user], Must::Touch(1))
+        }
+        Some((was, proved)) => {
+            let sql = "UPDATE users SET email = ?, email_verified = ?, \
+                       updated = CASE WHEN updated > ? THEN updated ELSE ? END WHERE realm = ? AND id = ? \
+                       AND COALESCE(email, '') = ? AND email_verified = ?";
+            let was = was.as_deref().unwrap_or_default();
+            write(sql, values![email, verified, at, at, realm, user, was, *proved], Must::Touch(1))
+        }
+    };
     let mut writes = vec![
-        write(sql, values![email, verified, at, at, realm, user], Must::Touch(1)),
+        set,
         // Addresses hold an @, usernames cannot.
         write(
             "DELETE FROM logins WHERE realm = ? AND user_id = ? AND name LIKE '%@%'",

@@ -12,7 +12,7 @@ async fn an_address_that_was_taken_away_signs_nobody_in_at_a_server_that_lost_th
     let node = Node::ready(&server, "a").await;
     let email = "ada@example.org";
     let ada = User { email: Some(email.into()), email_verified: true, ..User::new("ada".into(), "ada", NOW) };
-    let added = vec![Change::AddUser(Box::new(ada.clone()))];
+    let added = vec![Change::AddUser(Box::new(ada.clone())), Change::StartSession(Box::new(session(NOW)))];
     node.app.commit(added, NOW, &entropy::fresh().unwrap()).await.unwrap();
     let standby = server.standby().await;
     let form = ProfileForm { claims: &[], email: Some("") };

@@ -356,6 +356,46 @@ async fn the_fence_is_behind_everything_and_what_is_issued_then_is_younger() {
 }
 
 #[tokio::test]
+async fn what_a_wrong_clock_dated_keeps_no_fence_in_the_future() {
+    // red without `by` of Reach: nobody would be let in for a day, and what comes after the fence would be taken for older.
+    let server = Server::start().await;
+    let (node, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    for at in [NOW + Span::days(1), NOW + Span(700)] {
+        let dated = Session { id: SessionId(Fresh::new([at.0 as u8; 32]).ordered("session", at)), ..session(at) };
+        let dated = Session { handle: Handle::of(&at.0.to_string()), ..dated };
+        let started = vec![Change::StartSession(Box::new(dated))];
+        node.app.commit(started, NOW, &entropy::fresh().unwrap()).await.unwrap();
+    }
+    let standby = server.standby().await;
+    server.fail_over(standby, "second");
+    node.app.meet().await.unwrap();
+    let fence = ask(&**node.app.below(), &node.app.realm.id, Newest).await.unwrap().unwrap();
+    assert!((NOW + Span(700)..NOW + Span::seconds(5)).contains(&fence.at), "{fence:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_came_after_a_fence_does_not_take_it_for_that_of_a_later_loss() {
+    // red without the newest fence in `catch_up`: it would join one that was lifted long ago, and what it says again would be
+    // held to what that fence found.
+    let server = Server::start().await;
+    let one = Node::ready(&server, "a").await;
+    let standby = server.standby().await;
+    server.fail_over(standby, "second");
+    one.app.meet().await.unwrap();
+    assert_eq!((one.fences().await, one.app.fences().await.unwrap().up), (1, false));
+    let late = Node::ready(&server, "b").await;
+    late.app.meet().await.unwrap();
+    let standby = server.standby().await;
+    late.revokes("lost").await.unwrap();
+    late.app.meet().await.unwrap();
+    // A dump is put back: the same server, with less.
+    server.forget(standby);
+    late.app.meet().await.unwrap();
+    assert_eq!(late.fences().await, 2);
+    assert!(late.is_revoked("lost").await);
+}
+
+#[tokio::test]
 async fn nodes_that_see_the_same_server_share_a_fence_and_wait_for_each_other() {
     // red without joining in fence.rs, fence_off; without `there`; without catch_up in watch.rs.
     let server = Server::start().await;

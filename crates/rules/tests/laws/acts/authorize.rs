@@ -39,6 +39,7 @@ pub const SCOPES: [&str; 4] =
 pub struct Flow {
     pub browser: usize,
     pub client: ClientId,
+    began: Time,
     pub progress: Progress,
     shape: Shape,
     verifier: String,
@@ -79,9 +80,9 @@ impl Flow {
 
 /// A request arrives.
 pub fn arrive(world: &World, fresh: &Fresh, (browser, client): (usize, &ClientId), shape: Shape) -> Plan {
-    let progress = Progress { started: world.now, chosen: false, consented: false };
+    let progress = Progress { proved: false, chosen: false, consented: false };
     let verifier = fresh.secret("verifier").reveal().to_owned();
-    advance(world, fresh, Flow { browser, client: client.clone(), progress, shape, verifier }, None)
+    advance(world, fresh, Flow { browser, client: client.clone(), began: world.now, progress, shape, verifier }, None)
 }
 
 /// A page is answered, or the person comes back from one.
@@ -97,6 +98,8 @@ fn advance(world: &World, fresh: &Fresh, mut flow: Flow, answer: Option<bool>) -
     let consent =
         session.as_ref().and_then(|(_, user)| world.tables.consents.get(&(user.id.clone(), client.id.clone())));
     let hint = flow.hint();
+    // Whoever signed in in this browser since then did so for it.
+    flow.progress.proved = session.as_ref().is_some_and(|(session, _)| session.auth_time.min(world.now) > flow.began);
     let facts = Facts { client, session: session.as_ref(), consent, hint: hint.as_ref() };
     let step = next(&request, &facts, flow.progress, world.now);
     match (&step, answer) {
@@ -150,7 +153,7 @@ fn issued(
 
     let expected = flow.expected().is_none_or(|who| who == code.user);
     ledger.hold(Law::ExpectedPerson, expected, "a code for somebody else than the application expects");
-    let fresh = proved.min(world.now) > flow.progress.started;
+    let fresh = proved.min(world.now) > flow.began;
     let young = flow.shape.max_age.is_none_or(|age| proved + Span::seconds(age) >= world.now);
     let (told, whose) = (proved == code.granted.auth_time, ledger.visits[&session].user == code.user);
     ledger.hold(Law::SignInIsAsAsked, fresh || !request.prompt.login, "prompt=login without a new sign-in");

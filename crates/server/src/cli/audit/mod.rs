@@ -72,8 +72,8 @@ Examples:
     Verify(verify::Verify),
     /// Print the end of the chain, to be kept in another place
     ///
-    /// Whoever has it can prove later that nothing was cut off. Where a stream delivers the log to another machine, that
-    /// machine has the same knowledge.
+    /// Whoever has it can prove later that nothing was cut off (portiere audit verify --head). A machine that a stream delivers
+    /// the log to has the lines themselves, and the block of each, but no proof that it was sent all of them: keep a head as well.
     #[command(after_long_help = "\
 Examples:
   portiere audit head > /mnt/elsewhere/audit-head-$(date +%F).json")]

@@ -1,6 +1,6 @@
 //! Following what is sealed.
 
-use super::super::outcome::{Outcome, Reply};
+use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::harmless_json;
 use super::list::table;
 use super::wanted::Wanted;
@@ -50,8 +50,10 @@ impl Tail {
             None => (app.place_before(self.lines).await?, self.lines + BLOCK, self.lines),
         };
         let read = if newest == 0 { Vec::new() } else { app.sealed_after(&place, limit).await? };
-        if let Some(last) = read.last() {
-            place = Place { block: last.block, line: last.id.clone() };
+        match read.last() {
+            Some(last) => place = Place { block: last.block, line: last.id.clone() },
+            None if self.behind.is_some() => reached(app, &place).await?,
+            None => {}
         }
         let skipped = read.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX));
         let wanted: Vec<Line> = read.into_iter().skip(skipped).filter(|line| filter.wants(line)).collect();
@@ -70,5 +72,17 @@ impl Tail {
     pub fn go_on(&mut self, next: &str) {
         let (block, line) = next.split_once(' ').unwrap_or((next, ""));
         self.behind = Some((block.parse().unwrap_or(0), line.to_owned()));
+    }
+}
+
+/// Nothing comes behind a line that the log does not reach any more, until it is as long again: then some would be left out.
+async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
+    match app.audit_ends_before(place).await? {
+        None => Ok(()),
+        Some(end) => Err(Failure::Use(format!(
+            "block {} was shown, and the log ends with block {end} now: somebody took lines out, or the database was put back \
+             (portiere audit verify); begin anew to follow what comes",
+            place.block
+        ))),
     }
 }

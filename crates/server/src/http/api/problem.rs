@@ -222,7 +222,7 @@ impl From<BodyError> for Problem {
             BodyError::TooLarge => Problem::of(Kind::BodyTooLarge),
             BodyError::TooSlow => Problem::of(Kind::BodyTooSlow),
             BodyError::Broken => Problem::new(Kind::MalformedRequest, "the body broke off"),
-            BodyError::NoRoom => Problem { wait: Some(BODIES_GO), ..Problem::of(Kind::Busy) },
+            BodyError::NoRoom => Fault::Busy(BODIES_GO).into(),
         }
     }
 }

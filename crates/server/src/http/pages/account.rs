@@ -170,6 +170,7 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
         Err(NotSaved::Email(_)) => Problem::Email,
         Err(NotSaved::Claim(_)) => Problem::Name,
         Err(NotSaved::SignInAgain) => Problem::EmailKept,
+        Err(NotSaved::SignedOut) => return Ok(door.sign_in_first()),
     };
     let said = Said { problems: &[problem], typed: Some(&form.params), notice: None };
     door.account(whose, said).await

@@ -176,7 +176,9 @@ async fn connections_beyond_the_total_are_closed_at_once() {
 
 #[tokio::test]
 async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() {
-    let caps = Caps::counting_all(4, 4);
+    // Those that were not told to the end ask nothing yet. Red without `Clock::coming`: with a body that comes byte by byte, each
+    // of them is held for as long as a body may take, and the next request can come with the last byte.
+    let caps = Caps::counting_all(6, 6);
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let mut slow = server.connect().await;
     slow.write_all(b"GET /slow HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
@@ -184,11 +186,22 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     until(&mut kept, "127.0.0.1 false").await;
     let mut silent = [server.connect().await, server.connect().await];
-    while caps.open() < 4 {
+    let mut half = [server.connect().await, server.connect().await];
+    let framings = ["content-length: 5\r\n\r\n12", "transfer-encoding: chunked\r\n\r\n2\r\n12\r\n"];
+    for (stream, framing) in half.iter_mut().zip(framings) {
+        let request = format!("POST /body HTTP/1.1\r\nhost: a.test\r\nexpect: 100-continue\r\n{framing}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // Sent once the body is asked for.
+        until(stream, "100 Continue").await;
+    }
+    while caps.open() < 6 {
         tokio::task::yield_now().await;
     }
     assert_eq!(caps.admit("192.0.2.1".parse().unwrap()).err(), Some(Full::OfAll));
     assert_eq!(until_closed(&mut kept).await, "");
+    for stream in &mut half {
+        assert_eq!(until_closed(stream).await.trim(), "");
+    }
     for stream in &mut silent {
         assert_eq!(until_closed(stream).await, "");
     }

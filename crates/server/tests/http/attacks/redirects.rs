@@ -97,12 +97,22 @@ const PATTERNS: &[&str] = &[
     "HTTPS://HOST/CB",
 ];
 
-/// The patterns for one registered URI, its prefixes, and it with each character replaced by a dot.
+/// The patterns for one registered URI, its prefixes, it with each character replaced by a dot and each dot by a character, and
+/// with each letter in the other case.
 fn corpus(registered: &str) -> Vec<String> {
     let host = registered.strip_prefix("https://").unwrap().split('/').next().unwrap();
     let mut all: Vec<String> = PATTERNS.iter().map(|pattern| pattern.replace("HOST", host)).collect();
     all.extend((0..=registered.len()).map(|end| registered[..end].to_owned()).take(registered.len()));
     all.extend((1..registered.len()).map(|at| format!("{}.{}", &registered[..at], &registered[at + 1..])));
+    for (at, character) in registered.char_indices() {
+        let other = match character {
+            '.' => 'X',
+            letter if letter.is_ascii_lowercase() => letter.to_ascii_uppercase(),
+            letter => letter.to_ascii_lowercase(),
+        };
+        all.push(format!("{}{other}{}", &registered[..at], &registered[at + 1..]));
+    }
+    all.push(registered.to_uppercase());
     all.retain(|uri| uri != registered);
     all.sort();
     all.dedup();
@@ -155,6 +165,17 @@ fn ru_02_14_what_can_be_read_in_two_ways_is_not_registered() {
             let output = server.command(&line, SECRET);
             assert_ne!(output.code, 0, "{uri}");
             assert!(!output.err.is_empty());
+        }
+        // Nor by any other way to it.
+        let id = unique("refused");
+        let good = "https://app.test/cb";
+        let add = ["client", "add", "--id", &id, "--secret-stdin", "--redirect-uri", good];
+        let output = server.command(&[&add[..], &["--post-logout-redirect-uri", uri]].concat(), SECRET);
+        assert!(output.code != 0 && !output.err.is_empty(), "{uri}");
+        assert_eq!(server.command(&add, SECRET).code, 0);
+        for option in ["--add-redirect-uri", "--add-post-logout-redirect-uri"] {
+            let output = server.command(&["client", "set", &id, option, uri], "");
+            assert!(output.code != 0 && !output.err.is_empty(), "{option} {uri}");
         }
     }
 }
