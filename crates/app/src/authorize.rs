@@ -2,8 +2,8 @@
 
 use crate::browser::Browser;
 use crate::flow::{Flow, Question, Sealed, To};
+use crate::guest::Guest;
 use crate::settle::Ahead;
-use crate::sign_in::Guest;
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::{SessionId, UserId};

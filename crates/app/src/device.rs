@@ -55,7 +55,7 @@ impl App {
         params: &Params,
         address: &str,
     ) -> Result<Result<Asked, Error>, Fault> {
-        let resources = match authorize::resources(params, client) {
+        let resources = match authorize::resources(params, client, &self.realm.issuer) {
             Ok(resources) => resources,
             Err(error) => return Ok(Err(error)),
         };

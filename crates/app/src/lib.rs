@@ -16,6 +16,7 @@ pub mod device;
 pub mod entropy;
 pub mod fault;
 pub mod flow;
+pub mod guest;
 pub mod introspect;
 pub mod jobs;
 pub mod keyring;

@@ -298,13 +298,18 @@ impl App {
 
 /// Has a password hashed, and notes what of that was waiting. One that is refused only waited.
 pub(crate) async fn hashed<W: Future>(work: W) -> W::Output {
+    hashed_at(work).await.0
+}
+
+/// The same, and when its turn came, if it did.
+pub(crate) async fn hashed_at<W: Future>(work: W) -> (W::Output, Option<Instant>) {
     let asked = Instant::now();
-    let (done, begun) = hasher::turn::told(work).await;
+    let (done, turn) = hasher::turn::told(work).await;
     let ended = Instant::now();
-    let begun = begun.unwrap_or(ended);
+    let begun = turn.unwrap_or(ended);
     lap(Stage::HashQueue, asked, begun);
     lap(Stage::Hash, begun, ended);
-    done
+    (done, turn)
 }
 
 /// Where a secret is configured.

@@ -2,10 +2,9 @@
 
 use crate::authorize::{Scene, SignIn};
 use crate::browser::Browser;
-use crate::fault::span;
 use crate::flow::{Flow, Place, Sealed, To};
 use crate::jobs::{Pledge, to_the_end};
-use crate::passwords::{hashed, read};
+use crate::passwords::{hashed_at, read};
 use crate::settle::Ahead;
 use crate::stakes::Stake;
 use crate::stopwatch::{self, timed};
@@ -31,19 +30,6 @@ use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 use store::tables::{counters, users};
 use zeroize::Zeroizing;
-
-/// How much of the waiting budget may be used up before newcomers are asked to come back: whoever has typed a password
-/// goes first.
-const NEWCOMERS: f64 = 0.75;
-
-/// How far somebody is who is not signed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guest {
-    /// Asks for the form.
-    Comes,
-    /// Has typed a password.
-    Typed,
-}
 
 /// What was typed into the sign-in page.
 pub struct Typed {
@@ -121,46 +107,6 @@ impl App {
     ) -> Result<Result<SignedIn, Refusal>, Fault> {
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move { app.try_in(&pledge, flow, &typed, &browser).await }).await
-    }
-
-    /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
-    /// it: every door that takes a password asks. Who has typed one and is told no is counted here, since nothing is begun
-    /// that would count it.
-    ///
-    /// # Errors
-    /// [`Fault::Busy`].
-    pub fn has_time_for(&self, browser: &Browser, guest: Guest) -> Result<(), Fault> {
-        let share = match guest {
-            Guest::Comes => NEWCOMERS,
-            Guest::Typed => 1.0,
-        };
-        let wait = self.hasher.crowded(&self.fair_key(browser), share);
-        let Some(wait) = wait.or_else(|| self.crowded_address(browser, guest)) else { return Ok(()) };
-        if guest == Guest::Typed {
-            self.tally.sign_ins.one(Entry::Busy);
-        }
-        Err(Fault::Busy(span(wait)))
-    }
-
-    /// The same for whoever asks for a form with a password: who is signed in has none to type. A cookie alone says nothing,
-    /// since anybody can make one up: its session has to be there.
-    ///
-    /// # Errors
-    /// [`Fault::Busy`]; what keeps the session from being read.
-    pub async fn has_time_for_newcomer(&self, browser: &Browser) -> Result<(), Fault> {
-        match self.session(browser).await? {
-            Some(_) => Ok(()),
-            None => self.has_time_for(browser, Guest::Comes),
-        }
-    }
-
-    /// How much too long a newcomer would wait for others of the same address. One that an account may know is not asked.
-    fn crowded_address(&self, browser: &Browser, guest: Guest) -> Option<Duration> {
-        if guest == Guest::Typed || browser.device.is_some() || self.stakes.nobody_waits() {
-            return None;
-        }
-        let keys: Vec<_> = self.shared_counters("sign-in", browser).iter().map(|one| one.key).collect();
-        self.stakes.crowded(&keys, self.patience().mul_f64(NEWCOMERS))
     }
 
     pub(crate) async fn try_in(
@@ -341,21 +287,20 @@ impl App {
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
         drop(coming);
         let asked = Instant::now();
-        let verify = async {
-            let (Some((subject, stored)), Some(password)) = (&stored, &password) else {
-                return self.decoy(&key, attempt, password.as_ref()).await;
-            };
-            match hashed(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
-                // It is nobody's password here, and takes as long as for a name that does not exist.
-                Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))) => {
-                    let user = user.map(|user| user.id.as_str());
-                    tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
-                    self.decoy(&key, attempt, Some(password)).await
+        let (verified, begun) = match (&stored, &password) {
+            (Some((subject, stored)), Some(password)) => {
+                match hashed_at(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
+                    // It is nobody's password here, and takes as long as for a name that does not exist.
+                    (Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))), _) => {
+                        let user = user.map(|user| user.id.as_str());
+                        tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
+                        self.decoy(&key, attempt, Some(password)).await
+                    }
+                    done => done,
                 }
-                done => done,
             }
+            (_, password) => self.decoy(&key, attempt, password.as_ref()).await,
         };
-        let (verified, begun) = hasher::turn::told(verify).await;
         match verified {
             Ok(verified) => {
                 // How long it waited in line says nothing of what is stored. With workers there are two lines.
@@ -370,16 +315,16 @@ impl App {
         }
     }
 
-    /// What a wrong password costs, where there is no hash to compare it with.
+    /// What a wrong password costs, where there is no hash to compare it with; and when its turn came.
     async fn decoy(
         &self,
         key: &FairKey,
         attempt: &Attempt<'_>,
         password: Option<&Password>,
-    ) -> Result<Verified, hasher::Refusal> {
+    ) -> (Result<Verified, hasher::Refusal>, Option<Instant>) {
         let salt = self.decoy_salt(attempt.key.as_ref());
         let password = password.map_or(&b""[..], |password| password.as_bytes());
-        hashed(self.hasher.decoy(key, salt, password)).await
+        hashed_at(self.hasher.decoy(key, salt, password)).await
     }
 
     /// An attempt without an outcome: it counts if it was made, and is given back if nothing was tried.

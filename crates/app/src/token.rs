@@ -297,7 +297,7 @@ impl App {
     }
 
     fn own(&self, client: &Client, params: &Params, at: (Time, &Fresh)) -> Decision<Tokens, Error> {
-        match authorize::resources(params, client) {
+        match authorize::resources(params, client, &self.realm.issuer) {
             Ok(resources) => token::own(client, params.get("scope"), resources, &self.context(), at),
             Err(error) => Decision::refuse(error),
         }

@@ -3,6 +3,7 @@
 mod admission;
 mod batches;
 mod calibration;
+mod claims;
 mod liars;
 mod memory;
 mod stage;

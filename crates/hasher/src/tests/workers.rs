@@ -21,7 +21,7 @@ fn keys() -> Keys {
     Keys::new(keys).unwrap()
 }
 
-fn bound() -> Settings {
+pub(super) fn bound() -> Settings {
     Settings { keys: keys(), ..narrow() }
 }
 
@@ -30,16 +30,16 @@ fn who(name: &str) -> Introduction {
 }
 
 /// As fast as so many thousandths of the one thread here, which does a thousand a second.
-fn fast(thousandths: u64, holds: u32) -> Ready {
+pub(super) fn fast(thousandths: u64, holds: u32) -> Ready {
     Ready { threads: 1, memory: 1 << 20, holds, rate: thousandths * 1000 }
 }
 
-fn attach(hasher: &Hasher, name: &str, ready: Ready) -> Link {
+pub(super) fn attach(hasher: &Hasher, name: &str, ready: Ready) -> Link {
     hasher.attach(who(name), ready, Zeroizing::new([3; 32])).unwrap()
 }
 
 /// Asks for a job that a worker may do.
-fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
+pub(super) fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
     let input = Input::Argon2(H0::from_bytes(&[number; 64]));
     match hasher.gate().admit_to(Reach::Anywhere, &key("main", 1), (usual(), input)) {
         Ok(ticket) => begin(ticket.answer()),
@@ -48,12 +48,12 @@ fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
 }
 
 /// What a worker was sent and has not been given yet.
-async fn sent(link: &Link) -> Vec<Ask> {
+pub(super) async fn sent(link: &Link) -> Vec<Ask> {
     tokio::time::timeout(Duration::from_secs(10), link.asks()).await.unwrap().unwrap()
 }
 
 /// As the stage computes.
-fn right(ask: &Ask) -> Answer {
+pub(super) fn right(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![0; 32])) }
 }
 
@@ -140,64 +140,6 @@ async fn what_a_worker_held_goes_to_another_one_once_and_then_is_done_here() {
     stage.permit(None);
     assert!(job.await.is_ok() && first.await.is_ok());
     drop(third);
-}
-
-#[tokio::test]
-async fn what_a_worker_held_does_not_go_to_one_that_is_slower_than_this_machine() {
-    // red where `place_again` asks whoever is there: at a rate of one an hour, nobody would call it late before the day was over.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let first = stage.occupy(&hasher);
-    let (one, slow) = (attach(&hasher, "one", fast(8000, 8)), attach(&hasher, "slow", Ready { rate: 1, ..fast(1, 8) }));
-    let jobs = [anywhere(&hasher, 1), anywhere(&hasher, 2)];
-    let asks = sent(&one).await;
-    assert_eq!(asks.len(), 2);
-    link_says_it_cannot(&one, &asks[0]);
-    drop(one);
-    assert!(hasher.workers().iter().all(|worker| worker.holding == 0));
-    assert_eq!(hasher.state().waiting, 2);
-    stage.permit(None);
-    for job in jobs {
-        assert!(job.await.is_ok());
-    }
-    assert!(first.await.is_ok());
-    drop(slow);
-}
-
-fn link_says_it_cannot(link: &Link, ask: &Ask) {
-    link.answers(vec![Answer { id: ask.id, tag: None }]);
-}
-
-#[tokio::test]
-async fn a_worker_whose_answers_take_too_long_lets_nobody_in() {
-    // red where `flow` leaves out what an answer takes besides: such a worker is never asked, and so never measured.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
-    let link = attach(&hasher, "worker", Ready { threads: u16::MAX, ..fast(8000, 16) });
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!((200 - jobs.iter_mut().filter_map(now).count()).abs_diff(10) <= 2);
-    drop(link);
-}
-
-#[tokio::test]
-async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_does_less() {
-    type Lessen = fn(&Link, &[Ask]);
-    let declines: Lessen = |link, asks| asks.iter().for_each(|ask| link_says_it_cannot(link, ask));
-    let wants_none: Lessen = |link, _| link.holds(0);
-    for lessen in [declines, wants_none] {
-        let stage = Stage::closed();
-        let hasher = stage.hasher(bound());
-        let _first = stage.occupy(&hasher);
-        stage.skip(&hasher, Duration::from_millis(1));
-        let link = attach(&hasher, "worker", fast(4000, 16));
-        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-        assert!(200 - jobs.iter_mut().filter_map(now).count() > 40);
-        lessen(&link, &sent(&link).await);
-        let wait = hasher.state().expected_wait;
-        assert!(wait <= Duration::from_millis(10), "{wait:?}");
-    }
 }
 
 #[tokio::test]
@@ -314,41 +256,6 @@ async fn when_all_workers_go_those_who_would_wait_too_long_are_told_to_come_back
 }
 
 #[tokio::test]
-async fn whoever_left_what_it_was_asked_has_to_prove_itself() {
-    // red without `to_prove` in Desk::add.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
-    let admitted = |jobs: &mut [Hashing]| jobs.iter_mut().filter_map(now).count().abs_diff(200);
-    let honest = attach(&hasher, "worker", fast(4000, 16));
-    drop(honest);
-    let hung_up = attach(&hasher, "worker", fast(4000, 16));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!(admitted(&mut jobs) >= 45, "one that left nothing is taken at its word");
-    assert!(!sent(&hung_up).await.is_empty());
-    drop((hung_up, jobs));
-
-    let back = attach(&hasher, "worker", fast(4000, 16));
-    let stranger = attach(&hasher, "another", fast(1000, 0));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!((4..=16).contains(&admitted(&mut jobs)), "as many as without it, and what it holds");
-    let mut asks = sent(&back).await;
-    assert!((1..=4).contains(&asks.len()), "{}", asks.len());
-    let mut more = Vec::new();
-    for number in 0..64 {
-        back.answers(asks.iter().map(right).collect());
-        more.push(anywhere(&hasher, number));
-        asks =
-            tokio::time::timeout(Duration::from_millis(50), back.asks()).await.map_or(Vec::new(), |asks| asks.unwrap());
-    }
-    drop((jobs, more));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!(admitted(&mut jobs) > 16, "it is one of all again");
-    drop((back, stranger));
-}
-
-#[tokio::test]
 async fn a_wrong_canary_ends_it() {
     let stage = Stage::open();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
@@ -456,28 +363,6 @@ async fn who_hangs_up_after_a_lie_is_found_out_all_the_same() {
     let liars: Vec<_> = hasher.liars().into_iter().map(|(who, _)| who.name).collect();
     assert_eq!(liars, ["refusal", "canary"]);
     assert!(hasher.liars().is_empty(), "each is told once");
-}
-
-#[tokio::test]
-async fn whoever_leaves_again_and_again_is_not_forgotten_for_it() {
-    // red without a share of the places for each key: what was said first is forgotten before it is found to be wrong.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    for number in 0..200 {
-        let link = attach(&hasher, "liar", fast(8000, 16));
-        let job = anywhere(&hasher, number);
-        drop((link, job));
-    }
-    hasher.gate().refused(1, true);
-    assert_eq!(hasher.liars().len(), 1);
-    let again = attach(&hasher, "liar", fast(8000, 16));
-    let _job = anywhere(&hasher, 1);
-    assert_eq!(hasher.workers()[0].holding, 0, "it has left too often");
-    stage.skip(&hasher, Duration::from_secs(130));
-    let _job = anywhere(&hasher, 1);
-    assert!(hasher.workers()[0].holding > 0);
-    drop(again);
 }
 
 #[tokio::test]

@@ -163,7 +163,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     Ok(Request {
         client: client.id.clone(),
         scope: granted_scope(params, client).map_err(fault)?,
-        resources: resources(params, client).map_err(fault)?,
+        resources: resources(params, client, &realm.issuer).map_err(fault)?,
         nonce: params.get("nonce").map(str::to_owned),
         challenge: params.get("code_challenge").map(str::to_owned),
         prompt: prompt(params, realm).map_err(fault)?,
@@ -259,9 +259,11 @@ fn granted_scope(params: &Params, client: &Client) -> Result<Scope, Error> {
     Ok(scope)
 }
 
-/// RFC 8707 §2: audiences that the client registered.
-pub fn resources(params: &Params, client: &Client) -> Result<Vec<String>, Error> {
-    let asked: Vec<String> = params.all("resource").into_iter().map(str::to_owned).collect();
+/// RFC 8707 §2: audiences that the client registered. One that registered none has tokens for the issuer, and may say so (the
+/// default resource indicator of RFC 9068 §3).
+pub fn resources(params: &Params, client: &Client, issuer: &str) -> Result<Vec<String>, Error> {
+    let mut asked: Vec<String> = params.all("resource").into_iter().map(str::to_owned).collect();
+    asked.retain(|uri| !(client.resources.is_empty() && uri == issuer));
     if asked.iter().any(|uri| !client.resources.contains(uri)) {
         return Err(Error::new(Code::InvalidTarget, "the client has no such resource"));
     }

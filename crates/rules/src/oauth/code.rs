@@ -44,8 +44,12 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// RFC 8707 §2.2: of the audiences that were granted, those that a request names; all of them where it names none.
-    pub fn audiences(&self, asked: &[String]) -> Result<Vec<String>, Error> {
+    /// RFC 8707 §2.2: of the audiences that were granted, those that a request names; all of them where it names none. Where none
+    /// was granted it is the issuer, which may be named.
+    pub fn audiences(&self, asked: &[String], issuer: &str) -> Result<Vec<String>, Error> {
+        if self.resources.is_empty() && asked.iter().all(|uri| uri == issuer) {
+            return Ok(Vec::new());
+        }
         if asked.iter().any(|uri| !self.resources.contains(uri)) {
             return Err(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"));
         }
@@ -195,7 +199,7 @@ pub fn redeem(
         line: Line::Begins,
     };
     let scope = code.granted.scope.clone();
-    let resources = match code.granted.audiences(&ask.resources) {
+    let resources = match code.granted.audiences(&ask.resources, &context.realm.issuer) {
         Ok(resources) => resources,
         Err(error) => return Decision::refuse(error).and(burn),
     };

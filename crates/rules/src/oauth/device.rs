@@ -317,7 +317,7 @@ fn redeem(
         line: Line::Begins,
     };
     let scope = approval.granted.scope.clone();
-    let resources = match approval.granted.audiences(resources) {
+    let resources = match approval.granted.audiences(resources, &context.realm.issuer) {
         Ok(resources) => resources,
         Err(error) => return Decision::refuse(error),
     };

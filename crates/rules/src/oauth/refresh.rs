@@ -79,7 +79,7 @@ pub(super) fn carry_on(
     if matches!(way, Way::Grant(_)) && found.family.session.is_none() && !ask.client.scope.has("offline_access") {
         return refused();
     }
-    match narrowed(ask, found) {
+    match narrowed(ask, found, &context.realm.issuer) {
         Err(error) => Decision::refuse(error),
         Ok((scope, resources)) => {
             let Some((successor, rotation)) = successor(ask.token, standing, context, (now, fresh)) else {
@@ -102,7 +102,7 @@ fn standing(token: &RefreshToken, refresh: &Refresh, (grace, now): (Span, Time))
 }
 
 /// RT-05: narrower is allowed and changes nothing that is stored; wider is not.
-fn narrowed(ask: &Renewal<'_>, found: &Found) -> Result<(Scope, Vec<String>), Error> {
+fn narrowed(ask: &Renewal<'_>, found: &Found, issuer: &str) -> Result<(Scope, Vec<String>), Error> {
     let granted = &found.family.granted;
     let wider = Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted");
     let scope = match ask.scope.map(Scope::parse) {
@@ -110,7 +110,7 @@ fn narrowed(ask: &Renewal<'_>, found: &Found) -> Result<(Scope, Vec<String>), Er
         Some(Ok(scope)) if scope.is_within(&granted.scope) && !scope.is_empty() => scope,
         Some(_) => return Err(wider),
     };
-    Ok((scope, granted.audiences(&ask.resources)?))
+    Ok((scope, granted.audiences(&ask.resources, issuer)?))
 }
 
 /// The token that takes over, and the change that makes it so (none when it has taken over already).

@@ -439,7 +439,7 @@ options! {
         /// (`store.journal`) those of the last day stay all the same.
         max_lines: Option<usize> = None => "as many as come", Start, if_set(at_least(1000));
         /// Beyond so many, events go that are not sealed yet, and those that only wait to be delivered although their time has
-        /// come. Each loss is written down.
+        /// come. Each loss is written down. With a journal (`store.journal`) those of the last day stay all the same.
         ceiling: Option<usize> = None => "none: they are kept", Start, if_set(at_least(1000));
         /// File of the key under which the log is sealed, made with mode 0600 at the first start. Nodes that share a database
         /// need the same one. Keep a copy apart from the backups.

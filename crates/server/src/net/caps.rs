@@ -34,6 +34,31 @@ pub struct Caps {
     names: [&'static str; 2],
     open: Mutex<Open>,
     refused: AtomicU64,
+    cut: [AtomicU64; Cut::ALL.len()],
+}
+
+/// Why a connection was cut that nobody had finished with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Its TLS handshake took too long.
+    Handshake,
+    /// Nothing came, or no more of what had begun to come.
+    Silent,
+    /// It made way for others.
+    MadeWay,
+}
+
+impl Cut {
+    /// All, as they are counted.
+    const ALL: [Cut; 3] = [Cut::Handshake, Cut::Silent, Cut::MadeWay];
+
+    fn name(self) -> &'static str {
+        match self {
+            Cut::Handshake => "handshake",
+            Cut::Silent => "silent",
+            Cut::MadeWay => "made_way",
+        }
+    }
 }
 
 #[derive(Default)]
@@ -60,7 +85,7 @@ impl Caps {
 
     fn called(names: [&'static str; 2], (total, per_address): (usize, usize), exempt: Vec<Cidr>) -> Self {
         let (open, refused) = (Mutex::default(), AtomicU64::new(0));
-        Caps { total, per_address, exempt, names, open, refused }
+        Caps { total, per_address, exempt, names, open, refused, cut: Default::default() }
     }
 
     /// Where loopback counts as any other address.
@@ -125,6 +150,11 @@ impl Caps {
     /// Connections that were closed at once, and requests that were refused, since the start, because a cap was reached.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were cut since the start, by the reason.
+    pub fn cut(&self) -> [(&'static str, u64); Cut::ALL.len()] {
+        Cut::ALL.map(|why| (why.name(), self.cut[why as usize].load(Ordering::Relaxed)))
     }
 
     fn refuse(&self, address: IpAddr, full: Full) {
@@ -201,6 +231,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Counts it as one of those that were cut.
+    pub fn cut(&self, why: Cut) {
+        self.caps.cut[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// What is ready once this address has to make way; `None` where it never has to.
     pub fn made_to_go(&self) -> Option<OwnedNotified> {
         self.make_way.clone().map(Notify::notified_owned)

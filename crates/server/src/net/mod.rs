@@ -17,7 +17,7 @@ mod tls;
 
 pub use address::{AddressKey, Cidr, CidrError, LOOPBACK, NetworkKey};
 pub use body::{Bodies, BodyError};
-pub use caps::{Caps, Full, Place};
+pub use caps::{Caps, Cut, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
 pub use serve::serve;

@@ -1,7 +1,7 @@
 //! Accepting connections, serving them, and stopping.
 
 use super::clock::{Alarm, Clock, Watched};
-use super::{Caps, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
+use super::{Caps, Cut, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -206,7 +206,7 @@ impl<S: Answers> Room<S> {
         let mut first = [0; HTTP2.len()];
         let heard = tokio::time::timeout_at(came + self.terms.header_timeout, stream.peek(&mut first));
         let bytes = tokio::select! {
-            heard = heard => heard.ok()?.ok()?,
+            heard = heard => heard.inspect_err(|_| place.cut(Cut::Silent)).ok()?.ok()?,
             () = self.time_to_go(came, || false) => return None,
             () = makes_way(place) => return None,
         };
@@ -236,7 +236,10 @@ impl<S: Answers> Room<S> {
                 Box::pin(self.converse((stream, came, Instant::now()), builder, (peer, place))).await;
             }
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
-            Err(_) => tracing::debug!(%address, "TLS handshake took too long"),
+            Err(_) => {
+                place.cut(Cut::Handshake);
+                tracing::debug!(%address, "TLS handshake took too long");
+            }
         }
     }
 
@@ -282,6 +285,7 @@ impl<S: Answers> Room<S> {
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
         let mut made_to_go = pin!(place.made_to_go());
+        let mut why = Cut::Silent;
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
@@ -295,6 +299,7 @@ impl<S: Answers> Room<S> {
             // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
             while made_to_go.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
                 if clock.is_idle() {
+                    why = Cut::MadeWay;
                     return Poll::Ready(None);
                 }
                 made_to_go.set(place.made_to_go());
@@ -304,7 +309,10 @@ impl<S: Answers> Room<S> {
         match ended.await {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
-            None => tracing::debug!(address = %peer.address, "connection waited too long, or made way"),
+            None => {
+                place.cut(why);
+                tracing::debug!(address = %peer.address, ?why, "connection was cut");
+            }
         }
     }
 }
@@ -341,6 +349,7 @@ async fn makes_way(place: &Place) {
         Some(told) => told.await,
         None => std::future::pending().await,
     }
+    place.cut(Cut::MadeWay);
 }
 
 /// Ready once that stage has come.

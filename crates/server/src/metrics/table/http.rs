@@ -89,6 +89,15 @@ pub static GROUP: Group = Group {
              from one address.",
             |now, out| out.one(now.from.caps.refused()),
         ),
+        counter(
+            "portiere_connections_cut_total",
+            &["reason"],
+            "Connections that were cut: in a TLS handshake that took too long (handshake), where nothing came or no more of a request's \
+             headers (silent), or to make way for others (made_way).",
+            |now, out| {
+                now.from.caps.cut().iter().for_each(|(why, count)| out.of(&[why], *count));
+            },
+        ),
         gauge(
             "portiere_admission_places",
             &["lane"],

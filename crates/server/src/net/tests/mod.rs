@@ -35,7 +35,11 @@ fn generous() -> Terms {
 }
 
 async fn whole_body(body: Body) -> (StatusCode, String) {
-    match Bodies::new(1000, Duration::from_millis(300)).read(body).await {
+    body_within(Duration::from_millis(300), body).await
+}
+
+async fn body_within(time: Duration, body: Body) -> (StatusCode, String) {
+    match Bodies::new(1000, time).read(body).await {
         Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
         Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
         Err(BodyError::TooSlow) => (StatusCode::REQUEST_TIMEOUT, String::new()),
@@ -62,6 +66,7 @@ fn router() -> Router {
         .route("/page", get(|| async { vec![b'x'; 4096] }))
         .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
         .route("/body", post(whole_body))
+        .route("/patient", post(|body| body_within(PATIENCE, body)))
 }
 
 struct Server {
@@ -189,10 +194,10 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     let mut half = [server.connect().await, server.connect().await];
     let framings = ["content-length: 5\r\n\r\n12", "transfer-encoding: chunked\r\n\r\n2\r\n12\r\n"];
     for (stream, framing) in half.iter_mut().zip(framings) {
-        let request = format!("POST /body HTTP/1.1\r\nhost: a.test\r\nexpect: 100-continue\r\n{framing}");
+        let request = format!("POST /patient HTTP/1.1\r\nhost: a.test\r\nexpect: 100-continue\r\n{framing}");
         stream.write_all(request.as_bytes()).await.unwrap();
         // Sent once the body is asked for.
-        until(stream, "100 Continue").await;
+        until(stream, "100 Continue\r\n\r\n").await;
     }
     while caps.open() < 6 {
         tokio::task::yield_now().await;
@@ -207,6 +212,7 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     }
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
     assert!(caps.admit("192.0.2.1".parse().unwrap()).is_ok());
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("made_way", 5)]);
 }
 
 #[tokio::test]

@@ -117,6 +117,8 @@ fn rfc6749_4_4_client_credentials_speak_of_no_person() {
     assert_ne!(claims["sub"], app.id, "AU-08: no client looks like a person");
     let people = [("grant_type", "client_credentials"), ("scope", "openid")];
     app.post("/oauth2/token", &people).must_fail(400, "invalid_scope");
+    // RFC 6749 §3.3: a scope has at least one token.
+    app.post("/oauth2/token", &[("grant_type", "client_credentials"), ("scope", " ")]).must_fail(400, "invalid_scope");
     let unknown = [("grant_type", "client_credentials"), ("scope", "api admin")];
     app.post("/oauth2/token", &unknown).must_fail(400, "invalid_scope");
 }
@@ -221,6 +223,27 @@ fn rfc8707_2_a_resource_named_twice_is_one_audience() {
     for access in [app.tokens(&mut browser, &person).access, asked.access, renewed.access] {
         assert_eq!(jwt(&access).claims["aud"], api);
     }
+}
+
+#[test]
+fn rfc8707_2_who_registered_no_resource_may_name_the_audience_that_the_tokens_have_anyway() {
+    // red without the issuer in `resources` of rules/oauth/authorize.rs, or in `audiences` of code.rs: the code was burnt for it.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let (mut browser, issuer) = (Browser::of(server, &person), server.issuer.as_str());
+    let code = browser.get(&app.ask().with("resource", issuer).target()).landed()["code"].clone();
+    let tokens = Tokens::of(&server.send(&app.redemption_with(&code, &[("resource", issuer)])));
+    let renewal = [("grant_type", "refresh_token"), ("refresh_token", &*tokens.refresh), ("resource", issuer)];
+    let renewed = Tokens::of(&app.post("/oauth2/token", &renewal));
+    for access in [tokens.access, renewed.access] {
+        assert_eq!(jwt(&access).claims["aud"], issuer);
+    }
+    let other = [("grant_type", "refresh_token"), ("refresh_token", &*renewed.refresh), ("resource", "https://x.test")];
+    app.post("/oauth2/token", &other).must_fail(400, "invalid_target");
+    // Whoever registered others gets no token for the issuer by this.
+    let app = App::add(server, Grants::Usual, &["--trusted", "--resource", "https://one.test/api"]);
+    let refused = browser.get(&app.ask().with("resource", issuer).target()).landed();
+    assert_eq!(refused["error"], "invalid_target");
 }
 
 #[test]
