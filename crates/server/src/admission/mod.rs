@@ -164,7 +164,9 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sources;
+    use crate::config::{ProxyHeader, Sources};
+    use crate::net::{Peer, Proxies, client_address};
+    use hyper::HeaderMap;
 
     fn admission(options: &[(&'static str, &str)]) -> Admission {
         let flags = options.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
@@ -194,6 +196,20 @@ mod tests {
         assert_eq!((lane.admitted_total, lane.refused_total, lane.running), (admitted, 0, 2));
         assert!(admission.enter(Pace::Pages).await.is_ok(), "pages are another kind");
         assert!(admission.enter(Pace::Free).await.unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_page_of_another_site_has_sent_keeps_nobody_out() {
+        // red where failures are counted for the address alone: two thousand pictures that are not there would shut it out.
+        let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
+        let peer = Peer { address: "203.0.113.7:5000".parse().unwrap(), tls: false };
+        let proxies = Proxies { trusted: Vec::new(), header: ProxyHeader::XForwardedFor };
+        let client = client_address(&peer, &HeaderMap::new(), &proxies);
+        let owe = |embedded| admission.owe(Pace::Pages, (&client, embedded));
+        while owe(true).is_ok() {}
+        assert!(owe(false).is_ok());
+        while owe(false).is_ok() {}
+        assert!(owe(true).is_err() && owe(false).is_err());
     }
 
     #[tokio::test]

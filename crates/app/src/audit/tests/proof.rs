@@ -45,3 +45,16 @@ async fn whatever_is_done_to_the_file_is_named() {
         assert_eq!(whats(&findings), wanted, "{sql}: {findings:#?}");
     }
 }
+
+#[tokio::test]
+async fn a_line_in_a_block_of_less_than_nothing_keeps_no_other_from_being_sealed() {
+    // red with `block <= 0` in store/tables/audit.rs, Unsealed: nothing was sealed any more, and nothing said so.
+    let world = World::new(terms()).await;
+    world.write(3).await;
+    let world = world.tamper("UPDATE events SET block = -1 WHERE id = (SELECT MIN(id) FROM events)").await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(2));
+    world.write(1).await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
+    let (_, findings) = world.verify(None).await;
+    assert_eq!(whats(&findings), [("line.inserted", -1)]);
+}
