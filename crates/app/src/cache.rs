@@ -27,6 +27,8 @@ pub(crate) struct Cache {
     tokens: Bounded<Handle, (i64, Arc<AccessClaims>)>,
     keys: RwLock<Option<(i64, Arc<Keys>)>>,
     origins: RwLock<Option<(i64, Arc<Origins>)>>,
+    /// Held by whoever gathers them: all applications are looked at, by one at a time.
+    gathering: tokio::sync::Mutex<()>,
 }
 
 impl Cache {
@@ -36,6 +38,7 @@ impl Cache {
             tokens: Bounded::new(TOKENS),
             keys: RwLock::new(None),
             origins: RwLock::new(None),
+            gathering: tokio::sync::Mutex::new(()),
         }
     }
 }
@@ -138,14 +141,21 @@ impl App {
     }
 
     async fn origins(&self) -> Result<Arc<Origins>, Fault> {
-        let epoch = self.epoch().await?;
-        if let Some((at, origins)) = self.held_origins()
-            && at == epoch
-        {
+        let held = async || -> Result<_, Fault> {
+            let epoch = self.epoch().await?;
+            Ok((epoch, self.held_origins().filter(|(at, _)| *at == epoch).map(|(_, origins)| origins)))
+        };
+        if let (_, Some(origins)) = held().await? {
             self.tally.hits.one(Cached::Origins);
             return Ok(origins);
         }
         self.tally.misses.one(Cached::Origins);
+        // Who waited finds what was gathered meanwhile.
+        let _turn = self.cache.gathering.lock().await;
+        let (epoch, found) = held().await?;
+        if let Some(origins) = found {
+            return Ok(origins);
+        }
         let mut origins = Origins::new();
         let mut after = String::new();
         loop {

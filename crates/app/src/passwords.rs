@@ -10,6 +10,7 @@ use rules::decision::Change;
 use rules::id::UserId;
 use rules::login::password::Password;
 use rules::people::User;
+use rules::realm::is_believable;
 use rules::{Decision, Span};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -126,14 +127,15 @@ impl App {
     /// known (it was stored before there was a list), and what is gone is forgotten.
     pub(crate) async fn look_at_hashes(&self) -> Result<(), Fault> {
         let (known, begun) = (self.ask(Kinds).await?, self.clock.now());
-        if known.looked.is_some_and(|at| begun.since(at) < LOOK_EVERY) {
+        if known.looked.is_some_and(|at| is_believable(at, begun) && begun.since(at) < LOOK_EVERY) {
             return Ok(());
         }
         let found = self.kinds_of_hashes().await?;
         for kind in found.iter().filter(|kind| known.kinds.iter().all(|one| one.kind != **kind)) {
             self.announce(kind).await?;
         }
-        let stale = |one: &&Announced| !found.contains(&one.kind) && begun.since(one.at) >= FORGET_AFTER;
+        let old = |at| begun.since(at) >= FORGET_AFTER || !is_believable(at, begun);
+        let stale = |one: &&Announced| !found.contains(&one.kind) && old(one.at);
         for gone in known.kinds.iter().filter(stale) {
             self.unless_overtaken(hash_kinds::forget(&self.realm.id, gone)).await?;
         }
@@ -237,9 +239,10 @@ impl App {
         self.kind_of(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
     }
 
-    /// Keeps an answer back that was asked for at `begun`, so that its time says nothing about what is stored. What is
-    /// stored is known at `epoch`, which was read before, or asked for.
-    pub(crate) async fn even_out(&self, begun: Instant, epoch: i64) -> Result<(), Fault> {
+    /// Keeps an answer back that was asked for, and whose turn came, at these times, so that its own say nothing about what is
+    /// stored: the hash takes the same, and the whole ends on a full step. What is stored is known at `epoch`, which was read
+    /// before, or asked for.
+    pub(crate) async fn even_out(&self, (asked, turn): (Instant, Instant), epoch: i64) -> Result<(), Fault> {
         let waits = match self.evening.at(epoch) {
             Some(waits) => waits,
             None => {
@@ -249,7 +252,9 @@ impl App {
             }
         };
         if let Some(works) = waits {
-            timed(Stage::Evening, tokio::time::sleep(self.hasher.even_out(begun.elapsed(), &works))).await;
+            let hash = self.hasher.even_out(turn.elapsed(), &works);
+            let rest = self.hasher.even_out(asked.elapsed() + hash, &works);
+            timed(Stage::Evening, tokio::time::sleep(hash + rest)).await;
         }
         Ok(())
     }

@@ -286,7 +286,8 @@ impl App {
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
         drop(coming);
-        let asked = Instant::now();
+        // With workers there are two lines to wait in, and two turns.
+        let (asked, two_turns) = (Instant::now(), self.hasher.has_workers());
         let (verified, begun) = match (&stored, &password) {
             (Some((subject, stored)), Some(password)) => {
                 match hashed_at(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
@@ -303,9 +304,8 @@ impl App {
         };
         match verified {
             Ok(verified) => {
-                // How long it waited in line says nothing of what is stored. With workers there are two lines.
-                let begun = begun.filter(|_| !self.hasher.has_workers()).unwrap_or(asked);
-                self.even_out(begun, epoch).await?;
+                let turn = begun.filter(|_| !two_turns).unwrap_or(asked);
+                self.even_out((asked, turn), epoch).await?;
                 Ok(Ok((verified, hold)))
             }
             Err(refusal) => {

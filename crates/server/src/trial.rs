@@ -25,7 +25,7 @@ pub fn problems(config: &Config) -> Vec<String> {
         master_key(config),
         config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
     ];
-    tried.into_iter().filter_map(Result::err).collect()
+    config.without_server().into_iter().chain(tried.into_iter().filter_map(Result::err)).collect()
 }
 
 /// What does not keep the server from starting, and should not stay, a sentence each.

@@ -6,6 +6,7 @@ use crate::{App, Fault, entropy};
 use rules::id::Kid;
 use rules::jose::Alg;
 use rules::keys::{self, Key, Stage};
+use rules::realm::is_believable;
 use rules::{Span, Time};
 use store::tables::keys::All;
 
@@ -25,7 +26,9 @@ impl App {
     /// Brings in a successor for each algorithm whose newest key is older than `age`.
     pub async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
         self.bring_in(|rows, alg, now| {
-            let newest = rows.iter().filter(|key| key.alg == alg && key.is_published(now)).map(|key| key.created).max();
+            // One that a clock dated that was ahead is no measure: it would be the newest for as long as that was off.
+            let ours = rows.iter().filter(|key| key.alg == alg && key.is_published(now));
+            let newest = ours.map(|key| key.created).filter(|made| is_believable(*made, now)).max();
             newest.is_none_or(|newest| now.since(newest) >= age)
         })
         .await

@@ -96,10 +96,10 @@ async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_t
         let there = two.there.clone();
         two.scattered.coming.after(place, async move { told(there.expecting(HASH, async { Ok(Ok(())) }).await) });
         while !two.scattered.coming.is_over() {
-            two.here.even_out(Instant::now(), two.here.epoch().await.unwrap()).await.unwrap();
+            two.here.even_out((Instant::now(), Instant::now()), two.here.epoch().await.unwrap()).await.unwrap();
         }
         let epoch = two.here.epoch().await.unwrap();
-        two.here.even_out(Instant::now(), epoch).await.unwrap();
+        two.here.even_out((Instant::now(), Instant::now()), epoch).await.unwrap();
         let works = two.here.evening.at(epoch).flatten().expect("nobody has looked");
         assert_eq!(works.len(), 1, "{place}");
     }

@@ -89,7 +89,8 @@ impl App {
         let memory = ward.journal.memory();
         let below = &**ward.gate.inner();
         for _ in 0..TRIES {
-            let reach = Reach { by: self.clock.now() + SKEW + SKEW };
+            let by = self.clock.now() + SKEW + SKEW;
+            let reach = Reach { by };
             let (newest, reached, nodes) = ask(below, &self.realm.id, (Newest, reach, nodes::All)).await?;
             let reached = reached.ok_or_else(|| Fault::Broken("the realm is not in the database".into()))?;
             if let Some(fence) = newest.as_ref().filter(|fence| fence.identity == identity)
@@ -102,7 +103,8 @@ impl App {
             let fence = self.next(newest.as_ref(), identity, &reached);
             let waited = there(&nodes, &memory.node, self.clock.now());
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
-            let writes = fences::raise(&self.realm.id, &fence, since, &waited);
+            let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
+            writes.extend(fences::end_later_than(&self.realm.id, by, self.clock.now()));
             let told = self.about_fence(Kind::FenceRaised, &memory.node, fence.number);
             match self.commit_telling(below, writes, [told]).await? {
                 Ok(()) => {
@@ -118,8 +120,8 @@ impl App {
         Err(Fault::Contended("a fence could not be raised".into()))
     }
 
-    /// A fence behind everything that is there and believed, whatever the clock of this node says. What a clock dated that was
-    /// wrong is refused in any case, and would keep everybody out until it is its time.
+    /// A fence behind everything that is there and believed, whatever the clock of this node says. Behind what a clock dated that
+    /// was wrong it would keep everybody out until it is its time: that ends instead.
     fn next(&self, newest: Option<&Fence>, identity: &str, reached: &fences::Reached) -> Fence {
         let believed = newest.filter(|fence| is_believable(fence.at, self.clock.now()));
         let after = believed.map_or(Time(0), |fence| fence.at + Span(1));

@@ -82,7 +82,7 @@ impl App {
             return Err(Fault::Unavailable(why));
         }
         let lossy = health.durability != Durability::ZeroLoss;
-        self.mind_losses(ward, &answering, lossy)?;
+        self.mind_losses(ward, &answering, lossy).await?;
         let entered = ward.gate.passes() == Some(answering.generation);
         let moved = self.moved(ward, &answering).await?;
         match &moved {
@@ -117,14 +117,14 @@ impl App {
     }
 
     /// Keeps the journal from the moment at which it is known that something could be lost.
-    fn mind_losses(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
+    async fn mind_losses(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
         let memory = ward.journal.memory();
         if !lossy || memory.identity.as_ref() != Some(&answering.identity) {
             return Ok(());
         }
         if !memory.lossy {
             tracing::warn!("a failover of the database may lose acknowledged writes from now on: the journal is kept");
-            self.note_down(ward, |memory| memory.lossy = true)?;
+            self.note_down(ward, |memory| memory.lossy = true).await?;
         }
         ward.lossy.store(true, SeqCst);
         Ok(())
@@ -176,8 +176,15 @@ impl App {
         };
         match mine {
             true => self.answer(ward, &fence).await,
-            // It had nothing to say to that. Later it would take it for the fence of a loss that nobody else has seen yet.
-            false => self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at))),
+            // It has nothing to say to that. Later it would take it for the fence of a loss that nobody else has seen yet. Asked
+            // once more, now that the fence is known: it may have come between the two answers.
+            false => {
+                let waiting = ask(&**ward.gate.inner(), &self.realm.id, Waiting).await?;
+                if waiting.iter().any(|concerned| concerned.node == memory.node) {
+                    return self.answer(ward, &fence).await;
+                }
+                self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at))).await
+            }
         }
     }
 
@@ -193,7 +200,7 @@ impl App {
                  issued before the fence stays refused; portiere fence accept-loss gives the rest up"
             );
         }
-        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at)))?;
+        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at))).await?;
         self.wait_until_past(fence.at).await;
         Ok(())
     }
@@ -229,15 +236,16 @@ impl App {
         self.note_down(ward, |memory| {
             (memory.identity, memory.mark, memory.lossy) = (identity, mark, lossy);
             memory.seen = Some(now);
-        })?;
-        ward.journal.forget(self.clock.now() - super::KEPT).map_err(Fault::Unavailable)
+        })
+        .await?;
+        let before = self.clock.now() - super::KEPT;
+        on_disk(ward, move |journal| journal.forget(before)).await
     }
 
-    fn note_down(&self, ward: &Ward, change: impl FnOnce(&mut super::Memory)) -> Result<(), Fault> {
+    async fn note_down(&self, ward: &Ward, change: impl FnOnce(&mut super::Memory)) -> Result<(), Fault> {
         let mut memory = ward.journal.memory();
         change(&mut memory);
-        let failed = |why| Fault::Unavailable(format!("the journal's folder: {why}"));
-        ward.journal.remember(&memory).map_err(failed)
+        on_disk(ward, move |journal| journal.remember(&memory)).await
     }
 
     /// Opens the gate for the server that was looked at, if it still answers.
@@ -249,4 +257,16 @@ impl App {
         tracing::info!(server = answering.identity, "the database is let in");
         Ok(())
     }
+}
+
+/// Does something in the folder of the journal, beside the thread that asks: whatever else that one does would wait for a disk
+/// that stalls.
+async fn on_disk(
+    ward: &Ward,
+    act: impl FnOnce(&dyn super::Journal) -> Result<(), String> + Send + 'static,
+) -> Result<(), Fault> {
+    let journal = ward.journal.clone();
+    let done = tokio::task::spawn_blocking(move || act(&*journal)).await;
+    let done = done.unwrap_or_else(|error| Err(error.to_string()));
+    done.map_err(|why| Fault::Unavailable(format!("the journal's folder: {why}")))
 }

@@ -10,7 +10,7 @@ use crate::{
     job::{Job, Kind, Reach},
     remote::{
         Parted,
-        desk::{Remote, Settled},
+        worker::{Remote, Settled},
     },
 };
 

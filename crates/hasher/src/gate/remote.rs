@@ -10,8 +10,8 @@ use crate::{
     job::{Computed, Kind, Reach, Tag},
     remote::{
         Chance, Introduction, Lie, Link, Parted, WorkerState,
-        desk::Remote,
         frame::{Answer, Ask, Ready},
+        worker::Remote,
     },
 };
 

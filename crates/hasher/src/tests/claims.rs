@@ -68,6 +68,27 @@ async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_d
 }
 
 #[tokio::test]
+async fn whoever_could_not_is_on_trial_in_its_next_connection_and_in_others() {
+    // red without `is_on_trial` in `abandon`, or without the look at those who are here in `add`.
+    for goes in [true, false] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(bound());
+        let _first = stage.occupy(&hasher);
+        stage.skip(&hasher, Duration::from_millis(1));
+        let link = attach(&hasher, "worker", fast(4000, 16));
+        let _job = anywhere(&hasher, 1);
+        let asks = sent(&link).await;
+        asks.iter().for_each(|ask| link_says_it_cannot(&link, ask));
+        let kept = (!goes).then_some(link);
+        let back = attach(&hasher, "worker", fast(4000, 16));
+        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
+        let admitted = 200 - jobs.iter_mut().filter_map(now).count();
+        assert!(admitted <= 16, "{goes}: {admitted} were let in for one that could not");
+        drop((back, kept));
+    }
+}
+
+#[tokio::test]
 async fn whoever_leaves_again_and_again_is_not_forgotten_for_it() {
     // red without a share of the places for each key: what was said first is forgotten before it is found to be wrong.
     let stage = Stage::closed();

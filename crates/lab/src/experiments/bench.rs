@@ -146,7 +146,18 @@ impl<'a> Bench<'a> {
     /// [`Halt::Failed`], also where nothing came out well.
     pub fn drive(&mut self, plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
         let report = Self::crowd(plans, cores)?;
-        self.judged(Some(report))
+        self.told(Some(report))
+    }
+
+    /// The same of a report that is there already. What did not come out well, and what has to be known, becomes a remark.
+    ///
+    /// # Errors
+    /// [`Halt::Failed`], where nothing came out well.
+    pub fn told(&mut self, report: Option<Report>) -> Result<Report, Halt> {
+        let report = self.judged(report)?;
+        let short: Vec<String> = std::iter::once(&report).chain(&report.beside).filter_map(shortfall).collect();
+        short.iter().chain(&report.notes).for_each(|remark| self.remark(remark));
+        Ok(report)
     }
 
     /// The same where it may be that nothing comes out well, and that is what is to be known.
@@ -158,7 +169,7 @@ impl<'a> Bench<'a> {
         Ok(on(cores, || together(plans, None)).map_err(Halt::Skipped)??)
     }
 
-    /// The same of a report that is there already.
+    /// A report in which something came out well; whether the generator had set the limit becomes a remark.
     ///
     /// # Errors
     /// [`Halt::Failed`], where nothing came out well.
@@ -169,9 +180,6 @@ impl<'a> Bench<'a> {
                 report.failures.first().map_or_else(String::new, |one| format!(": {} {}", one.step.name(), one.reason));
             return Err(Halt::Failed(format!("no iteration of {} came out well{why}", report.workload)));
         }
-        let names = std::iter::once(&report).chain(&report.beside);
-        let short: Vec<String> = names.filter_map(shortfall).collect();
-        short.iter().chain(&report.notes).for_each(|remark| self.remark(remark));
         if report.is_bound_by_generator() {
             self.remark(
                 "The load generator was the bottleneck in some of the runs, or had too few users: what they show is not the limit \

@@ -158,7 +158,7 @@ pub fn times(factor: f64) -> String {
         factor if factor >= 10.0 => label(factor),
         factor if factor >= 0.1 || factor <= 0.0 => format!("{factor:.2}"),
         // Two digits that say something: 0.00 would be nothing.
-        factor => format!("{factor:.*}", 1 - factor.log10().floor().max(-9.0) as usize),
+        factor => format!("{factor:.*}", (1.0 - factor.log10().floor().max(-9.0)) as usize),
     }
 }
 

@@ -169,12 +169,12 @@ fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>
 
 fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<(), Refusal> {
     let json = to_json(series)?;
-    // First on the screen: what does not fit into a file is not lost.
-    write_out(out, &if options.json { json.clone() } else { series.to_string() })?;
+    // First on the screen: what does not fit into a file is not lost. Nor is a file with a terminal that was closed.
+    let shown = write_out(out, &if options.json { json.clone() } else { series.to_string() });
     let saved = options.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
     let page = options.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(series)));
     // One that cannot be written does not keep the other from it.
-    saved.and(page)?;
+    saved.and(page).and(shown)?;
     // Half of what was asked for is kept, and is no success; nor is a search that found nothing.
     series.cut_short.as_ref().or(series.found_none.as_ref()).map_or(Ok(()), |why| Err(Refusal::Failure(why.clone())))
 }

@@ -144,8 +144,20 @@ pub struct Redemption<'a> {
     pub resources: Vec<String>,
 }
 
+/// What has to hold for a code to be this client's to redeem, and what is told where it does not.
+fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {
+    [
+        (ask.client.id == code.client, "the code belongs to another client"),
+        (ask.client.owns(code.life.as_ref(), code.issued()), "the client was another one when the code was issued"),
+        (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
+        (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
+    ]
+}
+
 /// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it; a second use ends what the first
 /// one yielded, although the request is refused. Further ones find nothing to end, and leave no line in the audit log (DS-05).
+/// Nor does one that the code would not have been exchanged for: a code stands in an address, and whoever reads it there, without
+/// the verifier, could otherwise end what its owner got (OAuth 2.1, draft 15, §4.1.3).
 pub fn redeem(
     ask: &Redemption<'_>,
     found: Option<&Found>,
@@ -160,9 +172,10 @@ pub fn redeem(
     if ask.client.is_public() && ask.client.id != code.client {
         return Decision::refuse(Error::grant("the code is not valid"));
     }
+    let mut broken = bindings(ask, code).into_iter().filter(|(holds, _)| !holds).map(|(_, why)| why);
     if code.redeemed_at.is_some() {
         let why = "the code was used before";
-        return match found.over {
+        return match found.over || broken.next().is_some() {
             true => Decision::refuse(Error::grant(why)),
             false => misuse(code, why, now).and(Change::RevokeFamily { family: code.family.clone(), at: now }),
         };
@@ -175,13 +188,7 @@ pub fn redeem(
         let error = Error::new(ErrorCode::UnauthorizedClient, "the client may not use authorization_code");
         return Decision::refuse(error).and(burn);
     }
-    let bindings = [
-        (ask.client.id == code.client, "the code belongs to another client"),
-        (ask.client.owns(code.life.as_ref(), code.issued()), "the client was another one when the code was issued"),
-        (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
-        (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
-    ];
-    if let Some((_, why)) = bindings.into_iter().find(|(holds, _)| !holds) {
+    if let Some(why) = broken.next() {
         return misuse(code, why, now).and(burn);
     }
     let (Some(session), Some(user)) = (&found.session, &found.user) else {

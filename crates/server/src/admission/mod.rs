@@ -44,7 +44,7 @@ pub struct Admission {
 const COMMANDS: usize = 16;
 
 /// An address, and whether it is another site's page that had its browser send the request: what fails of that is counted apart,
-/// so that no page keeps its visitors, and whoever shares their address, from signing in.
+/// so that no page keeps its visitors, and whoever shares their address, out of our pages.
 type Sender = (AddressKey, bool);
 
 /// Counted as failed until it is known how it went.

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
-use super::reach::own;
+use super::reach::{names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use app::App;
@@ -55,6 +55,7 @@ impl Restore {
     /// it take the database's, while no server can start.
     async fn put_in_place(&self, file: &Path, config: &Config) -> Reply {
         let data = &config.server.data;
+        names_its_database(config)?;
         let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
         make_folder(data).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -83,6 +84,7 @@ impl Restore {
     /// Opens the database as a start would, and ends what is in it.
     async fn make_safe_in_place(&self, config: &Config) -> Reply {
         let data = &config.server.data;
+        names_its_database(config)?;
         if config.database().is_some_and(|file| !file.exists()) {
             return Err(Failure::Failed(format!("there is no database in {}; is --data right?", data.display())));
         }

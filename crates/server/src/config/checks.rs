@@ -128,7 +128,7 @@ pub fn together(config: &Config) -> Vec<Joint> {
         both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
     ];
     let rules = of_passwords(config).into_iter().chain(of_replication(config)).chain(of_the_rest(config));
-    let rules = rules.chain(of_addresses(config)).chain(of_a_server(config));
+    let rules = rules.chain(of_addresses(config));
     rules.chain(pairs).filter(|rule| !rule.holds).collect()
 }
 
@@ -195,8 +195,13 @@ fn of_replication(config: &Config) -> [Joint; 2] {
     ]
 }
 
-/// Whoever says what a database server is like has one: a node that is started without its `store.url` would be a new server, on
-/// a database of its own. Numbers are another matter: they do no harm beside a file, and may be meant for later.
+/// What is said of a database server where none is named: a node that is started without its `store.url` would be a new server, on
+/// a database of its own. Numbers are another matter: they do no harm beside a file, and may be meant for later. Asked by whoever
+/// opens the database, and not of a command that a server which runs carries out: it may not have what that has in its environment.
+pub fn without_server(config: &Config) -> Vec<Joint> {
+    of_a_server(config).into_iter().filter(|rule| !rule.holds).collect()
+}
+
 fn of_a_server(config: &Config) -> [Joint; 4] {
     let store = &config.store;
     let on_file = matches!(store.url, StoreUrl::Sqlite(_));

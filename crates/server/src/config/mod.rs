@@ -30,9 +30,8 @@ pub use value::{
 
 use reader::{Given, Reader, find, suggestion};
 use std::ffi::OsString;
-#[cfg(test)]
-use std::path::Path;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The variable that names the configuration file when no flag does.
@@ -121,11 +120,30 @@ impl Config {
         }
         config.sources = reader.sources;
         config.warnings = warnings;
+        config.warnings.extend(sources.file.as_deref().and_then(|file| config.secrets_for_all(file)));
         let outside = config.server.listen.iter().any(|address| !address.ip().is_loopback());
         if outside && config.server.public_url.is_none() {
             config.warnings.push("public_url is not set: the server answers to localhost only".to_owned());
         }
         Ok(config)
+    }
+
+    /// That a file which everybody on the machine can read has secrets in it.
+    fn secrets_for_all(&self, file: &Path) -> Option<String> {
+        let in_file = |option: &&str| self.sources.get(*option) == Some(&Source::File);
+        let has_password = !matches!(&self.store.url, StoreUrl::Sqlite(_));
+        let options = ["keys.master_key", "audit.key"].into_iter().chain(has_password.then_some("store.url"));
+        let secrets: Vec<&str> = options.filter(in_file).collect();
+        let open = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o007 != 0);
+        (open && !secrets.is_empty()).then(|| {
+            let (file, secrets) = (file.display(), secrets.join(", "));
+            format!("{file} is open to everybody on this machine and holds {secrets}: chmod 640, and give it the group of the server")
+        })
+    }
+
+    /// Why the database that it names cannot be the one that is meant, a sentence for each reason; empty where it can.
+    pub fn without_server(&self) -> Vec<String> {
+        checks::without_server(self).into_iter().map(|joint| format!("{}: {}", joint.option, joint.why)).collect()
     }
 
     /// The public URL; where none is configured, localhost with `port`, the port that the server really listens on.

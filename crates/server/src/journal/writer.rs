@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// A file that is larger than this is followed by another one.
 pub(super) const LARGEST: u64 = 16 << 20;
@@ -19,6 +20,9 @@ pub(super) const LARGEST: u64 = 16 << 20;
 const TOGETHER: usize = 1024;
 /// How often it is tried again to write after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
+/// A write that has taken so long is trouble, and whoever waits for it is told that nobody knows what became of theirs: less than
+/// `refresh.grace`, so that a client which asks again is still given the successor that it was not told of.
+const STALLED: Duration = Duration::from_secs(5);
 /// Bytes of such a try, all of them ends of lines: a disk that has no room for a line has room for an empty file.
 const TRY: usize = 4096;
 
@@ -35,6 +39,8 @@ struct Job {
 #[derive(Default)]
 struct Shared {
     trouble: Mutex<Option<String>>,
+    /// Since when the thread has been writing, while it does.
+    writing: Mutex<Option<Instant>>,
     /// A file that was begun before is followed by another one.
     rotate: AtomicI64,
 }
@@ -63,20 +69,28 @@ impl Writer {
         let (done, answer) = oneshot::channel();
         let ended = || "the journal's thread has ended".to_owned();
         self.jobs.send(Job { line, done }).map_err(|_| ended())?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        match timeout(STALLED, answer).await {
+            Ok(answered) => answered.unwrap_or_else(|_| Err(ended())),
+            Err(_) => Err(stalled()),
+        }
     }
 
     pub(super) fn works(&self) -> Result<(), String> {
-        match &*self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
-            None => Ok(()),
-            Some(why) => Err(why.clone()),
+        if let Some(why) = &*self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(why.clone());
         }
+        let writing = *self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if writing.is_some_and(|since| since.elapsed() > STALLED) { Err(stalled()) } else { Ok(()) }
     }
 
     /// Lets a file be followed by another one that was begun before then, so that it can be removed some day.
     pub(super) fn rotate_before(&self, time: Time) {
         self.shared.rotate.store(time.0, SeqCst);
     }
+}
+
+fn stalled() -> String {
+    format!("its disk has not answered for more than {STALLED:?}")
 }
 
 struct Hand {
@@ -114,7 +128,9 @@ impl Hand {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let jobs: Vec<Job> = first.into_iter().chain(queue.try_iter().take(TOGETHER - 1)).collect();
+            self.begins(Some(Instant::now()));
             let outcome = self.write(&jobs).map_err(|error| error.to_string());
+            self.begins(None);
             self.note(&outcome);
             for job in jobs {
                 // Whoever went away need not know.
@@ -156,6 +172,10 @@ impl Hand {
         }
         self.open = Some(begun?);
         Ok(())
+    }
+
+    fn begins(&self, writing: Option<Instant>) {
+        *self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner) = writing;
     }
 
     fn is_failing(&self) -> bool {

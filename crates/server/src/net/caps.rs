@@ -4,7 +4,7 @@
 use super::{AddressKey, Cidr, LOOPBACK, NetworkKey};
 use crate::config::Config;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,20 +42,23 @@ pub struct Caps {
 pub enum Cut {
     /// Its TLS handshake took too long.
     Handshake,
-    /// Nothing came, or no more of what had begun to come.
+    /// Nothing came in time, or no more of a request's headers.
     Silent,
+    /// It did not take its answer.
+    Untaken,
     /// It made way for others.
     MadeWay,
 }
 
 impl Cut {
     /// All, as they are counted.
-    const ALL: [Cut; 3] = [Cut::Handshake, Cut::Silent, Cut::MadeWay];
+    const ALL: [Cut; 4] = [Cut::Handshake, Cut::Silent, Cut::Untaken, Cut::MadeWay];
 
     fn name(self) -> &'static str {
         match self {
             Cut::Handshake => "handshake",
             Cut::Silent => "silent",
+            Cut::Untaken => "untaken",
             Cut::MadeWay => "made_way",
         }
     }
@@ -231,6 +234,12 @@ pub struct Place {
 }
 
 impl Place {
+    /// Says that its connection is closed from here: cut, where there is a reason for that.
+    pub fn end(&self, address: SocketAddr, why: Option<Cut>) {
+        why.into_iter().for_each(|why| self.cut(why));
+        tracing::debug!(%address, ?why, "connection was cut");
+    }
+
     /// Counts it as one of those that were cut.
     pub fn cut(&self, why: Cut) {
         self.caps.cut[why as usize].fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! How long a connection may keep the server waiting.
 
-use super::{Full, Place};
+use super::{Cut, Full, Place};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::collections::BTreeMap;
@@ -113,6 +113,17 @@ impl Clock {
         };
         let takes = state.untaken.first_key_value().map(|(_, since)| *since + self.idle);
         waits.into_iter().chain(takes).min()
+    }
+
+    /// Why it is cut now that its time is over; `None` where it only was not used any more.
+    pub fn fault(&self) -> Option<Cut> {
+        let state = self.lock();
+        match state.waiting {
+            _ if !state.untaken.is_empty() => Some(Cut::Untaken),
+            Waiting::Headers { .. } => Some(Cut::Silent),
+            Waiting::Answers { .. } => Some(Cut::Untaken),
+            Waiting::Nothing { .. } => None,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -285,7 +285,7 @@ impl<S: Answers> Room<S> {
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
         let mut made_to_go = pin!(place.made_to_go());
-        let mut why = Cut::Silent;
+        let mut makes_way = false;
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
@@ -299,7 +299,7 @@ impl<S: Answers> Room<S> {
             // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
             while made_to_go.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
                 if clock.is_idle() {
-                    why = Cut::MadeWay;
+                    makes_way = true;
                     return Poll::Ready(None);
                 }
                 made_to_go.set(place.made_to_go());
@@ -310,8 +310,8 @@ impl<S: Answers> Room<S> {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
             None => {
-                place.cut(why);
-                tracing::debug!(address = %peer.address, ?why, "connection was cut");
+                let why = if makes_way { Some(Cut::MadeWay) } else { clock.fault() };
+                place.end(peer.address, why);
             }
         }
     }

@@ -271,8 +271,8 @@ async fn talk(
     threshold: Threshold,
 ) -> Result<(), Ended> {
     let address = from.to_string();
-    match timeout(PATIENCE, receive(&mut stream)).await?? {
-        Frame::Hello { version } => understood(&mut stream, version).await?,
+    let version = match timeout(PATIENCE, receive(&mut stream)).await?? {
+        Frame::Hello { version } => version,
         Frame::Enroll { version, token, name } => {
             understood(&mut stream, version).await?;
             let token = Secret::new(base64url(&*token));
@@ -286,12 +286,13 @@ async fn talk(
             };
         }
         _ => return Err(out_of_turn()),
-    }
+    };
     let Some(worker) = app.workers().await?.into_iter().find(|known| known.key == key) else {
         let why = "this server does not know this worker: it was revoked, or never enrolled here";
         return refuse(&mut stream, why.into()).await;
     };
     *known = true;
+    understood(&mut stream, version).await?;
     if let Some((_, why)) = worker.quarantine {
         let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
         return refuse(&mut stream, why).await;

@@ -229,6 +229,15 @@ pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> V
     writes
 }
 
+/// What clocks dated later than that ends with a fence: it is not behind it, so that neither the fence nor what is said again
+/// would hold it.
+pub fn end_later_than(realm: &RealmId, by: Time, at: Time) -> [Write; 2] {
+    let from = first_id(by + Span(1));
+    let sessions = "UPDATE sessions SET ended_at = ? WHERE realm = ? AND id >= ? AND ended_at IS NULL";
+    let families = "UPDATE families SET revoked_at = ? WHERE realm = ? AND id >= ? AND revoked_at IS NULL";
+    [sessions, families].map(|sql| write(sql, values![at, realm, from.clone()], Must::Any))
+}
+
 /// A node is waited for, too, unless it is concerned already.
 pub fn join(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
     let sql = "INSERT INTO fence_nodes (realm, number, node, state, at) VALUES (?, ?, ?, 'waiting', ?) \

@@ -1,6 +1,7 @@
 //! Where a fence stands in time, and for whom it stands.
 
 use super::*;
+use store::tables::sessions;
 
 #[tokio::test]
 async fn what_a_wrong_clock_dated_keeps_no_fence_in_the_future() {
@@ -18,6 +19,11 @@ async fn what_a_wrong_clock_dated_keeps_no_fence_in_the_future() {
     node.app.meet().await.unwrap();
     let fence = ask(&**node.app.below(), &node.app.realm.id, Newest).await.unwrap().unwrap();
     assert!((NOW + Span(700)..NOW + Span::seconds(5)).contains(&fence.at), "{fence:?}");
+    // red without `end_later_than`: what ended it may be what was lost, and would not be said again of it.
+    let page =
+        sessions::Page { user: &"ada".into(), before: sessions::NEWEST, limit: 9, now: NOW, idle_since: Time(0) };
+    let live = ask(&**node.app.below(), &node.app.realm.id, page).await.unwrap();
+    assert_eq!(live.iter().map(|session| session.created).collect::<Vec<_>>(), [NOW + Span(700)]);
 }
 
 #[tokio::test]

@@ -87,6 +87,16 @@ fn what_stands_for_a_measurement_is_marked_in_the_row_that_it_is_of() {
 }
 
 #[test]
+fn what_one_round_could_not_measure_is_not_measured_by_another() {
+    // red where the bounds of a round replace those of the rounds before.
+    let mut row = Row::new("a", &[]);
+    row.add(vec![0.067, 1e4], vec![Some(Bound::AtMost), Some(Bound::AtLeast)]);
+    row.add(vec![0.133, 1e4], vec![None, Some(Bound::AtLeast)]);
+    row.add(vec![60.0, 1e2], vec![]);
+    assert_eq!(row.bounds, [Some(Bound::AtMost), Some(Bound::AtLeast)]);
+}
+
+#[test]
 fn what_cannot_be_made_here_says_why_and_remarks_stand_beside_the_figures() {
     let run: fn(&mut Bench<'_>, &mut Sheet) -> Result<(), Halt> = |bench, _| {
         bench.remark("Look out.");

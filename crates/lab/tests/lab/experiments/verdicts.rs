@@ -2,7 +2,7 @@
 
 use super::group;
 use lab::experiments::{ALL, named};
-use lab::report::{Bound, Expect, Finding, Group, Verdict, findings, summary};
+use lab::report::{Bound, Expect, Finding, Group, Ratio, Verdict, findings, summary, times};
 
 const ONE: [f64; 5] = [100.0, 110.0, 90.0, 105.0, 95.0];
 
@@ -180,4 +180,17 @@ fn every_experiment_says_what_it_is() {
             one.name
         );
     }
+}
+
+#[test]
+fn the_same_is_refuted_only_where_nothing_that_is_called_the_same_is_left() {
+    // red where any difference refutes it: 1.02 is within five per cent, and the interval reaches it.
+    let of = |low, high| Verdict::Differs(Ratio { middle: (low + high) / 2.0, low, high }).meets(Expect::Same);
+    assert_eq!([of(1.01, 1.09), of(0.9, 0.97), of(1.05, 1.2), of(0.5, 0.94)], [None, None, Some(false), Some(false)]);
+}
+
+#[test]
+fn a_small_factor_keeps_two_digits() {
+    let said: Vec<_> = [0.00241, 0.042, 0.1, 0.5, 3.0, 0.0].map(times).to_vec();
+    assert_eq!(said, ["0.0024", "0.042", "0.10", "0.50", "3.00", "0.00"]);
 }

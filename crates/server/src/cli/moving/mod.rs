@@ -7,6 +7,7 @@ use self::bar::Bar;
 pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply, mutter};
+use super::reach::names_its_database;
 use super::text::facts;
 use crate::config::{self, Config, Raw, StoreUrl, Value as _};
 use crate::named_file;
@@ -68,7 +69,10 @@ impl Moving {
     pub async fn run(&self, config: &Config) -> Reply {
         let from = given(self.from.as_ref(), self.from_file.as_ref(), FROM)?;
         let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
-        let from = from.map_or_else(|| Ok(config.store.url.clone()), |url| read(&url, "--from"))?;
+        let from = match from {
+            Some(url) => read(&url, "--from")?,
+            None => names_its_database(config).map(|()| config.store.url.clone())?,
+        };
         let to = to.map(|url| read(&url, "--to")).transpose()?;
         let (source, target) = (Source::new(config, from), to.map(|to| Target::new(config, to)));
         if target.as_ref().is_some_and(|target| target.name == source.name) {

@@ -116,9 +116,14 @@ where
     response
 }
 
-/// A problem, as the answer.
+/// A problem, as the answer. A page of the application can read it whether or not it sends cookies: it tells nothing of an
+/// account, and often it is not known yet where the tokens are kept.
 pub fn refused(door: &Door, problem: Problem) -> Response {
-    problem.to_response(&door.site, &door.visit)
+    let mut response = problem.to_response(&door.site, &door.visit);
+    if !door.headers.contains_key(AUTHORIZATION) {
+        response.extensions_mut().insert(Credentialed);
+    }
+    response
 }
 
 impl Cookies {

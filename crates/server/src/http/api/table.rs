@@ -239,6 +239,9 @@ impl Operation {
         if self.method != "GET" {
             all.extend([Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge, Kind::UnsupportedMediaType]);
         }
+        if self.method == "GET" {
+            all.push(Kind::MalformedRequest);
+        }
         if self.method != "GET" && self.caller == Caller::Account {
             all.push(Kind::CsrfRefused);
         }

@@ -92,8 +92,8 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_connections_cut_total",
             &["reason"],
-            "Connections that were cut: in a TLS handshake that took too long (handshake), where nothing came or no more of a request's \
-             headers (silent), or to make way for others (made_way).",
+            "Connections that were cut: in a TLS handshake that took too long (handshake), where nothing came in time or no more of a \
+             request's headers (silent), where an answer was not taken (untaken), or to make way for others (made_way).",
             |now, out| {
                 now.from.caps.cut().iter().for_each(|(why, count)| out.of(&[why], *count));
             },

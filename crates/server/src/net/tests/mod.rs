@@ -212,7 +212,7 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     }
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
     assert!(caps.admit("192.0.2.1".parse().unwrap()).is_ok());
-    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("made_way", 5)]);
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5)]);
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   button.setAttribute("aria-controls", input.id);
   const label = () => {
     button.textContent = input.type === "password" ? input.dataset.show : input.dataset.hide;
+    // Where there are two of them, which is which.
+    if (input.labels.length > 0) button.setAttribute("aria-label", `${button.textContent}: ${input.labels[0].textContent}`);
   };
   button.addEventListener("click", () => {
     input.type = input.type === "password" ? "text" : "password";

@@ -62,6 +62,15 @@ fn co_04_a_second_use_revokes_all_that_the_first_gave() {
     let code = app.code(&mut browser, &person, &app.ask());
     let first = Tokens::of(&app.redeem(&code));
     let second = Tokens::of(&app.refresh(&first.refresh));
+    // Red where the bindings are looked at behind the use: whoever reads a code in an address would end what its owner got.
+    let wrong = "a-verifier-that-is-another-one-but-as-long-as-any";
+    let grant = [("grant_type", "authorization_code"), ("code", &*code), ("redirect_uri", &*app.redirect)];
+    let guessed = app.post("/oauth2/token", &[&grant[..], &[("code_verifier", wrong)]].concat());
+    let stranger = App { redirect: app.redirect.clone(), ..App::trusted(app.server) };
+    for answer in [guessed, stranger.redeem(&code)] {
+        answer.must_fail(400, "invalid_grant");
+        assert!(app.is_active(&second.access) && app.is_active(&second.refresh));
+    }
     app.redeem(&code).must_fail(400, "invalid_grant");
     for token in [&first.access, &second.access, &second.refresh] {
         assert!(!app.is_active(token));

@@ -1,0 +1,448 @@
+//! The books of one worker: what it holds, how fast it is, and whether it is believed.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use subtle::ConstantTimeEq;
+use tokio::sync::Notify;
+
+use super::{
+    Chance,
+    frame::{Ask, Ready},
+    state::{Counts, Introduction, Lie, Parted, WorkerState},
+};
+use crate::{
+    argon2::{H0, Params},
+    job::{Input, Job, Kind, Tag},
+};
+
+/// What a worker holds.
+pub(crate) enum Cargo {
+    /// Somebody waits for it.
+    Job(Job),
+    /// It was late, and waits here as well under this number.
+    Lent(Box<(crate::FairKey, u64)>),
+    /// Nobody waits for it.
+    Canary,
+}
+
+struct Flight {
+    cargo: Cargo,
+    kind: Kind,
+    sent: Instant,
+    /// Nanoseconds that it was expected to take.
+    expected: f64,
+    /// Work of all that the worker held when it was sent, with it.
+    load: f64,
+}
+
+/// What is known of a canary.
+#[derive(Default)]
+struct Half {
+    ours: Option<Tag>,
+    theirs: Option<Tag>,
+}
+
+/// One worker.
+pub(crate) struct Remote {
+    pub(crate) who: Introduction,
+    ready: Ready,
+    pub(super) since: Instant,
+    bell: Arc<Notify>,
+    chance: Chance,
+    out: Vec<Ask>,
+    asked: u64,
+    flights: HashMap<u64, Flight>,
+    canaries: HashMap<u64, Half>,
+    /// The last that were answered, to tell a second answer from one that was never asked for.
+    answered: VecDeque<u64>,
+    /// Work of the flights.
+    load: f64,
+    /// Nanoseconds a unit of work when it has enough to do.
+    pace: f64,
+    paced: bool,
+    /// Nanoseconds that an answer takes besides.
+    base: f64,
+    latency: f64,
+    busy: Option<(Instant, f64, u32)>,
+    /// How many flights are late.
+    late: usize,
+    rests: Option<Instant>,
+    /// Answers that it has to give before it is taken at its word again.
+    to_prove: u32,
+    /// Whether it left something of what it was asked, or had to prove itself still.
+    owes: bool,
+    pub(crate) parted: Option<Parted>,
+    /// What it was found to be wrong with, until somebody was told.
+    lie: Option<Lie>,
+    pub(crate) counts: Counts,
+}
+
+/// How many answered asks are remembered.
+const REMEMBERED: usize = 1024;
+/// Canaries of one worker that wait for an answer or for ours; one in so many of its credits, where that is more.
+const CANARIES: usize = 8;
+/// Weight of a new measurement of the time that an answer takes.
+const WEIGHT: f64 = 1.0 / 16.0;
+/// Answers in which a worker was busy throughout, after which its pace is known: twice as many as it holds, within these.
+const ENOUGH: (u32, u32) = (24, 256);
+/// An ask is late after so many times what was expected, and so much more.
+const LATE: (f64, Duration) = (3.0, Duration::from_millis(50));
+/// A worker that holds an ask for so long is gone.
+const GONE: Duration = Duration::from_secs(20);
+/// For how long a worker is asked nothing that did not compute an ask.
+const REST: Duration = Duration::from_secs(1);
+/// What a worker holds that left before what it was asked, and how many answers make it one of all again.
+const ON_TRIAL: (usize, u32) = (4, 32);
+/// Most asks that a worker may hold, whatever it says.
+const MOST_HELD: u32 = 2048;
+
+/// What becomes of an answer.
+pub(crate) enum Settled {
+    /// It is the tag of this job, which was sent then.
+    Done(Job, Tag, Instant),
+    /// The job waits here under this number: if it still does, this is its tag.
+    Overtaken((crate::FairKey, u64), Tag, Instant),
+    /// The job is to be computed by somebody else.
+    Failed(Job),
+    /// Nobody waits for it.
+    Nothing,
+}
+
+impl Remote {
+    /// One that has come just now; `unit` is how many nanoseconds of a thread a unit of work takes here.
+    pub(crate) fn new(
+        who: Introduction,
+        ready: Ready,
+        (kind, unit): (Kind, f64),
+        (chance, now): (Chance, Instant),
+    ) -> Self {
+        // What it says of itself is a first guess, and bounded: its work shows soon enough.
+        let said = 1e12 / (ready.rate.max(1) as f64 * kind.work());
+        let pace = said.max(unit / 64.0);
+        let threads = f64::from(ready.threads.max(1));
+        let ready = Ready { holds: ready.holds.min(MOST_HELD), ..ready };
+        Remote {
+            who,
+            ready,
+            since: now,
+            bell: Arc::new(Notify::new()),
+            chance,
+            out: Vec::new(),
+            asked: 0,
+            flights: HashMap::new(),
+            canaries: HashMap::new(),
+            answered: VecDeque::new(),
+            load: 0.0,
+            pace,
+            paced: false,
+            base: pace * kind.work() * (threads - 1.0),
+            latency: 0.0,
+            busy: None,
+            late: 0,
+            rests: None,
+            to_prove: 0,
+            owes: false,
+            parted: None,
+            lie: None,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn bell(&self) -> Arc<Notify> {
+        self.bell.clone()
+    }
+
+    pub(crate) fn state(&self, kind: Kind, now: Instant) -> WorkerState {
+        WorkerState {
+            who: self.who.clone(),
+            here: now.saturating_duration_since(self.since),
+            ready: self.ready,
+            holding: self.flights.len(),
+            rate: 1e9 / (self.pace * kind.work()),
+            latency: Duration::from_nanos(self.latency as u64),
+            doubtful: self.late > 0,
+            parted: self.parted,
+            counts: self.counts,
+        }
+    }
+
+    /// True while it may be reckoned with.
+    pub(crate) fn counts_for(&self, now: Instant) -> bool {
+        self.parted.is_none() && self.late == 0 && self.ready.holds > 0 && self.rests.is_none_or(|until| until <= now)
+    }
+
+    /// True when it takes another ask of this kind.
+    pub(crate) fn takes(&self, kind: Kind, now: Instant) -> bool {
+        let holds = self.ready.holds as usize;
+        let most = if self.is_on_trial() { holds.min(ON_TRIAL.0) } else { holds };
+        self.counts_for(now) && self.flights.len() < most && kind.memory() <= self.ready.memory
+    }
+
+    /// True while it is asked a little, and nobody is let in for what it says of itself.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.to_prove > 0
+    }
+
+    /// Nanoseconds after which it would have answered one more of this kind.
+    pub(crate) fn finish(&self, kind: Kind) -> f64 {
+        self.base + (self.load + kind.work()) * self.pace
+    }
+
+    /// When it is done with what it holds, and how much thread time it takes away in a nanosecond, where a unit of work
+    /// takes a thread here so many. One whose answers take long, whatever its pace, helps nobody who has less time.
+    pub(crate) fn flow(&self, unit: f64) -> (f64, f64) {
+        (self.base + self.load * self.pace, unit / self.pace)
+    }
+
+    /// Sends a job, and now and then a canary with it: its number and its pre-hash, whose tag is to be computed here.
+    pub(crate) fn send(&mut self, job: Job, now: Instant) -> Option<(u64, H0)> {
+        let Input::Argon2(h0) = &job.input else { return None };
+        let (h0, kind) = (h0.clone(), job.kind);
+        let canary = self.chance.canary().filter(|_| self.canaries.len() < self.most_canaries());
+        let mut test = None;
+        if canary == Some(true) {
+            test = Some(self.test(kind, now));
+        }
+        self.fly(Cargo::Job(job), (kind, h0), now);
+        if canary == Some(false) {
+            test = Some(self.test(kind, now));
+        }
+        self.bell.notify_one();
+        test
+    }
+
+    fn most_canaries(&self) -> usize {
+        CANARIES.max(self.ready.holds as usize / CANARIES)
+    }
+
+    fn test(&mut self, kind: Kind, now: Instant) -> (u64, H0) {
+        let h0 = self.chance.h0();
+        let id = self.fly(Cargo::Canary, (kind, h0.clone()), now);
+        self.canaries.insert(id, Half::default());
+        (id, h0)
+    }
+
+    fn fly(&mut self, cargo: Cargo, (kind, h0): (Kind, H0), now: Instant) -> u64 {
+        let id = self.asked;
+        self.asked += 1;
+        self.counts.asked += 1;
+        if let Kind::Argon2(Params { cost, tag_bytes, .. }) = kind {
+            self.out.push(Ask { id, cost, tag_bytes: tag_bytes as u8, h0 });
+        }
+        let expected = self.finish(kind);
+        self.load += kind.work();
+        self.flights.insert(id, Flight { cargo, kind, sent: now, expected, load: self.load });
+        id
+    }
+
+    /// What is to be sent, at most so much.
+    pub(crate) fn outgoing(&mut self, most: usize) -> Vec<Ask> {
+        if self.out.len() <= most {
+            return std::mem::take(&mut self.out);
+        }
+        let rest = self.out.split_off(most);
+        std::mem::replace(&mut self.out, rest)
+    }
+
+    /// Its credits are another number.
+    pub(crate) fn holds(&mut self, holds: u32) {
+        self.ready.holds = holds.min(MOST_HELD);
+    }
+
+    /// An answer came.
+    pub(crate) fn answer(&mut self, id: u64, tag: Option<Tag>, now: Instant) -> Settled {
+        let Some(flight) = self.flights.remove(&id) else {
+            let known = self.answered.contains(&id);
+            *(if known { &mut self.counts.duplicate } else { &mut self.counts.unknown }) += 1;
+            return Settled::Nothing;
+        };
+        self.answered.push_back(id);
+        if self.answered.len() > REMEMBERED {
+            self.answered.pop_front();
+        }
+        self.load = if self.flights.is_empty() { 0.0 } else { self.load - flight.kind.work() };
+        self.late -= usize::from(matches!(flight.cargo, Cargo::Lent(_)));
+        let wanted = matches!(flight.kind, Kind::Argon2(params) if tag.as_ref().is_none_or(|tag| tag.len() == params.tag_bytes as usize));
+        if !wanted {
+            self.lied(Lie::Length);
+        }
+        match (flight.cargo, tag.filter(|_| wanted)) {
+            (Cargo::Job(job), None) => {
+                self.refuse_work(now);
+                Settled::Failed(job)
+            }
+            (Cargo::Lent(_), None) => {
+                self.refuse_work(now);
+                Settled::Nothing
+            }
+            (Cargo::Canary, theirs) => {
+                if theirs.is_some() {
+                    self.learn((flight.kind, flight.sent, flight.load), now);
+                }
+                self.canary(id, |half| half.theirs = theirs);
+                Settled::Nothing
+            }
+            (Cargo::Job(job), Some(tag)) => {
+                self.learn((flight.kind, flight.sent, flight.load), now);
+                self.counts.answered += 1;
+                Settled::Done(job, tag, flight.sent)
+            }
+            (Cargo::Lent(place), Some(tag)) => {
+                let (key, id) = *place;
+                Settled::Overtaken((key, id), tag, flight.sent)
+            }
+        }
+    }
+
+    fn refuse_work(&mut self, now: Instant) {
+        self.counts.failed += 1;
+        self.rests = Some(now + REST);
+        self.to_prove = ON_TRIAL.1;
+    }
+
+    /// The tag of a canary was computed here; `None`: it could not be.
+    pub(crate) fn known(&mut self, id: u64, ours: Option<Tag>) {
+        match ours {
+            Some(ours) => self.canary(id, |half| half.ours = Some(ours)),
+            None => drop(self.canaries.remove(&id)),
+        }
+    }
+
+    fn canary(&mut self, id: u64, fill: impl FnOnce(&mut Half)) {
+        let Some(half) = self.canaries.get_mut(&id) else { return };
+        fill(half);
+        let answered = !self.flights.contains_key(&id);
+        let verdict = match (&half.ours, &half.theirs) {
+            (Some(ours), Some(theirs)) => Some(bool::from(ours.ct_eq(theirs))),
+            // It did not compute it, which is no lie.
+            (_, None) if answered => None,
+            _ => return,
+        };
+        self.canaries.remove(&id);
+        match verdict {
+            Some(true) => self.counts.canaries += 1,
+            Some(false) => self.lied(Lie::Canary),
+            None => {}
+        }
+    }
+
+    /// It was wrong, and is asked nothing more.
+    pub(crate) fn lied(&mut self, lie: Lie) {
+        self.counts.lies += 1;
+        self.lie.get_or_insert(lie);
+        self.part(Parted::Lied(lie));
+    }
+
+    /// It is asked nothing more.
+    pub(crate) fn part(&mut self, why: Parted) {
+        self.parted.get_or_insert(why);
+        self.bell.notify_one();
+    }
+
+    /// Takes in how long an answer took.
+    fn learn(&mut self, (kind, sent, load): (Kind, Instant, f64), now: Instant) {
+        self.to_prove = self.to_prove.saturating_sub(1);
+        let took = now.saturating_duration_since(sent).as_nanos() as f64;
+        self.latency = if self.counts.answered == 0 { took } else { self.latency + (took - self.latency) * WEIGHT };
+        // Sooner than it could at its pace: it is faster than it was thought to be.
+        if took < load * self.pace {
+            self.pace = (took / load).max(self.pace / 2.0);
+        }
+        let besides = (took - load * self.pace).max(0.0);
+        self.base += (besides - self.base) * WEIGHT;
+        // Busy as long as it holds more than half of what it may.
+        if self.flights.len() < self.ready.holds as usize / 2 {
+            self.busy = None;
+            return;
+        }
+        let (since, work, answers) = self.busy.get_or_insert((now, 0.0, 0));
+        if *since == now && *answers == 0 {
+            return;
+        }
+        (*work, *answers) = (*work + kind.work(), *answers + 1);
+        if *answers < (self.ready.holds * 2).clamp(ENOUGH.0, ENOUGH.1) {
+            return;
+        }
+        let found = now.saturating_duration_since(*since).as_nanos() as f64 / *work;
+        self.pace = if self.paced { (self.pace + found) / 2.0 } else { found };
+        (self.paced, self.busy) = (true, None);
+    }
+
+    /// The jobs that are late: they are computed here as well. Whether it is gone is known afterwards.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Job> {
+        let mut late = Vec::new();
+        for flight in self.flights.values_mut() {
+            let gone = now.saturating_duration_since(flight.sent);
+            let patience = Duration::from_nanos((flight.expected * LATE.0) as u64) + LATE.1;
+            if gone <= patience {
+                continue;
+            }
+            if gone > GONE.max(patience * 4) {
+                self.parted.get_or_insert(Parted::Silent);
+            }
+            if let Cargo::Job(job) = &flight.cargo {
+                let place = Box::new((job.key.clone(), job.id));
+                let Cargo::Job(job) = std::mem::replace(&mut flight.cargo, Cargo::Lent(place)) else { continue };
+                self.base += (gone.as_nanos() as f64 - self.base).max(0.0) * WEIGHT;
+                self.counts.hedged += u64::from(job.is_wanted());
+                self.late += 1;
+                late.push(job);
+            }
+        }
+        if self.parted.is_some() {
+            self.bell.notify_one();
+        }
+        late
+    }
+
+    /// True when it is to be asked nothing more and still holds something.
+    pub(crate) fn is_to_leave(&self) -> bool {
+        self.parted.is_some() && !self.flights.is_empty()
+    }
+
+    /// Whether it was asked anything, which it may have answered.
+    pub(super) fn was_asked(&self) -> bool {
+        self.asked > 0
+    }
+
+    /// Whether it left something of what it was asked, or had to prove itself still.
+    pub(super) fn owes(&self) -> bool {
+        self.owes
+    }
+
+    /// It has to show that it is good for something before it is taken at its word.
+    pub(super) fn has_to_prove_itself(&mut self) {
+        self.to_prove = ON_TRIAL.1;
+    }
+
+    /// It is asked nothing until then.
+    pub(super) fn rests(&mut self, until: Instant) {
+        self.rests = Some(until);
+    }
+
+    /// What it was found to be wrong with, once.
+    pub(super) fn take_lie(&mut self) -> Option<Lie> {
+        self.lie.take()
+    }
+
+    /// The jobs that it held, for others.
+    pub(crate) fn abandon(&mut self) -> Vec<Job> {
+        self.owes |= !self.flights.is_empty() || self.is_on_trial();
+        self.load = 0.0;
+        self.late = 0;
+        self.out.clear();
+        let flights = std::mem::take(&mut self.flights).into_values();
+        let mut jobs: Vec<Job> = flights
+            .filter_map(|flight| match flight.cargo {
+                Cargo::Job(job) => Some(job),
+                Cargo::Lent(_) | Cargo::Canary => None,
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.id);
+        jobs
+    }
+}
