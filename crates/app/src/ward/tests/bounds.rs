@@ -23,7 +23,7 @@ async fn what_a_wrong_clock_dated_keeps_no_fence_in_the_future() {
     let page =
         sessions::Page { user: &"ada".into(), before: sessions::NEWEST, limit: 9, now: NOW, idle_since: Time(0) };
     let live = ask(&**node.app.below(), &node.app.realm.id, page).await.unwrap();
-    assert_eq!(live.iter().map(|session| session.created).collect::<Vec<_>>(), [NOW + Span(700)]);
+    assert!(live.is_empty(), "one is behind the fence as long as that is up, the other has ended: {live:?}");
 }
 
 #[tokio::test]

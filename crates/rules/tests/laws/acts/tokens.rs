@@ -74,8 +74,11 @@ fn redeemed(world: &mut World, which: usize, (twist, counts): (Twist, bool), tok
     if counts {
         if used {
             ledger.meet("code presented again");
-            let line = ledger.lines.get_mut(&family).expect("every code has a line");
-            line.ended.get_or_insert("its code was used twice");
+            // Who lacks a part ends nothing of what its owner got.
+            if twist == Twist::Plain {
+                let line = ledger.lines.get_mut(&family).expect("every code has a line");
+                line.ended.get_or_insert("its code was used twice");
+            }
         } else if !expired {
             ledger.codes[which].used = true;
         }
