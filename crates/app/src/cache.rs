@@ -141,21 +141,24 @@ impl App {
     }
 
     async fn origins(&self) -> Result<Arc<Origins>, Fault> {
-        let held = async || -> Result<_, Fault> {
-            let epoch = self.epoch().await?;
-            Ok((epoch, self.held_origins().filter(|(at, _)| *at == epoch).map(|(_, origins)| origins)))
-        };
-        if let (_, Some(origins)) = held().await? {
+        let epoch = self.epoch().await?;
+        if let Some((at, origins)) = self.held_origins()
+            && at == epoch
+        {
             self.tally.hits.one(Cached::Origins);
             return Ok(origins);
         }
         self.tally.misses.one(Cached::Origins);
-        // Who waited finds what was gathered meanwhile.
+        // Who waited finds what was gathered meanwhile, which is at least as new as what they had found to be missing.
+        let before = self.held_origins().map(|(at, _)| at);
         let _turn = self.cache.gathering.lock().await;
-        let (epoch, found) = held().await?;
-        if let Some(origins) = found {
+        if let Some((at, origins)) = self.held_origins()
+            && Some(at) != before
+            && at >= epoch
+        {
             return Ok(origins);
         }
+        let epoch = self.epoch().await?;
         let mut origins = Origins::new();
         let mut after = String::new();
         loop {

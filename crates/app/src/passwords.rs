@@ -14,7 +14,7 @@ use rules::realm::is_believable;
 use rules::{Decision, Span};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::engine::{CommitError, Write};
 use store::tables::hash_kinds::{self, Announced, Kinds, Known};
 use store::tables::secrets::{Hashes, OtherHashes, Secrets, WindowEnd, forget, note};
@@ -252,8 +252,11 @@ impl App {
             }
         };
         if let Some(works) = waits {
-            let hash = self.hasher.even_out(turn.elapsed(), &works);
-            let rest = self.hasher.even_out(asked.elapsed() + hash, &works);
+            let now = Instant::now();
+            // Who did not wait is not held up for a step because of that.
+            let asked = if turn.duration_since(asked) < NO_WAIT { turn } else { asked };
+            let hash = self.hasher.even_out(now.duration_since(turn), &works);
+            let rest = self.hasher.even_out(now.duration_since(asked) + hash, &works);
             timed(Stage::Evening, tokio::time::sleep(hash + rest)).await;
         }
         Ok(())
@@ -331,6 +334,8 @@ pub(crate) fn read(stored: &str) -> Option<Stored> {
     stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
 }
 
+/// Who waited for less had no line before them.
+const NO_WAIT: Duration = Duration::from_millis(1);
 /// How often it is looked which kinds of hashes there are.
 const LOOK_EVERY: Span = Span::hours(1);
 /// An announcement that is younger is not made again.

@@ -104,7 +104,9 @@ impl App {
             let waited = there(&nodes, &memory.node, self.clock.now());
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
             let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
-            writes.extend(fences::end_later_than(&self.realm.id, by, self.clock.now()));
+            if is_in_time(&nodes, &memory.node, by) {
+                writes.extend(fences::end_later_than(&self.realm.id, by, self.clock.now()));
+            }
             let told = self.about_fence(Kind::FenceRaised, &memory.node, fence.number);
             match self.commit_telling(below, writes, [told]).await? {
                 Ok(()) => {
@@ -159,6 +161,13 @@ impl App {
     }
 }
 
+/// Whether what is dated later than that was dated by a clock that is wrong, as far as others show: where most of them are ahead,
+/// too, it is ours.
+fn is_in_time(nodes: &[Node], itself: &str, by: Time) -> bool {
+    let others = || nodes.iter().filter(|node| node.node != itself);
+    others().filter(|node| node.seen > by).count() * 2 <= others().count()
+}
+
 /// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on. One that a
 /// clock which was wrong has dated is no measure for the others.
 fn there(nodes: &[Node], itself: &str, now: Time) -> Vec<String> {
@@ -181,6 +190,18 @@ mod tests {
     use super::*;
     use store::engine::Durability;
     use store::tables::nodes::{About, Journal};
+
+    #[test]
+    fn a_clock_that_most_others_are_ahead_of_is_no_measure() {
+        // red with one clock alone: a node that is days behind would end what everybody signed in to since.
+        let node = |name: &str, seen| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
+        let in_time = |seen: &[i64]| {
+            let nodes: Vec<_> = seen.iter().enumerate().map(|(at, seen)| node(&at.to_string(), *seen)).collect();
+            is_in_time(&nodes, "0", Time(100))
+        };
+        assert!(in_time(&[]) && in_time(&[500]) && in_time(&[50, 90]) && in_time(&[50, 90, 500]));
+        assert!(!in_time(&[50, 500]) && !in_time(&[50, 500, 90, 600]));
+    }
 
     #[test]
     fn who_was_there_is_told_by_who_was_there_last_and_not_by_our_clock() {

@@ -19,10 +19,15 @@ pub use nodes::Shown;
 use rules::ending::Record;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use store::engine::{CommitError, Engine, Write};
 use store::gate::Gate;
 use store::turn;
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, oneshot};
+
+/// Whoever waits for the journal for so long is told that nobody knows what became of theirs: less than `refresh.grace`, so that a
+/// client which asks again is still given the successor that it was not told of.
+const STALLED: Duration = Duration::from_secs(5);
 
 /// Watches over what this node acknowledged.
 pub struct Ward {
@@ -68,21 +73,38 @@ impl Ward {
     /// the database has to be in the journal.
     #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
     pub(crate) async fn commit(self: &Arc<Self>, writes: Vec<Write>, record: Record) -> Result<(), CommitError> {
-        let ward = Arc::clone(self);
-        match tokio::spawn(async move { turn::waiting(ward.commit_and_note(writes, &record)).await }).await {
-            Ok((done, waited)) => {
-                turn::waited(waited);
-                done
-            }
-            Err(error) => Err(CommitError::Unknown(error.to_string())),
+        let (ward, (commits, committed)) = (Arc::clone(self), oneshot::channel());
+        let mut work = tokio::spawn(async move { turn::waiting(ward.commit_and_note(writes, &record, commits)).await });
+        // What was committed goes on into the journal in its turn, however long that takes.
+        let stalls = async {
+            let _ = committed.await;
+            tokio::time::sleep(STALLED).await;
+        };
+        tokio::select! {
+            biased;
+            done = &mut work => match done {
+                Ok((done, waited)) => {
+                    turn::waited(waited);
+                    done
+                }
+                Err(error) => Err(CommitError::Unknown(error.to_string())),
+            },
+            () = stalls => Err(CommitError::Unknown(format!("the journal has not answered for {STALLED:?}"))),
         }
     }
 
-    async fn commit_and_note(&self, writes: Vec<Write>, record: &Record) -> Result<(), CommitError> {
+    async fn commit_and_note(
+        &self,
+        writes: Vec<Write>,
+        record: &Record,
+        commits: oneshot::Sender<()>,
+    ) -> Result<(), CommitError> {
         let unknown = |why: String| CommitError::Unknown(why);
         let _turn = self.turn.read().await;
         let entered = self.gate.passes();
         self.gate.commit(writes).await?;
+        // Nobody may be waiting any more.
+        let _ = commits.send(());
         self.journal.append(record).await.map_err(|why| unknown(format!("the journal: {why}")))?;
         match self.gate.passes() == entered {
             true => Ok(()),

@@ -97,10 +97,7 @@ pub fn own(data: &Path) -> Result<(), Failure> {
     let owner = folder.uid();
     match owner == rustix::process::geteuid().as_raw() {
         true => Ok(()),
-        false => {
-            let (us, users) = (rustix::process::geteuid().as_raw(), fs::read_to_string(USERS).unwrap_or_default());
-            Err(Failure::Failed(not_ours(data, (owner, us), &users)))
-        }
+        false => Err(Failure::Failed(not_ours(data, owner, &fs::read_to_string(USERS).unwrap_or_default()))),
     }
 }
 
@@ -115,13 +112,9 @@ pub fn names_its_database(config: &Config) -> Result<(), Failure> {
 const USERS: &str = "/etc/passwd";
 
 /// What whoever runs this can do about it, whatever the command is.
-fn not_ours(data: &Path, (owner, us): (u32, u32), users: &str) -> String {
+fn not_ours(data: &Path, owner: u32, users: &str) -> String {
     let data = data.display();
     match name_of(owner, users) {
-        // Nothing here is better off as root: a folder that was made for it, as a mount often is, is to be given away.
-        _ if owner == 0 => {
-            format!("{data} belongs to root, and this is user {us}: give it the folder (chown -R {us} {data})")
-        }
         Some(name) => format!("{data} belongs to {name}: run this as that user (sudo -u {name} …)"),
         None => format!("{data} belongs to user {owner}: run this as that user (sudo -u '#{owner}' …)"),
     }
@@ -146,8 +139,7 @@ mod tests {
         assert_eq!(name_of(998, users), Some("portiere"));
         assert_eq!(name_of(99, users), None);
         // A restore and a move need the place of a server: to start one does not help them.
-        let said = |owner| not_ours(Path::new("/data"), (owner, 10_001), users);
-        assert_eq!(said(0), "/data belongs to root, and this is user 10001: give it the folder (chown -R 10001 /data)");
+        let said = |owner| not_ours(Path::new("/data"), owner, users);
         assert_eq!(said(998), "/data belongs to portiere: run this as that user (sudo -u portiere …)");
         assert_eq!(said(99), "/data belongs to user 99: run this as that user (sudo -u '#99' …)");
     }

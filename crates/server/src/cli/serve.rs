@@ -9,6 +9,7 @@ use crate::net::hear_hangups;
 use clap::Args;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,7 +75,19 @@ pub fn tell_of_cores(left: io::Result<()>) {
 /// A first start makes keys, wherever the configuration has them: root's ones would keep the server of the folder's owner from
 /// starting. In a folder that was used before, what root leaves is its owner's.
 fn may_begin(data: &Path) -> Result<(), Failure> {
-    if boot::was_used(data) { Ok(()) } else { own(data) }
+    if boot::was_used(data) {
+        return Ok(());
+    }
+    let us = rustix::process::geteuid().as_raw();
+    let is_roots = data.metadata().is_ok_and(|folder| folder.uid() == 0);
+    let is_empty = data.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    // A mount often is. Nothing here is better off as root.
+    if is_roots && is_empty && us != 0 {
+        let data = data.display();
+        let why = format!("{data} belongs to root, and this is user {us}: give it the folder (chown {us} {data})");
+        return Err(Failure::Failed(why));
+    }
+    own(data)
 }
 
 #[cfg(test)]

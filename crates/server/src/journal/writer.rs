@@ -3,16 +3,16 @@
 use super::{part_file, written};
 use crate::private;
 use rules::Time;
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 /// A file that is larger than this is followed by another one.
 pub(super) const LARGEST: u64 = 16 << 20;
@@ -20,8 +20,7 @@ pub(super) const LARGEST: u64 = 16 << 20;
 const TOGETHER: usize = 1024;
 /// How often it is tried again to write after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
-/// A write that has taken so long is trouble, and whoever waits for it is told that nobody knows what became of theirs: less than
-/// `refresh.grace`, so that a client which asks again is still given the successor that it was not told of.
+/// A line that has waited so long to be on the disk is trouble, although nothing has failed.
 const STALLED: Duration = Duration::from_secs(5);
 /// Bytes of such a try, all of them ends of lines: a disk that has no room for a line has room for an empty file.
 const TRY: usize = 4096;
@@ -39,8 +38,8 @@ struct Job {
 #[derive(Default)]
 struct Shared {
     trouble: Mutex<Option<String>>,
-    /// Since when the thread has been writing, while it does.
-    writing: Mutex<Option<Instant>>,
+    /// Since when each line waits that is not on the disk yet, the oldest first.
+    waiting: Mutex<VecDeque<Instant>>,
     /// A file that was begun before is followed by another one.
     rotate: AtomicI64,
 }
@@ -68,19 +67,25 @@ impl Writer {
     pub(super) async fn append(&self, line: String) -> Result<(), String> {
         let (done, answer) = oneshot::channel();
         let ended = || "the journal's thread has ended".to_owned();
-        self.jobs.send(Job { line, done }).map_err(|_| ended())?;
-        match timeout(STALLED, answer).await {
-            Ok(answered) => answered.unwrap_or_else(|_| Err(ended())),
-            Err(_) => Err(stalled()),
+        {
+            // In the order in which they are written.
+            let mut waiting = self.shared.waiting();
+            self.jobs.send(Job { line, done }).map_err(|_| ended())?;
+            waiting.push_back(Instant::now());
         }
+        answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
     pub(super) fn works(&self) -> Result<(), String> {
         if let Some(why) = &*self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(why.clone());
         }
-        let writing = *self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if writing.is_some_and(|since| since.elapsed() > STALLED) { Err(stalled()) } else { Ok(()) }
+        match self.shared.waiting().front() {
+            Some(since) if since.elapsed() > STALLED => {
+                Err(format!("a line has not been on its disk for more than {STALLED:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Lets a file be followed by another one that was begun before then, so that it can be removed some day.
@@ -89,8 +94,10 @@ impl Writer {
     }
 }
 
-fn stalled() -> String {
-    format!("its disk has not answered for more than {STALLED:?}")
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Hand {
@@ -128,9 +135,8 @@ impl Hand {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let jobs: Vec<Job> = first.into_iter().chain(queue.try_iter().take(TOGETHER - 1)).collect();
-            self.begins(Some(Instant::now()));
             let outcome = self.write(&jobs).map_err(|error| error.to_string());
-            self.begins(None);
+            drop(self.shared.waiting().drain(..jobs.len()));
             self.note(&outcome);
             for job in jobs {
                 // Whoever went away need not know.
@@ -172,10 +178,6 @@ impl Hand {
         }
         self.open = Some(begun?);
         Ok(())
-    }
-
-    fn begins(&self, writing: Option<Instant>) {
-        *self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner) = writing;
     }
 
     fn is_failing(&self) -> bool {

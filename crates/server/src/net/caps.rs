@@ -44,7 +44,7 @@ pub enum Cut {
     Handshake,
     /// Nothing came in time, or no more of a request's headers.
     Silent,
-    /// It did not take its answer.
+    /// HTTP/2: it did not take an answer.
     Untaken,
     /// It made way for others.
     MadeWay,
@@ -236,8 +236,10 @@ pub struct Place {
 impl Place {
     /// Says that its connection is closed from here: cut, where there is a reason for that.
     pub fn end(&self, address: SocketAddr, why: Option<Cut>) {
-        why.into_iter().for_each(|why| self.cut(why));
-        tracing::debug!(%address, ?why, "connection was cut");
+        if let Some(why) = why {
+            self.cut(why);
+            tracing::debug!(%address, ?why, "connection was cut");
+        }
     }
 
     /// Counts it as one of those that were cut.

@@ -121,8 +121,7 @@ impl Clock {
         match state.waiting {
             _ if !state.untaken.is_empty() => Some(Cut::Untaken),
             Waiting::Headers { .. } => Some(Cut::Silent),
-            Waiting::Answers { .. } => Some(Cut::Untaken),
-            Waiting::Nothing { .. } => None,
+            Waiting::Answers { .. } | Waiting::Nothing { .. } => None,
         }
     }
 

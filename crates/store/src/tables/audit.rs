@@ -28,9 +28,9 @@ impl Question for Unsealed {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
         // By the index of blocks. With `block = 0 ORDER BY id` planners go through the whole log from its beginning, by the
-        // primary key, which has the order already. Not `<= 0`: a line that somebody gave a block of less than nothing would be
-        // found, could not be sealed, and keep all others from it.
-        read(select!("AND block BETWEEN 0 AND 0 ORDER BY block, id LIMIT ?"), values![realm, self.limit])
+        // primary key, which has the order already, and a range from 0 to 0 is that to some. Not `<= 0` alone: a line that
+        // somebody gave a block of less than nothing would be found, could not be sealed, and keep all others from it.
+        read(select!("AND block > -1 AND block <= 0 ORDER BY block, id LIMIT ?"), values![realm, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, line)

@@ -7,7 +7,6 @@ use self::bar::Bar;
 pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply, mutter};
-use super::reach::names_its_database;
 use super::text::facts;
 use crate::config::{self, Config, Raw, StoreUrl, Value as _};
 use crate::named_file;
@@ -71,7 +70,13 @@ impl Moving {
         let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
         let from = match from {
             Some(url) => read(&url, "--from")?,
-            None => names_its_database(config).map(|()| config.store.url.clone())?,
+            // What is said of a server may be said of the one that it goes to.
+            None => match config.without_server().first() {
+                None => config.store.url.clone(),
+                Some(why) => {
+                    return Err(Failure::Use(format!("{why}; if that is the target, say what to move with --from")));
+                }
+            },
         };
         let to = to.map(|url| read(&url, "--to")).transpose()?;
         let (source, target) = (Source::new(config, from), to.map(|to| Target::new(config, to)));

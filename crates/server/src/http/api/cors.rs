@@ -1,5 +1,5 @@
 //! Which pages may call the account API: those of first-party clients. Cookies travel only where tokens are kept in
-//! them.
+//! them; refusals, which tell nothing of an account, can always be read.
 
 use crate::http::cors::{EXPOSED, Readers, answer, origin};
 use crate::http::reply;
@@ -11,7 +11,7 @@ use axum::response::Response;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request};
 
-/// Marks a response to a request whose tokens are in cookies: the page may read it although cookies were sent.
+/// Marks a response to a request whose tokens are in cookies, or a refusal: the page may read it although cookies were sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentialed;
 

@@ -23,8 +23,8 @@ for (const input of document.querySelectorAll("input[data-show]")) {
     input.type = "password";
     label();
   });
-  label();
   box.append(input, button);
+  label();
   if (input.autofocus) input.focus();
 }
 
