@@ -1,4 +1,5 @@
-//! Somebody who does not want to wait for the end: Ctrl-C, SIGTERM, or a terminal that is closed. What was measured by then is told all the same.
+//! Somebody who does not want to wait for the end: Ctrl-C, SIGTERM, or a terminal that is closed. What was measured by then is
+//! told all the same.
 
 use crate::Refusal;
 use std::pin::pin;

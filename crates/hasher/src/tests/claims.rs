@@ -38,13 +38,9 @@ async fn what_a_worker_held_does_not_go_to_one_that_is_slower_than_this_machine(
 #[tokio::test]
 async fn a_worker_whose_answers_take_too_long_lets_nobody_in() {
     // red where `flow` leaves out what an answer takes besides: such a worker is never asked, and so never measured.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
+    let (_stage, hasher, _first) = busy();
     let link = attach(&hasher, "worker", Ready { threads: u16::MAX, ..fast(8000, 16) });
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!((200 - jobs.iter_mut().filter_map(now).count()).abs_diff(10) <= 2);
+    assert!(crowd(&hasher).1.abs_diff(10) <= 2);
     drop(link);
 }
 
@@ -54,13 +50,10 @@ async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_d
     let declines: Lessen = |link, asks| asks.iter().for_each(|ask| link_says_it_cannot(link, ask));
     let wants_none: Lessen = |link, _| link.holds(0);
     for lessen in [declines, wants_none] {
-        let stage = Stage::closed();
-        let hasher = stage.hasher(bound());
-        let _first = stage.occupy(&hasher);
-        stage.skip(&hasher, Duration::from_millis(1));
+        let (_stage, hasher, _first) = busy();
         let link = attach(&hasher, "worker", fast(4000, 16));
-        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-        assert!(200 - jobs.iter_mut().filter_map(now).count() > 40);
+        let (_jobs, admitted) = crowd(&hasher);
+        assert!(admitted > 40, "{admitted}");
         lessen(&link, &sent(&link).await);
         let wait = hasher.state().expected_wait;
         assert!(wait <= Duration::from_millis(10), "{wait:?}");
@@ -71,18 +64,14 @@ async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_d
 async fn whoever_could_not_is_on_trial_in_its_next_connection_and_in_others() {
     // red without `is_on_trial` in `abandon`, or without the look at those who are here in `add`.
     for goes in [true, false] {
-        let stage = Stage::closed();
-        let hasher = stage.hasher(bound());
-        let _first = stage.occupy(&hasher);
-        stage.skip(&hasher, Duration::from_millis(1));
+        let (_stage, hasher, _first) = busy();
         let link = attach(&hasher, "worker", fast(4000, 16));
         let _job = anywhere(&hasher, 1);
         let asks = sent(&link).await;
         asks.iter().for_each(|ask| link_says_it_cannot(&link, ask));
         let kept = (!goes).then_some(link);
         let back = attach(&hasher, "worker", fast(4000, 16));
-        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-        let admitted = 200 - jobs.iter_mut().filter_map(now).count();
+        let (_jobs, admitted) = crowd(&hasher);
         assert!(admitted <= 16, "{goes}: {admitted} were let in for one that could not");
         drop((back, kept));
     }
@@ -113,23 +102,19 @@ async fn whoever_leaves_again_and_again_is_not_forgotten_for_it() {
 #[tokio::test]
 async fn whoever_left_what_it_was_asked_has_to_prove_itself() {
     // red without `to_prove` in Desk::add.
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
-    let admitted = |jobs: &mut [Hashing]| jobs.iter_mut().filter_map(now).count().abs_diff(200);
+    let (_stage, hasher, _first) = busy();
     let honest = attach(&hasher, "worker", fast(4000, 16));
     drop(honest);
     let hung_up = attach(&hasher, "worker", fast(4000, 16));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!(admitted(&mut jobs) >= 45, "one that left nothing is taken at its word");
+    let (jobs, admitted) = crowd(&hasher);
+    assert!(admitted >= 45, "one that left nothing is taken at its word");
     assert!(!sent(&hung_up).await.is_empty());
     drop((hung_up, jobs));
 
     let back = attach(&hasher, "worker", fast(4000, 16));
     let stranger = attach(&hasher, "another", fast(1000, 0));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!((4..=16).contains(&admitted(&mut jobs)), "as many as without it, and what it holds");
+    let (jobs, admitted) = crowd(&hasher);
+    assert!((4..=16).contains(&admitted), "as many as without it, and what it holds");
     let mut asks = sent(&back).await;
     assert!((1..=4).contains(&asks.len()), "{}", asks.len());
     let mut more = Vec::new();
@@ -140,7 +125,6 @@ async fn whoever_left_what_it_was_asked_has_to_prove_itself() {
             tokio::time::timeout(Duration::from_millis(50), back.asks()).await.map_or(Vec::new(), |asks| asks.unwrap());
     }
     drop((jobs, more));
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    assert!(admitted(&mut jobs) > 16, "it is one of all again");
+    assert!(crowd(&hasher).1 > 16, "it is one of all again");
     drop((back, stranger));
 }

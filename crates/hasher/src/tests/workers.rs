@@ -61,28 +61,36 @@ fn wrong(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![9; 32])) }
 }
 
+/// A machine whose one thread has something to do, a millisecond later: newcomers wait, ten of them as long as they may.
+pub(super) fn busy() -> (Arc<Stage>, Hasher, Hashing) {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(bound());
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    (stage, hasher, first)
+}
+
+/// Two hundred come: all of them, and how many were let in.
+pub(super) fn crowd(hasher: &Hasher) -> (Vec<Hashing>, usize) {
+    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(hasher, number)).collect();
+    let refused = jobs.iter_mut().filter_map(now).count();
+    (jobs, 200 - refused)
+}
+
 #[tokio::test]
 async fn workers_raise_what_is_admitted() {
     for (workers, holds, admitted) in [(0, 0, 10), (1, 4, 20), (2, 4, 30), (1, 0, 10)] {
-        let stage = Stage::closed();
-        let hasher = stage.hasher(bound());
-        let _first = stage.occupy(&hasher);
-        stage.skip(&hasher, Duration::from_millis(1));
+        let (_stage, hasher, _first) = busy();
         let links: Vec<_> = (0..workers).map(|_| attach(&hasher, "worker", fast(1000, holds))).collect();
-        let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-        let refused = jobs.iter_mut().filter_map(now).count();
-        let off = (200 - refused).abs_diff(admitted);
-        assert!(off <= 2, "{workers} workers: {} instead of {admitted}", 200 - refused);
+        let (_jobs, found) = crowd(&hasher);
+        assert!(found.abs_diff(admitted) <= 2, "{workers} workers: {found} instead of {admitted}");
         drop(links);
     }
 }
 
 #[tokio::test]
 async fn what_only_this_machine_may_do_is_admitted_as_if_there_were_no_worker() {
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let _first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
+    let (_stage, hasher, _first) = busy();
     let link = attach(&hasher, "worker", fast(8000, 16));
     let mut jobs: Vec<_> = (0..30).map(|_| ask(&hasher, key("main", 1), usual(), "here")).collect();
     assert_eq!(jobs.iter_mut().filter_map(now).count(), 20);
@@ -233,13 +241,9 @@ async fn a_worker_that_is_silent_for_too_long_is_sent_away() {
 
 #[tokio::test]
 async fn when_all_workers_go_those_who_would_wait_too_long_are_told_to_come_back() {
-    let stage = Stage::closed();
-    let hasher = stage.hasher(bound());
-    let first = stage.occupy(&hasher);
-    stage.skip(&hasher, Duration::from_millis(1));
+    let (stage, hasher, first) = busy();
     let links: Vec<_> = (0..4).map(|_| attach(&hasher, "worker", fast(1000, 4))).collect();
-    let mut jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
-    let admitted = 200 - jobs.iter_mut().filter_map(now).count();
+    let (jobs, admitted) = crowd(&hasher);
     assert!(admitted > 40, "{admitted}");
     drop(links);
     assert!(hasher.state().expected_wait <= Duration::from_millis(10), "{:?}", hasher.state().expected_wait);

@@ -52,19 +52,19 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
         None => measure(command, program, data)?,
     };
     let json = serde_json::to_string_pretty(&capacity).map_err(|error| Refusal::Failure(error.to_string()))? + "\n";
-    // First on the screen: what does not fit into a file is not lost.
+    // First on the screen: what does not fit into a file is not lost. Nor is a file with a screen that is gone.
     let text = if command.json { json.clone() } else { report::text(&capacity) };
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    let shown = match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // Whoever reads may stop early.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            return Err(Refusal::Failure(format!("the report cannot be written: {error}")));
+            Err(Refusal::Failure(format!("the report cannot be written: {error}")))
         }
-        _ => {}
-    }
+        _ => Ok(()),
+    };
     let saved = command.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
     let page = command.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(&capacity)));
     // One that cannot be written does not keep the other from it.
-    saved.and(page)?;
+    saved.and(page).and(shown)?;
     unproven.map_or(Ok(()), Err)?;
     let outside = capacity.verification.as_ref().and_then(Verification::shortfall);
     match outside.filter(|_| !command.quick) {
