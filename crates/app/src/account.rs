@@ -134,11 +134,7 @@ impl App {
 
     /// Saves a profile. An address that is entered here is not verified. One that is verified belongs to what proves an account
     /// to be somebody's: a session that was left open must not be enough to take it away.
-    pub async fn save_profile(
-        &self,
-        (session, _): (&Session, &User),
-        form: &ProfileForm<'_>,
-    ) -> Result<Result<(), NotSaved>, Fault> {
+    pub async fn save_profile(&self, session: &Session, form: &ProfileForm<'_>) -> Result<Result<(), NotSaved>, Fault> {
         let email = match form.email.map(str::trim) {
             None => None,
             Some("") => Some(None),

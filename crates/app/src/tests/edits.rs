@@ -210,11 +210,11 @@ async fn rc_07_a_profile_is_not_saved_in_a_session_that_ended_meanwhile() {
     for ends in [everywhere, disabled] {
         let two = Two::start().await;
         let browser = at_home(&two).await;
-        let (session, user) = two.here.session(&browser).await.unwrap().expect("signed in");
+        let (session, _) = two.here.session(&browser).await.unwrap().expect("signed in");
         let (there, owner) = (two.there.clone(), browser.clone());
         two.meanwhile(0, async move { ends(there, owner).await.map_err(|fault| fault.to_string()) });
         let form = ProfileForm { claims: &[("name", "Mallory")], email: Some("mallory@evil.test") };
-        let saved = two.here.save_profile((&session, &user), &form).await.unwrap();
+        let saved = two.here.save_profile(&session, &form).await.unwrap();
         assert!(two.interrupted.coming.is_over(), "it ended in the middle");
         assert_eq!(saved, Err(NotSaved::SignedOut));
     }
@@ -232,7 +232,7 @@ async fn asvs_7_5_1_an_address_that_was_verified_meanwhile_is_kept() {
         there.set_claims(&ada, &[("email", "ada@work.test")]).await.map(drop).map_err(|fault| fault.to_string())
     });
     let form = ProfileForm { claims: &[], email: Some("mallory@evil.test") };
-    let saved = two.here.save_profile((&session, &user), &form).await.unwrap();
+    let saved = two.here.save_profile(&session, &form).await.unwrap();
     assert!(two.interrupted.coming.is_over(), "it was set in the middle");
     assert_eq!(saved, Err(NotSaved::SignInAgain));
 }

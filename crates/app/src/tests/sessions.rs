@@ -36,9 +36,9 @@ async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
     let mut browser = Browser::default();
     let account = || Flow::new(To::Place(Place::Account), clock.now());
     let save = async |browser: &Browser, email: Option<&str>| {
-        let (session, user) = app.session(browser).await.unwrap().expect("signed in");
+        let (session, _) = app.session(browser).await.unwrap().expect("signed in");
         let claims = [("name", if email.is_some() { "Ada" } else { "Ada Lovelace" })];
-        app.save_profile((&session, &user), &ProfileForm { claims: &claims, email }).await.unwrap()
+        app.save_profile(&session, &ProfileForm { claims: &claims, email }).await.unwrap()
     };
     let email = async |browser: &Browser| app.session(browser).await.unwrap().expect("signed in").1.email;
     sign_in(&app, account(), &mut browser).await;

@@ -16,7 +16,7 @@ async fn an_address_that_was_taken_away_signs_nobody_in_at_a_server_that_lost_th
     node.app.commit(added, NOW, &entropy::fresh().unwrap()).await.unwrap();
     let standby = server.standby().await;
     let form = ProfileForm { claims: &[], email: Some("") };
-    node.app.save_profile((&session(NOW), &ada), &form).await.unwrap().unwrap();
+    node.app.save_profile(&session(NOW), &form).await.unwrap().unwrap();
     server.fail_over(standby, "second");
     node.app.meet().await.unwrap();
     let key = LoginKey::of(email);

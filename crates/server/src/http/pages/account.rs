@@ -164,8 +164,7 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
     let claims: Vec<_> = CLAIMS.into_iter().filter_map(|claim| Some((claim, sent(claim)?))).collect();
     // Only what its owner changed: an operator may have set another one since the page was loaded.
     let email = sent("email").filter(|email| Some(*email) != sent("email_shown"));
-    let whose = (&form.session, &form.user);
-    let problem = match door.site.app.save_profile(whose, &ProfileForm { claims: &claims, email }).await? {
+    let problem = match door.site.app.save_profile(&form.session, &ProfileForm { claims: &claims, email }).await? {
         Ok(()) => return Ok(door.done(Notice::ProfileSaved, &form.session)),
         Err(NotSaved::Email(_)) => Problem::Email,
         Err(NotSaved::Claim(_)) => Problem::Name,
@@ -173,7 +172,7 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
         Err(NotSaved::SignedOut) => return Ok(door.sign_in_first()),
     };
     let said = Said { problems: &[problem], typed: Some(&form.params), notice: None };
-    door.account(whose, said).await
+    door.account((&form.session, &form.user), said).await
 }
 
 async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
