@@ -79,6 +79,7 @@ mod native;
 mod pepper;
 mod policy;
 mod pool;
+mod priority;
 mod queue;
 pub mod remote;
 mod settings;
@@ -99,6 +100,7 @@ pub use job::Work;
 pub use kinds::UnknownWork;
 pub use pepper::{Key, KeyCheck, KeyId, Keys, KeysError, Role};
 pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
+pub use priority::step_ahead;
 pub use settings::{Settings, StartError};
 pub use state::{KindState, Refusal, State};
 

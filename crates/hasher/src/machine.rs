@@ -1,4 +1,4 @@
-//! What this machine has: memory, a processor with a name, and a way to step behind others.
+//! What this machine has: memory, and a processor with a name.
 
 use std::{
     fs,
@@ -73,17 +73,6 @@ fn processor() -> String {
     if known.is_empty() { std::env::consts::ARCH.to_owned() } else { known.join(" ") }
 }
 
-/// Lowers the scheduling priority of the calling thread by `steps` of niceness. On Linux niceness belongs to a thread;
-/// elsewhere it would lower the whole process, so nothing is done.
-#[cfg(target_os = "linux")]
-pub(crate) fn step_back(steps: u8) {
-    // Raising one's own niceness needs no right; were it refused, hashing would only be less polite.
-    let _ = rustix::process::nice(i32::from(steps));
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn step_back(_steps: u8) {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,18 +138,5 @@ mod tests {
         assert_eq!(print, fingerprint(2, Level::Portable));
         assert_ne!(print, fingerprint(3, Level::Portable));
         assert_ne!(print, fingerprint(2, Level::Avx2));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn niceness_belongs_to_the_thread_that_asks() {
-        let nice = || rustix::process::getpriority_process(None).unwrap();
-        let before = nice();
-        let stepped = std::thread::spawn(move || {
-            step_back(3);
-            nice()
-        });
-        assert_eq!(stepped.join().unwrap(), (before + 3).min(19));
-        assert_eq!(nice(), before);
     }
 }

@@ -14,8 +14,8 @@ use crate::{
     calibrate::Trial,
     gate::{Gate, Next},
     job::{Computed, Input, Job, Kind, Tag},
-    machine,
     native::{Fault, Kernel, sample},
+    priority,
     state::Refusal,
 };
 
@@ -36,7 +36,7 @@ pub(crate) fn start<K: Kernel>(
         let (gate, kernel, living) = (gate.clone(), kernel.clone(), Living::new(alive.clone()));
         thread::Builder::new().name(format!("hasher-{number}")).spawn(move || {
             let _living = living;
-            machine::step_back(nice);
+            priority::step_back(nice);
             survive(&gate, number, kernel);
         })?;
     }

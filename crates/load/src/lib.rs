@@ -7,7 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`plan`] | what is measured: target, client, people, workload, pace, time |
-//! | [`schedule`] | when the iterations of an open loop start |
+//! | [`schedule`] | when the iterations of an open loop start, evenly or by chance |
 //! | [`visitor`] | one virtual user: reads pages, fills forms, exchanges codes |
 //! | [`wire`] | HTTP/1.1 over one connection per origin, TLS, cookies, URLs, and how far it may go |
 //! | [`record`], [`timeline`] | histograms and counters of one thread, whole and by slices, merged at the end |
@@ -22,6 +22,7 @@
 //! default, no locks on the path of a request, buffers that are used again. It speaks to loopback unless told otherwise: it
 //! makes load, and a mistyped address must not turn it on somebody else's machine.
 
+mod chance;
 pub mod cli;
 pub mod compare;
 pub mod cpu;

@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::visitor::Step;
 use crate::wire::{Reach, Url};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::ValueEnum;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct Plan {
     pub pace: Pace,
     /// How the pace changes over the window.
     pub shape: Shape,
+    /// How the starts of an open loop lie apart.
+    pub arrivals: Arrivals,
     /// Runs before the window and is not counted.
     pub warmup: Duration,
     /// The window in which everything is counted.
@@ -174,6 +177,16 @@ pub enum Shape {
     Ramp(Duration),
     /// The window is a day, with its peak in the morning; the rate is the mean. Open loops only.
     Day,
+}
+
+/// How the starts of an open loop lie apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// Evenly: each start as long after the one before as the rate says
+    #[default]
+    Even,
+    /// By chance, as people come who know nothing of each other; the same starts in every run
+    Poisson,
 }
 
 impl Pace {
@@ -342,6 +355,7 @@ pub(crate) mod tests {
             workload: Workload::Jwks,
             pace: Pace::Closed { visitors: 1, pause: Duration::ZERO },
             shape: Shape::Steady,
+            arrivals: Arrivals::Even,
             warmup: Duration::ZERO,
             duration: Duration::from_secs(1),
             timeout: Duration::from_secs(1),

@@ -1,6 +1,6 @@
 //! What is said afterwards: one structure, shown as an aligned table or written as JSON.
 
-use crate::plan::{Pace, Shape};
+use crate::plan::{Arrivals, Pace, Shape};
 use crate::record::{Latencies, Record};
 use crate::schedule::Schedule;
 use crate::timeline::{Sketch, Slice, slices};
@@ -183,6 +183,10 @@ impl Report {
             Shape::Ramp(time) => format!(", climbing for {time:?}"),
             Shape::Day => ", a day with its morning".to_owned(),
         };
+        let arrivals = match (plan.pace, plan.arrivals) {
+            (Pace::Open { .. }, Arrivals::Poisson) => ", by chance",
+            _ => "",
+        };
         let server = spent.server.map(|cpu| Server {
             cpu_seconds: cpu.as_secs_f64(),
             cores: cores(cpu),
@@ -191,7 +195,7 @@ impl Report {
         Report {
             workload: plan.name(),
             target: plan.target.to_string().trim_end_matches('/').to_owned(),
-            pace: format!("{}{shape}", plan.pace),
+            pace: format!("{}{shape}{arrivals}", plan.pace),
             seconds,
             iterations,
             iterations_per_second: record.ended as f64 / seconds,

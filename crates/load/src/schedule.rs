@@ -1,6 +1,7 @@
-//! When the iterations of an open loop start: at a steady rate, on a ramp, or as a day goes.
+//! When the iterations of an open loop start: at a steady rate, on a ramp, or as a day goes; evenly or by chance.
 
-use crate::plan::{Pace, Plan, Shape};
+use crate::chance::Chance;
+use crate::plan::{Arrivals, Pace, Plan, Shape};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ const FOOT: f64 = 0.05;
 pub struct Schedule {
     segments: Vec<Segment>,
     counted: Range<u64>,
+    /// Where starts lie that come by chance; otherwise each lies at its number.
+    chance: Option<Chance>,
 }
 
 /// A stretch in which the rate goes in a straight line.
@@ -35,6 +38,12 @@ impl Segment {
 impl Schedule {
     /// The schedule of `plan`; `None` for a closed loop, which has none.
     pub fn of(plan: &Plan) -> Option<Schedule> {
+        let even = Schedule::even(plan)?;
+        let chance = (plan.arrivals == Arrivals::Poisson).then(|| Chance::of(even.counted.clone()));
+        Some(Schedule { chance, ..even })
+    }
+
+    fn even(plan: &Plan) -> Option<Schedule> {
         let Pace::Open { rate, .. } = plan.pace else { return None };
         let (warmup, window) = (plan.warmup.as_secs_f64(), plan.duration.as_secs_f64());
         let corners = match plan.shape {
@@ -59,12 +68,12 @@ impl Schedule {
         }
         // The sums may be off by the last bit, which must not make one start more.
         let whole = |starts: f64| (starts - 1e-6).ceil().max(0.0) as u64;
-        Some(Schedule { segments, counted: whole(first)..whole(before) })
+        Some(Schedule { segments, counted: whole(first)..whole(before), chance: None })
     }
 
     /// When a start is due.
     pub fn due(&self, start: u64) -> Duration {
-        let start = start as f64;
+        let start = self.chance.as_ref().map_or(start as f64, |chance| chance.place(start));
         let at = self.segments.partition_point(|segment| segment.before <= start).saturating_sub(1);
         let Segment { from, seconds, rates: (first, last), before } = self.segments[at];
         let rest = start - before;
@@ -103,7 +112,7 @@ impl Schedule {
 /// How many users a closed loop has, or how many starts a second an open loop, at a time since the beginning.
 pub fn level(plan: &Plan, at: Duration) -> f64 {
     let visitors = plan.pace.visitors();
-    match Schedule::of(plan) {
+    match Schedule::even(plan) {
         Some(schedule) => schedule.rate(at),
         None => (0..visitors).filter(|visitor| plan.joins(*visitor) <= at).count() as f64,
     }
@@ -129,6 +138,27 @@ mod tests {
         let steady = schedule(Shape::Steady, 10);
         assert_eq!(steady.counted(), 200..1200);
         assert!(near(steady.due(0).as_secs_f64(), 0.0) && near(steady.due(777).as_secs_f64(), 7.77));
+    }
+
+    #[test]
+    fn starts_by_chance_keep_the_rate_and_its_shape() {
+        let shapes = [Shape::Steady, Shape::Day];
+        for shape in shapes {
+            let plan = Plan {
+                pace: Pace::Open { rate: 100.0, visitors: 1 },
+                shape,
+                arrivals: Arrivals::Poisson,
+                duration: Duration::from_secs(240),
+                ..plan()
+            };
+            let (chance, even) = (Schedule::of(&plan).unwrap(), Schedule::even(&plan).unwrap());
+            assert_eq!(chance.counted(), even.counted());
+            let of = |schedule: &Schedule, second| schedule.due_within(Duration::from_secs(second)) as f64;
+            // Within four standard deviations of a count.
+            let near = |second| (of(&chance, second) - of(&even, second)).abs() < 4.0 * of(&even, second).sqrt();
+            assert!([40, 80, 100, 200].into_iter().all(near) && of(&chance, 240) == 24_000.0);
+            assert!((0..500).any(|start| chance.due(start) != even.due(start)));
+        }
     }
 
     #[test]

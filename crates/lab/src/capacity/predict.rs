@@ -7,7 +7,7 @@ use super::probe::Probes;
 use super::probe::hash::{Hashing, Lane};
 use super::probe::http::{NOW_AND_THEN, Slow};
 use super::simulate::{Arrivals, Outcome, simulate};
-use super::stations::{Cold, Needs, Pool, Station, Stations, Writer};
+use super::stations::{Cold, Late, Needs, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
 
 /// Where the load comes from.
@@ -33,8 +33,6 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
     let spent = |slow: &Slow| slow.server_us.value + slow.generator_us.value;
     let wake = |slow: &Slow| ((slow.p50_ms.value * MILLI - spent(slow) * MICRO) / 2.0).max(0.0);
     let asking = http.generator_us.value * MICRO;
-    let [p50, tail @ ..] = http.hashing.tail_ms;
-    let late = tail.map(|ms| (ms - p50).max(0.0) * MILLI);
     Stations {
         cores: probes.machine.cores,
         request: http.server_us.value * MICRO,
@@ -42,7 +40,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
         cold: cold(probes),
         wake: (wake(&http.rested), wake(&http.hashing)),
-        late: [0.0, late[0], late[1], late[2], late[3], late[3]],
+        late: late(probes),
         read: 1.0 / probes.storage.reads.value,
         round_trip: 0.0,
         sign: [Alg::Rs256, Alg::Es256, Alg::EdDsa].map(|alg| {
@@ -53,6 +51,17 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         pool: pool(&probes.hashing),
         generator: (generator == Generator::Here).then_some(asking),
     }
+}
+
+/// How late threads are while all cores hash, where few come and where many do.
+fn late(probes: &Probes) -> Late {
+    let (http, cores) = (&probes.http, probes.machine.cores as f64);
+    let beyond = |[p50, tail @ ..]: [f64; 5]| {
+        let late = tail.map(|ms| (ms - p50).max(0.0) * 1e-3);
+        [0.0, late[0], late[1], late[2], late[3], late[3]]
+    };
+    let (few, many) = (http.hashing.tail_ms, http.often.tail_ms.unwrap_or(http.hashing.tail_ms));
+    Late { seldom: (NOW_AND_THEN / cores, beyond(few)), often: (http.often.rate.value / cores, beyond(many)) }
 }
 
 /// What a request costs beside hashing, where few come and where many do.

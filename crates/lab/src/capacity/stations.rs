@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How far apart commits begin while several callers write, in seconds.
 pub const PACE: f64 = store::sqlite::PACE.as_nanos() as f64 / 1e9;
 
-/// The shares at which [`Stations::late`] is told.
+/// The shares at which [`Late`] is told.
 const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0];
 
 /// One queue.
@@ -140,12 +140,46 @@ impl Cold {
     /// time between two, since caches are lost in the order of their sizes.
     pub fn times(&self, rate: f64) -> f64 {
         let ((few, dear), (many, cheap)) = (self.seldom, self.often);
-        if many <= few || rate <= few {
-            return dear.max(1.0);
-        }
-        let along = (rate / few).ln() / (many / few).ln();
-        (dear + (cheap - dear) * along).clamp(1.0, dear.max(cheap).max(1.0))
+        (dear + (cheap - dear) * along(rate, few, many)).clamp(1.0, dear.max(cheap).max(1.0))
     }
+}
+
+/// How far a rate lies on the way from few to many, by orders of magnitude: 0 up to the one, 1 at the other.
+fn along(rate: f64, few: f64, many: f64) -> f64 {
+    if many <= few || rate <= few { 0.0 } else { (rate / few).ln() / (many / few).ln() }
+}
+
+/// How much longer than usual it takes until a thread that wakes up is at work while all cores hash, in seconds, at
+/// 50, 90, 95, 99, 99.9 and 100 %. The more often threads wake up, the more often whoever hashes has only just been given its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Late {
+    /// Where few come: requests a second on each core, and how late.
+    pub seldom: (f64, [f64; 6]),
+    /// Where many come.
+    pub often: (f64, [f64; 6]),
+}
+
+impl Late {
+    /// Where nobody is late.
+    pub const NEVER: Late = Late { seldom: (1.0, [0.0; 6]), often: (2.0, [0.0; 6]) };
+
+    /// The same where so many come in a second on each core.
+    pub fn at(&self, rate: f64) -> [f64; 6] {
+        let ((few, less), (many, more)) = (self.seldom, self.often);
+        let along = along(rate, few, many).min(1.0);
+        std::array::from_fn(|place| less[place] + (more[place] - less[place]) * along)
+    }
+}
+
+/// How late that is for one of them; `chance` is from 0 to 1.
+pub fn lateness(late: &[f64; 6], chance: f64) -> f64 {
+    for (shares, times) in SHARES.windows(2).zip(late.windows(2)) {
+        if chance <= shares[1] {
+            let along = ((chance - shares[0]) / (shares[1] - shares[0])).max(0.0);
+            return times[0] + (times[1] - times[0]) * along;
+        }
+    }
+    late[late.len() - 1]
 }
 
 /// A machine that runs the server; times in seconds.
@@ -163,8 +197,8 @@ pub struct Stations {
     pub cold: Cold,
     /// From when a thread has something to do until it is at it: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
-    /// How much longer that takes while all cores hash at 50, 90, 95, 99, 99.9 and 100 %.
-    pub late: [f64; 6],
+    /// How much longer that takes while all cores hash.
+    pub late: Late,
     /// A point read.
     pub read: f64,
     /// What a fetch waits for a database on another machine; none where it is a file.
@@ -218,18 +252,6 @@ impl Stations {
             Act::Sign(alg) => (0.0, self.sign[alg as usize]),
             Act::Commit | Act::Hash => (0.0, 0.0),
         }
-    }
-
-    /// How much later than usual a thread is at its work while all cores hash; `chance` is from 0 to 1.
-    pub fn lateness(&self, chance: f64) -> f64 {
-        let ends = SHARES.windows(2).zip(self.late.windows(2));
-        for (shares, times) in ends {
-            if chance <= shares[1] {
-                let along = ((chance - shares[0]) / (shares[1] - shares[0])).max(0.0);
-                return times[0] + (times[1] - times[0]) * along;
-            }
-        }
-        self.late[self.late.len() - 1]
     }
 
     /// How many times as much light work costs when so much of all processor time is hashing and so many requests come in a

@@ -4,10 +4,10 @@ use super::demand::Operation;
 use super::predict::{Generator, stations};
 use super::probe::machine::{DISTURBED, Watch};
 use super::probe::{Probes, Progress};
-use super::simulate::{Arrivals, Outcome, Step, in_steps};
+use super::simulate::{self, Outcome, Step, in_steps};
 use crate::private::{Private, Setup};
 use load::Refusal;
-use load::plan::{Pace, Plan, Workload};
+use load::plan::{Arrivals, Pace, Plan, Workload};
 use load::report::Report;
 use load::run::run;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub const P95: f64 = 0.30;
 const USERS: usize = 16;
 /// The share of the predicted limit at which latencies are compared.
 const SHARE: f64 = 0.5;
-/// Operations of a simulation.
-const OPERATIONS: usize = 20_000;
+/// Operations of a simulation: of a day's, one in twenty signs in, and a 95th percentile takes thousands of those.
+const OPERATIONS: usize = 200_000;
 
 /// One run, predicted before it was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,8 +98,8 @@ pub fn predict(probes: &Probes) -> Vec<Trial> {
     let both = [(Operation::SignIn, Workload::Flow), (Operation::Day, Workload::Day)];
     let trials = both.map(|(operation, workload)| {
         let offered = stations.needs(operation).bound() * SHARE;
-        let closed = in_steps(&stations, operation, Arrivals::Users(users), OPERATIONS);
-        let open = in_steps(&stations, operation, Arrivals::Even(offered), OPERATIONS);
+        let closed = in_steps(&stations, operation, simulate::Arrivals::Users(users), OPERATIONS);
+        let open = in_steps(&stations, operation, simulate::Arrivals::People(offered), OPERATIONS);
         let trial = |pace: &str, offered, users, (predicted, steps)| Trial {
             workload: workload.name().to_owned(),
             pace: pace.to_owned(),
@@ -165,7 +165,9 @@ fn plan(server: &Private, trial: &Trial, quick: bool) -> Result<Plan, Refusal> {
     };
     let (warmup, duration) = if quick { (1, 2) } else { (4, 15) };
     let (warmup, duration) = (Duration::from_secs(warmup), Duration::from_secs(duration));
-    Ok(Plan { pace, warmup, duration, ..server.plan(workload)? })
+    // As the simulation lets them come. Evenly, one flow would meet the next always at the same place, and by which place that is
+    // all of them would be fast or slow.
+    Ok(Plan { pace, arrivals: Arrivals::Poisson, warmup, duration, ..server.plan(workload)? })
 }
 
 /// What of a day is compared. Not the mix: five in a hundred sign in, so that its 95th percentile lies in the gap between them

@@ -15,7 +15,7 @@ pub use folder::{Folder, guard};
 pub use probe::{Metrics, free_port};
 
 use load::Refusal;
-use load::plan::{Client, Pace, Plan, Proof, Shape, Workload};
+use load::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, Workload};
 use load::wire::Url;
 use rules::Secret;
 use std::fs::{File, OpenOptions};
@@ -157,6 +157,7 @@ impl Private {
             workload,
             pace: Pace::Closed { visitors: 20, pause: Duration::ZERO },
             shape: Shape::Steady,
+            arrivals: Arrivals::Even,
             warmup: Duration::from_secs(1),
             duration: Duration::from_secs(5),
             timeout: Duration::from_secs(30),

@@ -2,8 +2,8 @@
 
 use lab::capacity::advice::{faster_disk, more_cores, staffed};
 use lab::capacity::demand::Operation;
-use lab::capacity::simulate::{Arrivals, Outcome, simulate};
-use lab::capacity::stations::{Cold, Pool, Station, Stations, Writer};
+use lab::capacity::simulate::{Arrivals, Outcome, in_steps, simulate};
+use lab::capacity::stations::{Cold, Late, Pool, Station, Stations, Writer, lateness};
 
 /// Two cores, on which a hash takes 5 ms alone and 3 ms side by side, and a disk that takes a millisecond.
 fn machine() -> Stations {
@@ -15,7 +15,7 @@ fn machine() -> Stations {
         rouse_generator: 0.0,
         cold: Cold::NEVER,
         wake: (0.0, 0.0),
-        late: [0.0; 6],
+        late: Late::NEVER,
         read: 2e-6,
         round_trip: 0.0,
         sign: [300e-6, 30e-6, 20e-6],
@@ -64,11 +64,37 @@ fn a_hash_on_a_thread_that_rested_takes_longer_and_one_of_many_does_not() {
     let mut tired = machine();
     tired.pool.rouse = 4e-3;
     let sign_ins = |stations: &Stations, arrivals| simulate(stations, Operation::SignIn, arrivals, 4000);
-    let seldom = Arrivals::Even(5.0);
+    let seldom = Arrivals::People(5.0);
     let (rested, roused) = (sign_ins(&machine(), seldom).p50, sign_ins(&tired, seldom).p50);
     near(roused - rested, 4.0, 0.01, "milliseconds more, now and then");
     let (busy, still) = (sign_ins(&machine(), Arrivals::Users(32)).rate, sign_ins(&tired, Arrivals::Users(32)).rate);
     near(still, busy, 0.02, "a second, where threads never rest");
+}
+
+#[test]
+fn threads_that_wake_up_are_late_beside_hashing_and_nowhere_else() {
+    let late = [3e-3; 6];
+    let tardy = Stations { late: Late { seldom: (1.0, late), often: (2.0, late) }, ..machine() };
+    let keys = |stations: &Stations| simulate(stations, Operation::Keys, Arrivals::People(100.0), 4000);
+    assert_eq!(keys(&tardy), keys(&machine()), "nobody hashes");
+    let half = Arrivals::People(bound(&machine(), Operation::SignIn) / 2.0);
+    let introspection = |stations: &Stations| {
+        let (_, steps) = in_steps(stations, Operation::SignIn, half, 8000);
+        steps.iter().find(|step| step.name == "introspect").map_or(0.0, |step| step.p95)
+    };
+    let (usual, found) = (introspection(&machine()), introspection(&tardy));
+    assert!(found > usual + 2.9, "{found} in place of {usual} ms");
+}
+
+#[test]
+fn threads_are_later_the_more_often_they_wake_up() {
+    let late = Late { seldom: (100.0, [0.0; 6]), often: (10_000.0, [4.0; 6]) };
+    for (rate, expected) in [(1.0, 0.0), (100.0, 0.0), (1000.0, 2.0), (10_000.0, 4.0), (1e6, 4.0)] {
+        let found = late.at(rate)[3];
+        assert!((found - expected).abs() < 1e-9, "{found} at {rate}");
+    }
+    // Half of the way from 90 to 95 %.
+    near(lateness(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.925), 1.5, 1e-9, "between two shares");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod options;
 mod progress;
+mod values;
 
 pub use options::{Auth, Choice, Options};
 pub use progress::columns;
@@ -17,10 +18,10 @@ use crate::search::Terms;
 use crate::series::Series;
 use crate::{output, page};
 use clap::{Args, Subcommand, ValueHint};
-use options::{duration, percent, read, some_percent};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use values::{duration, percent, read, some_percent};
 
 /// Everything that can be asked.
 #[derive(Args, Clone, Debug)]

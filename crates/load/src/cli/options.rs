@@ -1,13 +1,13 @@
 //! What is measured and how, as flags, and the plan that they come to.
 
+use super::values::{duration, parameter, read};
 use crate::Refusal;
 use crate::interrupt::Interrupt;
-use crate::plan::{Client, Pace, Plan, Proof, Shape, Workload, users};
+use crate::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, Workload, users};
 use crate::wire::{Reach, Url};
 use clap::{Args, ValueEnum, ValueHint};
-use std::fs::read_to_string;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +69,9 @@ pub struct Options {
     /// Open loop: start so many iterations a second, whatever the answers do
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
+    /// How the starts of an open loop lie apart
+    #[arg(long, value_name = "HOW", default_value = "even")]
+    pub arrivals: Arrivals,
     /// Climb to that many users, or to that rate, over so long from the beginning of the window
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub ramp: Option<Duration>,
@@ -172,6 +175,7 @@ impl Options {
                 None if workload == Workload::Day => Shape::Day,
                 None => Shape::Steady,
             },
+            arrivals: self.arrivals,
             warmup: self.warmup,
             duration: self.duration,
             timeout: self.timeout,
@@ -242,6 +246,10 @@ impl Options {
             (choice == W4 && pause, "w4 takes no --pause: nobody rests where the capacity is measured"),
             (choice == W5 && ramp, "w5 takes no --ramp: a day has its own shape"),
             (choice == W5 && pause, "w5 takes no --pause: it is an open loop"),
+            (
+                !open && self.arrivals != Arrivals::Even,
+                "a closed loop takes no --arrivals: who is done comes again; add --rate",
+            ),
             (open && self.heed_retry_after, "an open loop takes no --heed-retry-after: starts fall to whoever is free"),
         ];
         let found = vain.into_iter().find(|(is_so, _)| *is_so);
@@ -297,60 +305,6 @@ impl Options {
     }
 }
 
-/// Reads `name=value`, where the name is none of those that every request has.
-fn parameter(text: &str) -> Result<(String, String), String> {
-    const OURS: [&str; 8] = [
-        "response_type",
-        "client_id",
-        "redirect_uri",
-        "scope",
-        "state",
-        "nonce",
-        "code_challenge",
-        "code_challenge_method",
-    ];
-    match text.split_once('=') {
-        Some((name, _)) if OURS.contains(&name) => Err(format!("`{name}` is said already")),
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is not NAME=VALUE")),
-    }
-}
-
-/// The text of a file.
-pub fn read(path: &Path) -> Result<String, Refusal> {
-    read_to_string(path).map_err(|error| Refusal::Use(format!("{}: {error}", path.display())))
-}
-
-/// Reads a share in per cent.
-pub fn percent(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("`{text}` is no share from 0 to 100"))
-}
-
-/// The same above zero.
-pub fn some_percent(text: &str) -> Result<f64, String> {
-    percent(text).ok().filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is no share above 0, up to 100"))
-}
-
-/// The longest time that is taken: beyond any measurement, and far from where clocks end.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// Reads `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time such as 250ms, 20s or 2m");
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if time > LONGEST { Err(format!("`{text}` is longer than 30 days (720h)")) } else { Ok(time) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,16 +319,6 @@ mod tests {
     fn plan(line: &str) -> Result<Plan, Refusal> {
         let options = Command::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}")).options;
         options.check(false).and_then(|()| options.plan())
-    }
-
-    #[test]
-    fn times_have_a_unit() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("720h"), Ok(LONGEST));
-        for text in ["", "20", "s", "-1s", "1d", "1e999s", "720.1h", "1e15s"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 
     #[test]
@@ -407,6 +351,7 @@ mod tests {
         assert_eq!(of("w4").1, Pace::Closed { visitors: 40, pause: Duration::ZERO });
         assert_eq!(of("w4 --vus 10").1, Pace::Closed { visitors: 10, pause: Duration::ZERO });
         assert_eq!(of("w5"), (Workload::Day, open(100.0), Shape::Day));
+        assert_eq!(plan("load jwks --rate 9 --arrivals poisson").unwrap().arrivals, Arrivals::Poisson);
         assert_eq!(of("w1 --ramp 1s"), (Workload::Flow, closed(Duration::ZERO), Shape::Ramp(second)));
         std::fs::remove_file(people).unwrap();
     }
@@ -427,6 +372,7 @@ mod tests {
             ("w4 --pause 1s", false, "w4 takes no --pause"),
             ("w5 --ramp 1s", false, "w5 takes no --ramp"),
             ("w5 --pause 1s", false, "w5 takes no --pause"),
+            ("w1 --arrivals poisson", false, "a closed loop takes no --arrivals"),
             ("w1 --rate 9 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
             ("w3 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
             ("w5 --heed-retry-after", false, "an open loop takes no --heed-retry-after"),
@@ -447,6 +393,8 @@ mod tests {
             "w3 --no-sign-ups --repeat 2",
             "w4 --vus 9",
             "w6 --rate 9",
+            "w1 --rate 9 --arrivals poisson",
+            "w4 --arrivals poisson",
             "w2 --pause 2s",
             "w1 --heed-retry-after",
         ] {
@@ -454,25 +402,6 @@ mod tests {
             let options = Command::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options;
             assert_eq!(options.check(false), Ok(()), "{line}");
         }
-    }
-
-    #[test]
-    fn parameters_are_pairs_that_say_something_new() {
-        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
-        assert_eq!(parameter("prompt=consent"), pair("prompt", "consent"));
-        assert_eq!((parameter("a="), parameter("a=b=c")), (pair("a", ""), pair("a", "b=c")));
-        for text in ["", "prompt", "=x", "state=x", "scope=openid"] {
-            assert!(parameter(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn shares_are_numbers_from_nothing_to_all() {
-        assert_eq!((percent("0"), percent("0.5"), some_percent("100")), (Ok(0.0), Ok(0.5), Ok(100.0)));
-        for text in ["NaN", "-1", "101", "inf", "x", ""] {
-            assert!(percent(text).is_err() && some_percent(text).is_err(), "{text}");
-        }
-        assert!(some_percent("0").is_err());
     }
 
     #[test]

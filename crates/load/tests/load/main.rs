@@ -9,7 +9,7 @@ mod renewal;
 mod strange;
 
 use load::interrupt::Interrupt;
-use load::plan::{Client, Pace, Plan, Proof, Shape, User, Workload};
+use load::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, User, Workload};
 use load::report::Report;
 use load::run::{run, together};
 use load::series::Series;
@@ -25,6 +25,7 @@ fn plan(target: &str, workload: Workload) -> Plan {
         target: Url::parse(target).unwrap(),
         reach: Arc::default(),
         shape: Shape::Steady,
+        arrivals: Arrivals::Even,
         workload,
         pace: Pace::Closed { visitors: 4, pause: Duration::ZERO },
         warmup: Duration::from_millis(20),

@@ -24,4 +24,5 @@ mod rounds;
 mod scale;
 mod signals;
 mod support;
+mod turns;
 mod workers;

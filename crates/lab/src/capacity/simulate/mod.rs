@@ -6,7 +6,7 @@ mod writer;
 
 use super::demand::{Act, Course, Operation, Request};
 use super::figure::quantile;
-use super::stations::Stations;
+use super::stations::{Stations, lateness};
 use hashing::Batch;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -18,8 +18,6 @@ use writer::Desk;
 pub enum Arrivals {
     /// By chance, so many a second: as people come.
     People(f64),
-    /// Evenly, so many a second: as an open loop of the load generator starts them.
-    Even(f64),
     /// So many virtual users, each of which comes again at once.
     Users(usize),
 }
@@ -154,6 +152,8 @@ struct World<'a> {
     operations: usize,
     /// That come in a second.
     requests: f64,
+    /// How late threads are then while all cores hash.
+    late: [f64; 6],
     now: f64,
     order: u64,
     events: BinaryHeap<Due>,
@@ -186,16 +186,18 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(stations: &'a Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> World<'a> {
         let rate = match arrivals {
-            Arrivals::People(rate) | Arrivals::Even(rate) => rate,
+            Arrivals::People(rate) => rate,
             // Whoever comes again at once fills the machine.
             Arrivals::Users(_) => stations.needs(operation).bound(),
         };
+        let requests = rate * operation.demand().requests;
         World {
             stations,
             courses: operation.courses(),
             arrivals,
             operations,
-            requests: rate * operation.demand().requests,
+            requests,
+            late: stations.late.at(requests / stations.cores as f64),
             now: 0.0,
             order: 0,
             events: BinaryHeap::new(),
@@ -223,7 +225,7 @@ impl<'a> World<'a> {
     fn run(&mut self) {
         match self.arrivals {
             Arrivals::Users(users) => (0..users).for_each(|_| self.come()),
-            Arrivals::People(_) | Arrivals::Even(_) => self.after(0.0, Event::Come),
+            Arrivals::People(_) => self.after(0.0, Event::Come),
         }
         while let Some(due) = self.events.pop() {
             self.advance(due.at);
@@ -267,7 +269,6 @@ impl<'a> World<'a> {
         self.come();
         let gap = match self.arrivals {
             Arrivals::People(rate) => -(1.0 - self.chance.next()).ln() / rate,
-            Arrivals::Even(rate) => 1.0 / rate,
             Arrivals::Users(_) => return,
         };
         if self.came < self.operations {
@@ -371,14 +372,24 @@ impl<'a> World<'a> {
     /// A thread gets something to do: so much while the caches are warm, so much in any case, and so much more if it was
     /// asleep. It takes a moment until it is at it, longer where others hold the cores.
     fn wake(&mut self, task: Task, (warm, fixed, rouse): (f64, f64, f64)) {
-        let (rested, crowded) = self.stations.wake;
-        let hashing = self.hashing_share();
-        // A request is two threads that wake up, and how late it may be was measured of both.
-        let late = if self.chance.next() < 0.5 { self.stations.lateness(self.chance.next()) } else { 0.0 };
-        let delay = rested + (crowded - rested + late) * hashing;
+        let delay = self.waking();
         let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
-        let seconds = fixed + (warm + rouse) * self.stations.chill(hashing, self.requests);
+        let seconds = fixed + (warm + rouse) * self.stations.chill(self.hashing_share(), self.requests);
         self.after(delay, Event::Awake(task, seconds));
+    }
+
+    /// How long it takes until a thread that wakes up is at work.
+    fn waking(&mut self) -> f64 {
+        let (rested, crowded) = self.stations.wake;
+        // A request is two threads that wake up, and how late it may be was measured of both.
+        let late = if self.chance.next() < 0.5 { lateness(&self.late, self.chance.next()) } else { 0.0 };
+        if self.has_idle_core() { rested } else { crowded + late }
+    }
+
+    /// Whether a thread that wakes up finds a core on which nobody is at work. Who wakes it is still on one, and a thread that
+    /// hashes does not step aside at once.
+    fn has_idle_core(&self) -> bool {
+        self.busy + 1 + self.hashing.len() < self.stations.cores || self.hashing.is_empty()
     }
 
     fn hashing_share(&self) -> f64 {
@@ -386,7 +397,7 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self, task: Task, seconds: f64) {
-        if self.busy < self.stations.cores {
+        if self.busy < self.stations.cores && !self.is_behind_another() {
             self.progress();
             self.busy += 1;
             self.after(seconds, Event::Done(task));
@@ -394,6 +405,14 @@ impl<'a> World<'a> {
         } else {
             self.ready.push_back((task, seconds));
         }
+    }
+
+    /// Whether a thread that is to run comes to a core on which another one is at work, although what hashes would step aside on
+    /// one more: where no core is idle it stays on that of its last time, or of who woke it.
+    fn is_behind_another(&mut self) -> bool {
+        let cores = self.stations.cores;
+        let crowded = !self.hashing.is_empty() && self.busy + self.hashing.len() >= cores;
+        crowded && self.chance.next() * (cores as f64) < self.busy as f64
     }
 
     fn done(&mut self, task: Task) {
@@ -413,8 +432,10 @@ impl<'a> World<'a> {
                 self.proceed(visit);
             }
             Task::Write => {
+                // The writer waits for the disk, and wakes up; that it does so at rest is in what was measured.
                 let sync = self.stations.writer.some_sync(self.chance.next());
-                self.after(sync, Event::Synced);
+                let late = self.waking() - self.stations.wake.0;
+                self.after(sync + late, Event::Synced);
             }
         }
     }

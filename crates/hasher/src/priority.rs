@@ -1,0 +1,101 @@
+//! Who goes first where every core hashes: hashing steps behind all others, and whoever has somebody waiting steps ahead of it.
+//!
+//! Niceness says who gets more of a core, and not how soon. Since Linux 6.6 a thread that runs is left its turn (0.7 ms, and more
+//! with more cores) although a thread wakes up that is owed more; since 6.12 not to one that asks for a shorter turn.
+
+/// Lowers the scheduling priority of the calling thread by `steps` of niceness, and gives it turns of the system's own length. On
+/// Linux both belong to a thread; elsewhere it would lower the whole process, so nothing is done.
+#[cfg(target_os = "linux")]
+pub(crate) fn step_back(steps: u8) {
+    // Raising one's own niceness needs no right; were it refused, hashing would only be less polite.
+    let _ = rustix::process::nice(i32::from(steps));
+    linux::take_turns(linux::AS_LONG_AS_OTHERS);
+}
+
+/// Asks the system for short turns, for the calling thread and those that it starts from now on: they are at work sooner when
+/// they wake up while every core hashes, and have no more of the cores for it. The threads of a [`Hasher`](crate::Hasher) do not
+/// keep it. For programs that answer requests, before they start threads; Linux from 6.12 on, nothing elsewhere.
+#[cfg(target_os = "linux")]
+pub fn step_ahead() {
+    linux::take_turns(linux::SHORTEST);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn step_back(_steps: u8) {}
+
+/// Asks the system for short turns: Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn step_ahead() {}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    /// The shortest turns that Linux gives, in nanoseconds.
+    pub(super) const SHORTEST: u64 = 100_000;
+    /// Those that it gives by itself.
+    pub(super) const AS_LONG_AS_OTHERS: u64 = 0;
+
+    /// How long the turns of the calling thread are to be (sched_setattr(2), `sched_runtime` of a thread that is not scheduled by
+    /// deadlines). A system that does not know it does nothing, and one that refuses leaves everything as it was.
+    #[allow(unsafe_code, reason = "a system call that no library wraps")]
+    pub(super) fn take_turns(nanoseconds: u64) {
+        // It goes with the niceness, which is to stay as it is.
+        let Ok(nice) = rustix::process::getpriority_process(None) else { return };
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: 0,
+            sched_flags: libc::SCHED_FLAG_KEEP_POLICY as u64,
+            sched_nice: nice,
+            sched_priority: 0,
+            sched_runtime: nanoseconds,
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        // SAFETY: the system reads as many bytes behind the pointer as `size` in them says, which are there until it returns, and
+        // keeps no pointer. 0 is the calling thread.
+        let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn niceness_belongs_to_the_thread_that_asks() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let before = nice();
+        let stepped = thread::spawn(move || {
+            step_back(3);
+            nice()
+        });
+        assert_eq!(stepped.join().unwrap(), (before + 3).min(19));
+        assert_eq!(nice(), before);
+    }
+
+    /// The turns of the calling thread in nanoseconds, where the system tells.
+    fn turns() -> Option<u64> {
+        let told = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+        let line = told.lines().find_map(|line| line.strip_prefix("se.slice"))?;
+        line.trim_start_matches([' ', ':']).parse().ok()
+    }
+
+    #[test]
+    fn turns_are_short_for_all_that_come_after_but_hashing() {
+        let Some(usual) = turns() else { return };
+        let (ahead, niceness, child, hashing) = thread::spawn(|| {
+            step_ahead();
+            let niceness = rustix::process::getpriority_process(None).unwrap();
+            let child = thread::spawn(turns).join().unwrap();
+            let hashing = thread::spawn(|| {
+                step_back(1);
+                turns()
+            });
+            (turns(), niceness, child, hashing.join().unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_eq!((ahead, child, hashing), (Some(linux::SHORTEST), Some(linux::SHORTEST), Some(usual)));
+        assert_eq!((niceness, turns()), (rustix::process::getpriority_process(None).unwrap(), Some(usual)));
+    }
+}

@@ -1,0 +1,105 @@
+//! Starts that come by chance, as those of people who know nothing of each other: a Poisson process.
+//!
+//! Where it is known how many starts such a process had in a time, they lie like so many numbers drawn at random, in their order:
+//! the gaps between them, and those before the first and behind the last, are exponential ones over their sum. So a window gets
+//! exactly the starts that its rate says. What is drawn is the same in every run: two runs differ by what they measured, and not
+//! by who came.
+
+use std::ops::Range;
+
+/// So many starts are drawn anew to find one of them, in place of keeping them all.
+const BLOCK: u64 = 64;
+
+/// Where the starts of a schedule lie, counted in starts that come evenly.
+pub struct Chance {
+    /// Before the window, and in it.
+    parts: [Part; 2],
+}
+
+impl Chance {
+    /// Of so many starts before the window as its first has, and those in it.
+    pub fn of(counted: Range<u64>) -> Chance {
+        let mut draw = Draw(0x9E37_79B9_7F4A_7C15);
+        Chance { parts: [0..counted.start, counted].map(|starts| Part::of(starts, &mut draw)) }
+    }
+
+    /// The place of a start; each behind the window lies at its number.
+    pub fn place(&self, start: u64) -> f64 {
+        let part = self.parts.iter().find(|part| part.starts.contains(&start));
+        part.map_or(start as f64, |part| part.place(start))
+    }
+}
+
+/// A time of which it is known how many starts it has.
+struct Part {
+    starts: Range<u64>,
+    /// What a gap of one is.
+    scale: f64,
+    /// For the first of each block: what its gap is drawn from, and the sum of those before.
+    blocks: Vec<(Draw, f64)>,
+}
+
+impl Part {
+    fn of(starts: Range<u64>, draw: &mut Draw) -> Part {
+        let many = starts.end - starts.start;
+        let (mut blocks, mut sum) = (Vec::new(), 0.0);
+        for start in 0..many {
+            if start.is_multiple_of(BLOCK) {
+                blocks.push((*draw, sum));
+            }
+            sum += draw.gap();
+        }
+        Part { starts, scale: many as f64 / (sum + draw.gap()), blocks }
+    }
+
+    fn place(&self, start: u64) -> f64 {
+        let within = start - self.starts.start;
+        let Some((mut draw, before)) = self.blocks.get((within / BLOCK) as usize).copied() else { return start as f64 };
+        let sum = (0..=within % BLOCK).fold(before, |sum, _| sum + draw.gap());
+        self.starts.start as f64 + sum * self.scale
+    }
+}
+
+/// Numbers that look like chance (xorshift).
+#[derive(Clone, Copy)]
+struct Draw(u64);
+
+impl Draw {
+    /// Exponential, one in the mean.
+    fn gap(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        -(1.0 - (self.0 >> 11) as f64 / (1u64 << 53) as f64).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_exponential_and_none_leads_out_of_the_window() {
+        let chance = Chance::of(500..20_500);
+        let places: Vec<f64> = (500..20_500).map(|start| chance.place(start)).collect();
+        assert!(places.is_sorted() && places[0] >= 500.0 && places[places.len() - 1] <= 20_500.0);
+        let gaps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let share = |least: f64| gaps.iter().filter(|gap| **gap > least).count() as f64 / gaps.len() as f64;
+        for least in [0.1, 1.0, 3.0] {
+            assert!((share(least) - f64::exp(-least)).abs() < 0.01, "{least}: {}", share(least));
+        }
+        // One gap says nothing of the next.
+        let (mean, pairs) = (1.0, gaps.windows(2));
+        let together = pairs.map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / gaps.len() as f64;
+        assert!(together.abs() < 0.03, "{together}");
+    }
+
+    #[test]
+    fn what_lies_before_and_behind_the_window_stays_there() {
+        let chance = Chance::of(100..200);
+        let places: Vec<f64> = (0..210).map(|start| chance.place(start)).collect();
+        assert!(places.is_sorted() && places[99] <= 100.0 && places[100] >= 100.0 && places[199] <= 200.0);
+        assert_eq!(places[205], 205.0);
+        assert_eq!(Chance::of(0..0).place(3), 3.0);
+    }
+}
