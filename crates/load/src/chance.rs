@@ -2,10 +2,13 @@
 //!
 //! Where it is known how many starts such a process had in a time, they lie like so many numbers drawn at random, in their order:
 //! the gaps between them, and those before the first and behind the last, are exponential ones over their sum. So a window gets
-//! exactly the starts that its rate says. What is drawn is the same in every run: two runs differ by what they measured, and not
-//! by who came.
+//! exactly the starts that its rate says. What is drawn is the same in every run of a plan: two of them differ by what they
+//! measured, and not by who came.
 
 use std::ops::Range;
+
+/// The most starts that are drawn: a second of work, and 25 MiB.
+pub const MOST: f64 = 1e8;
 
 /// So many starts are drawn anew to find one of them, in place of keeping them all.
 const BLOCK: u64 = 64;
@@ -17,10 +20,12 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// Of so many starts before the window as its first has, and those in it.
-    pub fn of(counted: Range<u64>) -> Chance {
-        let mut draw = Draw(0x9E37_79B9_7F4A_7C15);
-        Chance { parts: [0..counted.start, counted].map(|starts| Part::of(starts, &mut draw)) }
+    /// Of a window that begins and ends at these places and counts these starts, and of what comes before it. Streams that run
+    /// side by side have seeds of their own, or they would all come at the same moments.
+    pub fn of((begin, end): (f64, f64), counted: &Range<u64>, seed: &str) -> Chance {
+        let mut draw = Draw::of(seed);
+        let before = Part::of(0..counted.start, (0.0, begin), &mut draw);
+        Chance { parts: [before, Part::of(counted.clone(), (begin, end), &mut draw)] }
     }
 
     /// The place of a start; each behind the window lies at its number.
@@ -33,6 +38,7 @@ impl Chance {
 /// A time of which it is known how many starts it has.
 struct Part {
     starts: Range<u64>,
+    from: f64,
     /// What a gap of one is.
     scale: f64,
     /// For the first of each block: what its gap is drawn from, and the sum of those before.
@@ -40,7 +46,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(starts: Range<u64>, draw: &mut Draw) -> Part {
+    fn of(starts: Range<u64>, (from, to): (f64, f64), draw: &mut Draw) -> Part {
         let many = starts.end - starts.start;
         let (mut blocks, mut sum) = (Vec::new(), 0.0);
         for start in 0..many {
@@ -49,14 +55,14 @@ impl Part {
             }
             sum += draw.gap();
         }
-        Part { starts, scale: many as f64 / (sum + draw.gap()), blocks }
+        Part { starts, from, scale: (to - from) / (sum + draw.gap()), blocks }
     }
 
     fn place(&self, start: u64) -> f64 {
         let within = start - self.starts.start;
         let Some((mut draw, before)) = self.blocks.get((within / BLOCK) as usize).copied() else { return start as f64 };
         let sum = (0..=within % BLOCK).fold(before, |sum, _| sum + draw.gap());
-        self.starts.start as f64 + sum * self.scale
+        self.from + sum * self.scale
     }
 }
 
@@ -65,6 +71,14 @@ impl Part {
 struct Draw(u64);
 
 impl Draw {
+    fn of(seed: &str) -> Draw {
+        // FNV-1a; never zero, which xorshift would stay at.
+        let mixed = seed
+            .bytes()
+            .fold(0xCBF2_9CE4_8422_2325, |mixed: u64, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
+        Draw(mixed | 1)
+    }
+
     /// Exponential, one in the mean.
     fn gap(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
@@ -80,7 +94,7 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential_and_none_leads_out_of_the_window() {
-        let chance = Chance::of(500..20_500);
+        let chance = Chance::of((500.0, 20_500.0), &(500..20_500), "w1");
         let places: Vec<f64> = (500..20_500).map(|start| chance.place(start)).collect();
         assert!(places.is_sorted() && places[0] >= 500.0 && places[places.len() - 1] <= 20_500.0);
         let gaps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -96,10 +110,18 @@ mod tests {
 
     #[test]
     fn what_lies_before_and_behind_the_window_stays_there() {
-        let chance = Chance::of(100..200);
+        let chance = Chance::of((100.0, 200.0), &(100..200), "w1");
         let places: Vec<f64> = (0..210).map(|start| chance.place(start)).collect();
         assert!(places.is_sorted() && places[99] <= 100.0 && places[100] >= 100.0 && places[199] <= 200.0);
         assert_eq!(places[205], 205.0);
-        assert_eq!(Chance::of(0..0).place(3), 3.0);
+        assert_eq!(Chance::of((0.0, 0.0), &(0..0), "w1").place(3), 3.0);
+    }
+
+    #[test]
+    fn streams_side_by_side_do_not_come_together() {
+        let of = |seed| Chance::of((0.0, 100.0), &(0..100), seed);
+        let (one, again, other) = (of("w1 at 5"), of("w1 at 5"), of("jwks at 5"));
+        assert!((0..100).all(|start| one.place(start) == again.place(start)), "the same in every run");
+        assert!((0..100).all(|start| one.place(start) != other.place(start)));
     }
 }

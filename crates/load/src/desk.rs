@@ -25,7 +25,7 @@ pub struct Desk {
     window: Window,
     scene: Arc<Scene>,
     /// Of an open loop, with the gate at which its starts are let go.
-    schedule: Option<(Schedule, Arc<Semaphore>)>,
+    schedule: Option<(Arc<Schedule>, Arc<Semaphore>)>,
     slice: Duration,
     record: RefCell<Record>,
     pulse: RefCell<Pulse>,
@@ -46,7 +46,7 @@ impl Desk {
         Desk {
             window,
             scene: Arc::clone(scene),
-            schedule: Schedule::of(&scene.plan).zip(gate),
+            schedule: scene.schedule.clone().zip(gate),
             slice: slice_length(scene.plan.duration),
             record: RefCell::default(),
             pulse: RefCell::default(),

@@ -23,7 +23,7 @@ impl Pacer {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn hire(schedule: Schedule, visitors: usize, (first, step): (usize, usize)) -> std::io::Result<Pacer> {
+    pub fn hire(schedule: Arc<Schedule>, visitors: usize, (first, step): (usize, usize)) -> std::io::Result<Pacer> {
         let gate = Arc::new(Semaphore::new(0));
         let (begin, told) = channel();
         let watched = Arc::downgrade(&gate);
@@ -78,7 +78,7 @@ mod tests {
     fn every_start_is_let_go_when_it_is_due_and_in_the_end_everybody_is() {
         let plan =
             Plan { pace: Pace::Open { rate: 200.0, visitors: 1 }, duration: Duration::from_millis(200), ..plan() };
-        let pacer = Pacer::hire(Schedule::of(&plan).unwrap(), 1000, (1, 2)).unwrap();
+        let pacer = Pacer::hire(Arc::new(Schedule::of(&plan).unwrap()), 1000, (1, 2)).unwrap();
         let begun = Instant::now() + Duration::from_millis(50);
         let gate = pacer.begin(begun, begun + plan.duration);
         assert_eq!(gate.available_permits(), 0);

@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::interrupt::Interrupt;
+use crate::schedule::Schedule;
 use crate::visitor::Step;
 use crate::wire::{Reach, Url};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -331,6 +332,10 @@ impl Plan {
                 "the ramp must be longer than zero and no longer than --duration",
             ),
             (self.shape == Shape::Day && open.is_none(), "w5 needs --rate"),
+            (
+                Schedule::is_beyond_chance(self),
+                "--arrivals poisson takes at most 100 million starts: lower --rate, or shorten --duration",
+            ),
             (
                 self.workload == Workload::ClientCredentials && self.client.proof == Proof::Nothing,
                 "client_credentials needs a client secret",

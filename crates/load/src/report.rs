@@ -2,7 +2,6 @@
 
 use crate::plan::{Arrivals, Pace, Shape};
 use crate::record::{Latencies, Record};
-use crate::schedule::Schedule;
 use crate::timeline::{Sketch, Slice, slices};
 use crate::visitor::{Scene, Step};
 use serde::{Deserialize, Serialize};
@@ -172,7 +171,7 @@ impl Report {
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
         let (failed, refused) = (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
-        let unfinished = match Schedule::of(plan) {
+        let unfinished = match &scene.schedule {
             None => record.unfinished,
             Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
         };

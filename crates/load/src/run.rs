@@ -10,7 +10,6 @@ use crate::record::{Busy, Latencies, Record};
 use crate::rehearsal::{prepared, rehearse};
 use crate::report::{Report, Spent};
 use crate::room::make_room;
-use crate::schedule::Schedule;
 use crate::visitor::{Scene, Setback, Visitor};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -257,7 +256,10 @@ impl Post {
     }
 
     async fn work(mut self) -> Record {
-        let pacer = Schedule::of(&self.scene.plan)
+        let pacer = self
+            .scene
+            .schedule
+            .clone()
             .map(|schedule| {
                 let plan = &self.scene.plan;
                 Pacer::hire(schedule, plan.pace.visitors(), (self.index, plan.threads()))

@@ -1,6 +1,6 @@
 //! When the iterations of an open loop start: at a steady rate, on a ramp, or as a day goes; evenly or by chance.
 
-use crate::chance::Chance;
+use crate::chance::{self, Chance};
 use crate::plan::{Arrivals, Pace, Plan, Shape};
 use std::ops::Range;
 use std::time::Duration;
@@ -39,8 +39,22 @@ impl Schedule {
     /// The schedule of `plan`; `None` for a closed loop, which has none.
     pub fn of(plan: &Plan) -> Option<Schedule> {
         let even = Schedule::even(plan)?;
-        let chance = (plan.arrivals == Arrivals::Poisson).then(|| Chance::of(even.counted.clone()));
-        Some(Schedule { chance, ..even })
+        if plan.arrivals == Arrivals::Even {
+            return Some(even);
+        }
+        let seed = format!("{} {}", plan.name(), plan.pace);
+        let chance = Chance::of((even.segments[0].starts(), even.starts()), &even.counted, &seed);
+        Some(Schedule { chance: Some(chance), ..even })
+    }
+
+    /// All starts, the last of which may be a part of one.
+    fn starts(&self) -> f64 {
+        self.segments.iter().map(Segment::starts).sum()
+    }
+
+    /// Whether a plan has more starts than chance can have.
+    pub fn is_beyond_chance(plan: &Plan) -> bool {
+        plan.arrivals == Arrivals::Poisson && Schedule::even(plan).is_some_and(|even| even.starts() > chance::MOST)
     }
 
     fn even(plan: &Plan) -> Option<Schedule> {
@@ -158,6 +172,22 @@ mod tests {
             let near = |second| (of(&chance, second) - of(&even, second)).abs() < 4.0 * of(&even, second).sqrt();
             assert!([40, 80, 100, 200].into_iter().all(near) && of(&chance, 240) == 24_000.0);
             assert!((0..500).any(|start| chance.due(start) != even.due(start)));
+        }
+    }
+
+    #[test]
+    fn what_counts_is_due_in_the_window_whether_evenly_or_by_chance() {
+        // Red where chance takes whole starts for the ends of the window.
+        for arrivals in [Arrivals::Even, Arrivals::Poisson] {
+            for rate in [0.1, 0.33, 1.7, 12.34, 171.4925] {
+                let pace = Pace::Open { rate, visitors: 1 };
+                let (warmup, duration) = (Duration::from_secs(3), Duration::from_secs(20));
+                let schedule = Schedule::of(&Plan { pace, arrivals, warmup, duration, ..plan() }).unwrap();
+                let counted = schedule.counted();
+                let is_in = |start| (warmup..warmup + duration).contains(&schedule.due(start));
+                assert!(counted.clone().all(is_in), "{arrivals:?} {rate}");
+                assert!((0..counted.start).all(|start| schedule.due(start) < warmup), "{arrivals:?} {rate}");
+            }
         }
     }
 

@@ -150,7 +150,7 @@ fn along(rate: f64, few: f64, many: f64) -> f64 {
 }
 
 /// How much longer than usual it takes until a thread that wakes up is at work while all cores hash, in seconds, at
-/// 50, 90, 95, 99, 99.9 and 100 %. The more often threads wake up, the more often whoever hashes has only just been given its turn.
+/// 50, 90, 95, 99, 99.9 and 100 %; with what requests that come together wait for each other in it. The more often threads wake up, the more often whoever hashes has only just been given its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Late {
     /// Where few come: requests a second on each core, and how late.

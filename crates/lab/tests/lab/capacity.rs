@@ -2,6 +2,8 @@
 
 use lab::capacity::advice::{faster_disk, more_cores, staffed};
 use lab::capacity::demand::Operation;
+use lab::capacity::predict::{Generator, stations};
+use lab::capacity::probe::Probes;
 use lab::capacity::simulate::{Arrivals, Outcome, in_steps, simulate};
 use lab::capacity::stations::{Cold, Late, Pool, Station, Stations, Writer, lateness};
 
@@ -84,6 +86,21 @@ fn threads_that_wake_up_are_late_beside_hashing_and_nowhere_else() {
     };
     let (usual, found) = (introspection(&machine()), introspection(&tardy));
     assert!(found > usual + 2.9, "{found} in place of {usual} ms");
+    // Sixteen cores, of which a few hash at any time: whoever wakes up finds an idle one.
+    let [idle, tardy] = [machine(), tardy].map(|stations| more_cores(&stations, 8));
+    let few = |stations: &Stations| simulate(stations, Operation::SignIn, Arrivals::People(100.0), 4000);
+    assert_eq!(few(&tardy), few(&idle), "most cores are idle");
+}
+
+#[test]
+fn how_late_threads_are_where_many_wake_up_is_what_was_measured_there() {
+    let mut probes: Probes = serde_json::from_str(include_str!("probes.json")).unwrap();
+    let often = |probes: &Probes| stations(probes, Generator::Here).late.often.1;
+    let seldom = stations(&probes, Generator::Here).late.seldom.1;
+    assert_eq!(often(&probes), seldom, "saved before it was measured");
+    probes.http.often.tail_ms = Some([0.2, 0.3, 0.7, 2.2, 4.2]);
+    let expected = [0.0, 0.1e-3, 0.5e-3, 2e-3, 4e-3, 4e-3];
+    assert!(often(&probes).iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-12));
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub use grant::NO_REFRESH_TOKEN;
 pub use provider::Provider;
 
 use crate::plan::{Plan, User, Workload};
+use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
 use grant::Granted;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,8 @@ fn plain(said: &str) -> String {
 pub struct Scene {
     /// What to do.
     pub plan: Plan,
+    /// When the iterations of an open loop start.
+    pub schedule: Option<Arc<Schedule>>,
     /// Against whom.
     pub provider: Provider,
     /// The account API, once it has let somebody in.
@@ -154,7 +157,8 @@ impl Scene {
         let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
         let authorization = plan.client.authorization();
         let turn = AtomicUsize::new(0);
-        let mut scene = Scene { account: None, notes: Vec::new(), authorization, plan, provider, turn, activity };
+        let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::new());
+        let mut scene = Scene { account: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {
             let note = "userinfo in place of introspection: the provider has no introspection endpoint";
             scene.notes.push(note.to_owned());

@@ -53,7 +53,8 @@ use tracing::level_filters::LevelFilter;
 pub fn main() -> ExitCode {
     // Keys and passwords pass through commands, too.
     let no_core = serve::leave_no_core();
-    // So do requests, which somebody waits for; and the load generator, whose own waits would be counted as the server's.
+    // Requests have somebody who waits for them, so all threads ask for short turns; those of the load generator, too, whose own
+    // waits would be counted as the server's.
     hasher::step_ahead();
     match table::parse(std::env::args_os().collect()) {
         Err(no_command) => no_command.tell(),

@@ -383,12 +383,12 @@ impl<'a> World<'a> {
         let (rested, crowded) = self.stations.wake;
         // A request is two threads that wake up, and how late it may be was measured of both.
         let late = if self.chance.next() < 0.5 { lateness(&self.late, self.chance.next()) } else { 0.0 };
-        if self.has_idle_core() { rested } else { crowded + late }
+        if self.wakes_at_once() { rested } else { crowded + late }
     }
 
-    /// Whether a thread that wakes up finds a core on which nobody is at work. Who wakes it is still on one, and a thread that
-    /// hashes does not step aside at once.
-    fn has_idle_core(&self) -> bool {
+    /// Whether a thread that wakes up need not wait for one that hashes, which does not step aside at once: nobody hashes, or a
+    /// core is idle beside the one that whoever woke it is still on.
+    fn wakes_at_once(&self) -> bool {
         self.busy + 1 + self.hashing.len() < self.stations.cores || self.hashing.is_empty()
     }
 
@@ -434,7 +434,7 @@ impl<'a> World<'a> {
             Task::Write => {
                 // The writer waits for the disk, and wakes up; that it does so at rest is in what was measured.
                 let sync = self.stations.writer.some_sync(self.chance.next());
-                let late = self.waking() - self.stations.wake.0;
+                let late = (self.waking() - self.stations.wake.0).max(0.0);
                 self.after(sync + late, Event::Synced);
             }
         }
