@@ -1,9 +1,11 @@
 //! From a configuration to a running server, and back down.
 
 mod folder;
+mod stop;
 
 use crate::auditing;
 use crate::config::{Config, Journal, PublicUrl, TryIt};
+use crate::control::{self, Control};
 use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
@@ -14,6 +16,7 @@ use crate::setup_link::{self, LinkFile};
 use crate::trace::Exporter;
 use crate::trial;
 use crate::verifier::Workers;
+use app::audit::Stream;
 use app::clock::Clock;
 use app::jobs::Upkeep;
 use app::keyring::Keyring;
@@ -32,6 +35,7 @@ use std::sync::atomic::Ordering;
 use store::tables::realms::Issuer;
 
 pub use folder::{make as make_folder, was_used};
+pub use stop::told_to_stop;
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
@@ -238,66 +242,104 @@ fn settings(config: &Config) -> Settings {
 
 /// Runs the server until it is told to stop. What it says at the start is an object if `json`.
 pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
-    // All at once, as `config check` tells them, and before anything is made.
-    let problems = trial::problems(&config);
-    if !problems.is_empty() {
-        return Err(BootError::Wrong(problems));
-    }
-    let files = raise_nofile().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the limit of open files could not be raised");
-        u64::MAX
-    });
-    let listeners = Listeners::of(&config)?;
-    let addresses = listeners.addresses();
-    let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
-    let terms = Terms::of(&config, files)?;
-    let streams = auditing::streams(&config)?;
-    let desk = Desk::of(&config)?;
-    let instance = Instance::open(&config, Some(&url)).await?;
-    take_over(&config, &instance.app).await;
-    instance.app.note_issuer().await?;
-    let try_it = offers_try_it(&config, &url, &instance.app).await?;
-    let (tracer, mut exporter) = Exporter::of(&config, &instance.app.node, &instance.app.clock)?;
-    let site = Site::new(&config, (url, try_it), &instance, &terms, tracer);
-    let control = crate::control::listen(&config.server.data, &instance)?.of(site.clone());
-    let workers = Workers::bind(&config, &instance.app)?;
-    // Once nothing that it needs can be in use any more.
-    let announced = announce(&config, &site.url, &instance, json).await?;
-    let upkeep = Upkeep { keys: config.keys.rotate_after };
-    tracing::info!(?addresses, "ready");
-    let watched = site.clone();
-    let stop = async {
-        told_to_stop().await;
-        watched.leaving.store(true, Ordering::Relaxed);
-        tracing::info!("stopping");
+    // Heard from now on, also while a database is waited for: a process that is the first of its container ends by no signal that
+    // it does not hear.
+    let mut stop = Box::pin(told_to_stop());
+    let ready = tokio::select! {
+        ready = Box::pin(Ready::of(&config, json)) => ready?,
+        () = &mut stop => {
+            tracing::info!("stopped before it was ready");
+            return Ok(());
+        }
     };
-    let stopped = tokio::select! {
-        stopped = serve(listeners, terms, http::router(site), stop) => stopped,
-        () = workers.run() => return Err(BootError::Other("the listener for hash workers ended".into())),
-        () = metrics::serve(desk, watched.clone()) => return Err(BootError::Other("the metrics are not served any more".into())),
-        () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return Err(BootError::Other("the background jobs ended".into())),
-        () = export(&mut exporter) => return Err(BootError::Other("the background jobs ended".into())),
-        () = control.run() => return Err(BootError::Other("the control socket failed".into())),
-        () = hashing::learn(&instance.app.hasher, &config) => return Err(BootError::Other("the background jobs ended".into())),
-        () = instance.app.watch() => return Err(BootError::Other("the background jobs ended".into())),
-        () = instance.app.keep_books() => return Err(BootError::Other("the background jobs ended".into())),
-        () = auditing::deliver(&instance.app, streams) => return Err(BootError::Other("the background jobs ended".into())),
-        () = look_after(announced.as_ref(), &instance.app) => return Err(BootError::Other("the background jobs ended".into())),
-        () = keep_up(&watched, upkeep) => return Err(BootError::Other("the background jobs ended".into())),
-    };
-    if stopped.cut > 0 {
-        tracing::warn!(connections = stopped.cut, "connections were cut");
+    Box::pin(ready.serve(&config, stop)).await
+}
+
+/// All that answers requests, before the first of them.
+struct Ready {
+    instance: Instance,
+    site: Site,
+    listeners: Listeners,
+    terms: Terms,
+    desk: Option<Desk>,
+    workers: Workers,
+    control: Control,
+    exporter: Option<Exporter>,
+    streams: Vec<Stream>,
+    /// The file with the set-up link, where it was left in one.
+    announced: Option<LinkFile>,
+}
+
+impl Ready {
+    async fn of(config: &Config, json: bool) -> Result<Ready, BootError> {
+        // All at once, as `config check` tells them, and before anything is made.
+        let problems = trial::problems(config);
+        if !problems.is_empty() {
+            return Err(BootError::Wrong(problems));
+        }
+        let files = raise_nofile().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the limit of open files could not be raised");
+            u64::MAX
+        });
+        let listeners = Listeners::of(config)?;
+        let addresses = listeners.addresses();
+        let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
+        let terms = Terms::of(config, files)?;
+        let streams = auditing::streams(config)?;
+        let desk = Desk::of(config)?;
+        let instance = Instance::open(config, Some(&url)).await?;
+        take_over(config, &instance.app).await;
+        instance.app.note_issuer().await?;
+        let try_it = offers_try_it(config, &url, &instance.app).await?;
+        let (tracer, exporter) = Exporter::of(config, &instance.app.node, &instance.app.clock)?;
+        let site = Site::new(config, (url, try_it), &instance, &terms, tracer);
+        let control = control::listen(&config.server.data, &instance)?.of(site.clone());
+        let workers = Workers::bind(config, &instance.app)?;
+        // Once nothing that it needs can be in use any more.
+        let announced = announce(config, &site.url, &instance, json).await?;
+        tracing::info!(?addresses, "ready");
+        Ok(Ready { instance, site, listeners, terms, desk, workers, control, exporter, streams, announced })
     }
-    if let Some(file) = announced {
-        file.remove();
+
+    async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), BootError> {
+        let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
+        let upkeep = Upkeep { keys: config.keys.rotate_after };
+        let watched = site.clone();
+        let stop = async {
+            told.await;
+            watched.leaving.store(true, Ordering::Relaxed);
+            tracing::info!("stopping");
+        };
+        let ended = |what: &str| Err(BootError::Other(what.to_owned()));
+        let jobs = "the background jobs ended";
+        let stopped = tokio::select! {
+            stopped = serve(listeners, terms, http::router(site), stop) => stopped,
+            () = workers.run() => return ended("the listener for hash workers ended"),
+            () = metrics::serve(desk, watched.clone()) => return ended("the metrics are not served any more"),
+            () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return ended(jobs),
+            () = export(&mut exporter) => return ended(jobs),
+            () = control.run() => return ended("the control socket failed"),
+            () = hashing::learn(&instance.app.hasher, config) => return ended(jobs),
+            () = instance.app.watch() => return ended(jobs),
+            () = instance.app.keep_books() => return ended(jobs),
+            () = auditing::deliver(&instance.app, streams) => return ended(jobs),
+            () = look_after(announced.as_ref(), &instance.app) => return ended(jobs),
+            () = keep_up(&watched, upkeep) => return ended(jobs),
+        };
+        if stopped.cut > 0 {
+            tracing::warn!(connections = stopped.cut, "connections were cut");
+        }
+        if let Some(file) = announced {
+            file.remove();
+        }
+        if let Some(exporter) = &mut exporter {
+            exporter.finish().await;
+        }
+        instance.app.retire().await;
+        instance.close().await;
+        tracing::info!("stopped");
+        Ok(())
     }
-    if let Some(exporter) = &mut exporter {
-        exporter.finish().await;
-    }
-    instance.app.retire().await;
-    instance.close().await;
-    tracing::info!("stopped");
-    Ok(())
 }
 
 /// A file has one server: what another one did for all is this one's, and nobody waits for the lease of one that was killed.
@@ -344,29 +386,6 @@ async fn export(exporter: &mut Option<Exporter>) {
         Some(exporter) => exporter.run().await,
         None => std::future::pending().await,
     }
-}
-
-/// SIGTERM, SIGINT, or the end of the terminal in which it was started.
-pub async fn told_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                () = terminal_gone() => {}
-            }
-        }
-        _ => std::future::pending().await,
-    }
-}
-
-/// Ready when the terminal in which the process was started is gone. SIGHUP by itself asks for less: files are read again.
-async fn terminal_gone() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let heard = signal(SignalKind::hangup()).ok().filter(|_| std::io::stdin().is_terminal());
-    let Some(mut hangup) = heard else { return std::future::pending().await };
-    while hangup.recv().await.is_some() && std::io::stdin().is_terminal() {}
 }
 
 /// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs. Gives the

@@ -1,9 +1,10 @@
-//! What signals do to a server, but for those that end it.
+//! What signals do to a server, but for those that end one that serves.
 
 use crate::support::*;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -20,6 +21,21 @@ fn sighup_without_tls_ends_nothing() {
     until("SIGHUP is answered", || server.logs().iter().all(|log| log.contains("nothing to read again")));
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Red where boot.rs hears signals only once the server is ready: one that is the first process of its container would not end at
+/// all, and any other is ended by the signal itself, without an exit code.
+#[test]
+fn a_server_that_waits_for_its_database_stops_when_it_is_told_to() {
+    let (folder, silent) = (tempfile::tempdir().unwrap(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let url = format!("postgres://ada:secret@{}/portiere", silent.local_addr().unwrap());
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path()).env("PORTIERE_STORE_URL", url);
+    let mut server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // It is asked, and answers nothing.
+    let _asked = silent.accept().unwrap();
+    signal(server.id(), Signal::TERM);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
 }
 
 /// Whether a process that breaks down leaves no memory behind, which others would find: the soft limit, and the hard one.
