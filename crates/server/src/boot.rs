@@ -246,11 +246,13 @@ pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     // it does not hear.
     let mut stop = Box::pin(told_to_stop());
     let ready = tokio::select! {
-        ready = Box::pin(Ready::of(&config, json)) => ready?,
+        // What is polled first is what listens.
+        biased;
         () = &mut stop => {
             tracing::info!("stopped before it was ready");
             return Ok(());
         }
+        ready = Box::pin(Ready::of(&config, json)) => ready?,
     };
     Box::pin(ready.serve(&config, stop)).await
 }
