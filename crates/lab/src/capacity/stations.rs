@@ -144,13 +144,14 @@ impl Cold {
     }
 }
 
-/// How far a rate lies on the way from few to many, by orders of magnitude: 0 up to the one, 1 at the other.
+/// How far a rate lies on the way from few to many, by orders of magnitude: 0 up to the one, 1 at the other, more beyond.
 fn along(rate: f64, few: f64, many: f64) -> f64 {
     if many <= few || rate <= few { 0.0 } else { (rate / few).ln() / (many / few).ln() }
 }
 
 /// How much longer than usual it takes until a thread that wakes up is at work while all cores hash, in seconds, at
-/// 50, 90, 95, 99, 99.9 and 100 %; with what requests that come together wait for each other in it. The more often threads wake up, the more often whoever hashes has only just been given its turn.
+/// 50, 90, 95, 99, 99.9 and 100 %; with what requests that come together wait for each other in it. The more often threads wake up,
+/// the more often whoever hashes has only just been given its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Late {
     /// Where few come: requests a second on each core, and how late.
