@@ -57,6 +57,7 @@ mod books;
 mod calibrate;
 mod coming;
 mod cost;
+mod courtesy;
 /// Which kernels run here, and which would on a lesser CPU.
 ///
 /// ```

@@ -6,6 +6,7 @@ use crate::{
     arena::Arena,
     argon2::{self, H0, Params},
     bcrypt,
+    courtesy::Courtesy,
     cpu::Level,
     job::{Input, Kind, Tag},
 };
@@ -32,6 +33,7 @@ pub(crate) struct Fault;
 pub(crate) struct Native {
     level: Level,
     arena: Arena,
+    courtesy: Courtesy,
     /// The most that was asked of the arena, in KiB; it rounds that up to whole pages.
     held: u64,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Native {
 impl Native {
     /// With the vector instructions of `level`.
     pub(crate) fn new(level: Level) -> Self {
-        Native { level, arena: Arena::new(), held: 0 }
+        Native { level, arena: Arena::new(), courtesy: Courtesy::new(), held: 0 }
     }
 
     fn argon2(&mut self, params: &Params, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
@@ -51,7 +53,8 @@ impl Native {
         };
         self.held = self.held.max(memory.len() as u64);
         let mut tags = vec![Zeroizing::new(vec![0; params.tag_bytes as usize]); h0s.len()];
-        argon2::fill(self.level, params, &h0s, memory, &mut tags);
+        let pause = &mut || self.courtesy.offer();
+        argon2::fill_with_pauses(self.level, params, &h0s, memory, &mut tags, pause);
         Ok(tags)
     }
 }
@@ -60,7 +63,7 @@ impl Kernel for Native {
     fn tags(&mut self, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
         match kind {
             Kind::Argon2(params) => self.argon2(&params, inputs),
-            Kind::Bcrypt { cost } => together(cost, inputs),
+            Kind::Bcrypt { cost } => together(cost, inputs, &mut || self.courtesy.offer()),
             Kind::Serial(serial) => {
                 let one = |input: &Input| match input {
                     Input::Serial { password, salt } => serial.tag(password, salt),
@@ -81,10 +84,10 @@ impl Kernel for Native {
     }
 }
 
-fn together(cost: u32, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
+fn together(cost: u32, inputs: &[Input], pause: &mut dyn FnMut()) -> Result<Vec<Tag>, Fault> {
     let jobs: Vec<bcrypt::Job> = inputs.iter().map(Input::bcrypt).collect::<Option<_>>().ok_or(Fault)?;
     let mut tags = Zeroizing::new(vec![[0; bcrypt::TAG_BYTES]; jobs.len()]);
-    bcrypt::crypt(cost, &jobs, &mut tags);
+    bcrypt::crypt_with_pauses(cost, &jobs, &mut tags, pause);
     Ok(tags.iter().map(|tag| Zeroizing::new(tag.to_vec())).collect())
 }
 

@@ -1,5 +1,7 @@
 //! The fill: which block is made of which, for several walks through memory in lock step (RFC 9106 §3.2 to §3.4).
 
+use std::ops::Range;
+
 use zeroize::Zeroizing;
 
 use super::{
@@ -43,8 +45,16 @@ pub(super) enum Cache {
     Second,
 }
 
-/// Fills the memory and computes the tags.
-pub(super) fn run<K: Kernel>(kernel: K, job: &Job, memory: &mut [Block], tags: &mut [Tag]) {
+/// Blocks of each walk between two pauses: eight walks take half a millisecond for so many.
+const PIECE: u32 = 512;
+
+/// Fills the memory and computes the tags, with a pause before each piece.
+pub(super) fn run<K: Kernel>(
+    kernel: K,
+    job: &Job,
+    (memory, tags): (&mut [Block], &mut [Tag]),
+    pause: &mut dyn FnMut(),
+) {
     begin::<K>(job, memory);
     for pass in 0..job.params.cost.passes() {
         for slice in 0..Params::SLICES {
@@ -54,14 +64,14 @@ pub(super) fn run<K: Kernel>(kernel: K, job: &Job, memory: &mut [Block], tags: &
             while first < walks {
                 let together = plan.together.min(walks - first);
                 match together {
-                    1 => plan.walk::<K, 1>(kernel, first, memory),
-                    2 => plan.walk::<K, 2>(kernel, first, memory),
-                    3 => plan.walk::<K, 3>(kernel, first, memory),
-                    4 => plan.walk::<K, 4>(kernel, first, memory),
-                    5 => plan.walk::<K, 5>(kernel, first, memory),
-                    6 => plan.walk::<K, 6>(kernel, first, memory),
-                    7 => plan.walk::<K, 7>(kernel, first, memory),
-                    _ => plan.walk::<K, 8>(kernel, first, memory),
+                    1 => plan.walk::<K, 1>(kernel, first, memory, pause),
+                    2 => plan.walk::<K, 2>(kernel, first, memory, pause),
+                    3 => plan.walk::<K, 3>(kernel, first, memory, pause),
+                    4 => plan.walk::<K, 4>(kernel, first, memory, pause),
+                    5 => plan.walk::<K, 5>(kernel, first, memory, pause),
+                    6 => plan.walk::<K, 6>(kernel, first, memory, pause),
+                    7 => plan.walk::<K, 7>(kernel, first, memory, pause),
+                    _ => plan.walk::<K, 8>(kernel, first, memory, pause),
                 }
                 first += together;
             }
@@ -154,23 +164,26 @@ impl<'a> Plan<'a> {
     /// Fills the segments of `N` walks in lock step: at each position every walk compresses one block, then looks where
     /// its next reference lies and asks for it, so that it arrives while the others compress.
     #[inline(never)]
-    fn walk<K: Kernel, const N: usize>(&self, kernel: K, first: usize, memory: &mut [Block]) {
+    fn walk<K: Kernel, const N: usize>(&self, kernel: K, first: usize, memory: &mut [Block], pause: &mut dyn FnMut()) {
         let mut walks: [Walk; N] = std::array::from_fn(|i| self.begin(first + i));
         // The first two blocks of a lane are there before the first slice.
         let start = if self.pass == 0 && self.slice == 0 { 2 } else { 0 };
         if self.independent {
-            return self.walk_independent(kernel, &mut walks, start, memory);
+            return self.walk_independent(kernel, &mut walks, (start, memory), pause);
         }
         for walk in &mut walks {
             walk.reference = self.reference(walk, start, memory[walk.previous].0[0]);
             ask::<K, N>(kernel, memory, walk.reference, walk.target);
         }
-        for index in start..self.segment_blocks {
-            for walk in &mut walks {
-                let word = kernel.compress(memory, self.step(walk));
-                walk.advance();
-                walk.reference = self.reference(walk, index + 1, word);
-                ask::<K, N>(kernel, memory, walk.reference, walk.target);
+        for piece in self.pieces(start) {
+            pause();
+            for index in piece {
+                for walk in &mut walks {
+                    let word = kernel.compress(memory, self.step(walk));
+                    walk.advance();
+                    walk.reference = self.reference(walk, index + 1, word);
+                    ask::<K, N>(kernel, memory, walk.reference, walk.target);
+                }
             }
         }
     }
@@ -181,8 +194,8 @@ impl<'a> Plan<'a> {
         &self,
         kernel: K,
         walks: &mut [Walk; N],
-        start: u32,
-        memory: &mut [Block],
+        (start, memory): (u32, &mut [Block]),
+        pause: &mut dyn FnMut(),
     ) {
         let ahead = const { if N < 3 { 4 - N as u32 } else { 1 } };
         let mut addresses: [Addresses; N] = std::array::from_fn(|i| Addresses::new::<K>(self, walks[i].lane));
@@ -200,21 +213,30 @@ impl<'a> Plan<'a> {
                 ask::<K, N>(kernel, memory, self.reference(&walks[i], index, word), walks[i].target);
             }
         }
-        for index in start..self.segment_blocks {
-            let later = index + ahead;
-            for i in 0..N {
-                walks[i].reference = self.reference(&walks[i], index, addresses[first[i]].word::<K>(index));
-                kernel.compress(memory, self.step(&walks[i]));
-                walks[i].advance();
-                if later < self.segment_blocks {
-                    if first[i] == i && later.is_multiple_of(Addresses::TOGETHER) {
-                        addresses[i].next(kernel);
+        for piece in self.pieces(start) {
+            pause();
+            for index in piece {
+                let later = index + ahead;
+                for i in 0..N {
+                    walks[i].reference = self.reference(&walks[i], index, addresses[first[i]].word::<K>(index));
+                    kernel.compress(memory, self.step(&walks[i]));
+                    walks[i].advance();
+                    if later < self.segment_blocks {
+                        if first[i] == i && later.is_multiple_of(Addresses::TOGETHER) {
+                            addresses[i].next(kernel);
+                        }
+                        let word = addresses[first[i]].word::<K>(later);
+                        ask::<K, N>(kernel, memory, self.reference(&walks[i], later, word), walks[i].target);
                     }
-                    let word = addresses[first[i]].word::<K>(later);
-                    ask::<K, N>(kernel, memory, self.reference(&walks[i], later, word), walks[i].target);
                 }
             }
         }
+    }
+
+    /// The positions of the segment from `start` on, piece by piece.
+    fn pieces(&self, start: u32) -> impl Iterator<Item = Range<u32>> {
+        let end = self.segment_blocks;
+        (start..end).step_by(PIECE as usize).map(move |from| from..end.min(from.saturating_add(PIECE)))
     }
 
     fn begin(&self, walk: usize) -> Walk {

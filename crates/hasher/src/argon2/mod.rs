@@ -39,6 +39,21 @@ pub type Tag = Zeroizing<Vec<u8>>;
 /// # Panics
 /// Unless there are 1 to [`MAX_TOGETHER`] inputs, as many tags, and [`Params::memory_blocks`] for each in `memory`.
 pub fn fill(level: Level, params: &Params, h0s: &[H0], memory: &mut [Block], tags: &mut [Tag]) {
+    fill_with_pauses(level, params, h0s, memory, tags, &mut || {});
+}
+
+/// The same, with a `pause` several times a millisecond: for whoever is to let others go first.
+///
+/// # Panics
+/// As [`fill`].
+pub(crate) fn fill_with_pauses(
+    level: Level,
+    params: &Params,
+    h0s: &[H0],
+    memory: &mut [Block],
+    tags: &mut [Tag],
+    pause: &mut dyn FnMut(),
+) {
     assert!((1..=MAX_TOGETHER).contains(&h0s.len()), "1 to {MAX_TOGETHER} together");
     assert_eq!(h0s.len(), tags.len(), "one tag for each input");
     assert_eq!(memory.len(), h0s.len() * params.memory_blocks(), "the memory of each input");
@@ -47,16 +62,36 @@ pub fn fill(level: Level, params: &Params, h0s: &[H0], memory: &mut [Block], tag
     match level {
         Level::Avx512 => {
             if let Some(kernel) = avx512::Avx512::new() {
-                return fill::run(kernel, &job, memory, tags);
+                return fill::run(kernel, &job, (memory, tags), pause);
             }
         }
         Level::Avx2 => {
             if let Some(kernel) = avx2::Avx2::new() {
-                return fill::run(kernel, &job, memory, tags);
+                return fill::run(kernel, &job, (memory, tags), pause);
             }
         }
         Level::Portable => {}
     }
     let _ = level;
-    fill::run(portable::Portable, &job, memory, tags);
+    fill::run(portable::Portable, &job, (memory, tags), pause);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest that it hashes without a pause is a piece: what lies between is too little to keep others waiting.
+    #[test]
+    fn there_is_a_pause_before_each_piece() {
+        let cost = Cost::new(8192, 2, 1).unwrap();
+        for algorithm in [Algorithm::Argon2i, Algorithm::Argon2d, Algorithm::Argon2id] {
+            let params = Params { algorithm, version: Version::V19, cost, tag_bytes: 32 };
+            let mut memory = vec![Block::ZERO; 3 * params.memory_blocks()];
+            let h0s = [1, 2, 3].map(|number| H0::from_bytes(&[number; 64]));
+            let mut tags = [1, 2, 3].map(|_| Tag::new(Vec::new()));
+            let mut pauses = 0;
+            fill_with_pauses(Level::best(), &params, &h0s, &mut memory, &mut tags, &mut || pauses += 1);
+            assert_eq!(pauses, 2 * 8192 / 512, "{algorithm:?}");
+        }
+    }
 }

@@ -97,17 +97,25 @@ impl fmt::Debug for Job {
 /// When there are no jobs or more than [`MAX_TOGETHER`], when there are not as many tags, or when the cost is not
 /// [`MIN_COST`] to [`MAX_COST`].
 pub fn crypt(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
+    crypt_with_pauses(cost, jobs, tags, &mut || {});
+}
+
+/// The same, with a `pause` several times a millisecond: for whoever is to let others go first.
+///
+/// # Panics
+/// As [`crypt`].
+pub(crate) fn crypt_with_pauses(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]], pause: &mut dyn FnMut()) {
     assert!((MIN_COST..=MAX_COST).contains(&cost), "a cost of bcrypt");
     assert_eq!(jobs.len(), tags.len(), "a tag for each job");
     match jobs.len() {
-        1 => together::<1>(cost, jobs, tags),
-        2 => together::<2>(cost, jobs, tags),
-        3 => together::<3>(cost, jobs, tags),
-        4 => together::<4>(cost, jobs, tags),
-        5 => together::<5>(cost, jobs, tags),
-        6 => together::<6>(cost, jobs, tags),
-        7 => together::<7>(cost, jobs, tags),
-        8 => together::<8>(cost, jobs, tags),
+        1 => together::<1>(cost, jobs, tags, pause),
+        2 => together::<2>(cost, jobs, tags, pause),
+        3 => together::<3>(cost, jobs, tags, pause),
+        4 => together::<4>(cost, jobs, tags, pause),
+        5 => together::<5>(cost, jobs, tags, pause),
+        6 => together::<6>(cost, jobs, tags, pause),
+        7 => together::<7>(cost, jobs, tags, pause),
+        8 => together::<8>(cost, jobs, tags, pause),
         count => panic!("{count} jobs together"),
     }
 }
@@ -116,7 +124,7 @@ pub fn crypt(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
 const MAGIC: [[u32; 2]; 3] = [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7253], [0x6372_7944, 0x6f75_6274]];
 
 /// EksBlowfishSetup and the encryption after it (§3 of the paper) of K jobs.
-fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
+fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]], pause: &mut dyn FnMut()) {
     // Laid out where they stay: what is moved leaves a copy behind.
     let mut keys = [const { Key::BLANK }; K];
     keys.iter_mut().zip(jobs).for_each(|(key, job)| key.set(job.flavour, &job.key));
@@ -126,6 +134,7 @@ fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]
     lanes.mix(|lane, word| keys[lane].first(word));
     lanes.expand_salted(&salts);
     for _ in 0..1u32 << cost {
+        pause();
         lanes.mix(|lane, word| keys[lane].words()[word]);
         lanes.expand();
         lanes.mix(|lane, word| salts[lane][word % 4]);
@@ -150,6 +159,14 @@ mod tests {
     use zeroize::ZeroizeOnDrop;
 
     use super::*;
+
+    #[test]
+    fn there_is_a_pause_before_each_round() {
+        let job = Job { flavour: Flavour::B, key: b"one".to_vec().into(), salt: [7; 16] };
+        let mut pauses = 0;
+        crypt_with_pauses(6, &[job], &mut [[0; TAG_BYTES]], &mut || pauses += 1);
+        assert_eq!(pauses, 64);
+    }
 
     /// The state, the key as it is mixed in, and what is encrypted with both are wiped when they go.
     #[test]

@@ -1,0 +1,145 @@
+//! A thread that hashes lets go of its core now and then while others wait for one.
+//!
+//! Niceness divides a core among the threads of one group. Where Linux schedules groups (terminal sessions with autogroup,
+//! control groups of services and containers), threads of other groups, the kernel's own among them, were kept waiting for
+//! seconds by a program that fills every core: each time that threads of very different niceness take turns in a group, the
+//! group's weight changes, and what it owes others is reckoned anew. Whoever sleeps for a moment takes the group off the core,
+//! and those who wait have their turn. Where nobody waits, nothing is given away: the system is asked first how many run.
+
+use std::time::{Duration, Instant};
+
+/// How long it hashes before it looks whether others wait.
+const TURN: Duration = Duration::from_millis(1);
+/// How long it is away then; the system adds about as much.
+#[cfg(target_os = "linux")]
+const AWAY: Duration = Duration::from_micros(50);
+
+/// What one hashing thread knows about those beside it.
+pub(crate) struct Courtesy {
+    begun: Instant,
+    system: Option<System>,
+}
+
+impl Courtesy {
+    /// For the thread that will hash.
+    pub(crate) fn new() -> Self {
+        Courtesy { begun: Instant::now(), system: System::found() }
+    }
+
+    /// To be called several times a millisecond while hashing.
+    pub(crate) fn offer(&mut self) {
+        let Some(system) = &self.system else { return };
+        if self.begun.elapsed() < TURN {
+            return;
+        }
+        system.let_others_go_first();
+        self.begun = Instant::now();
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+struct System;
+
+#[cfg(not(target_os = "linux"))]
+impl System {
+    fn found() -> Option<System> {
+        None
+    }
+
+    fn let_others_go_first(&self) {}
+}
+
+#[cfg(target_os = "linux")]
+use linux::System;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::AWAY;
+    use std::{fs, fs::File, os::unix::fs::FileExt, str, thread};
+
+    /// Where Linux tells how many threads run or wait for a core.
+    pub(super) struct System {
+        pub(super) load: File,
+        pub(super) cores: usize,
+    }
+
+    impl System {
+        /// Nothing where the system does not tell.
+        pub(super) fn found() -> Option<System> {
+            let cores = cores(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)?;
+            Some(System { load: File::open("/proc/loadavg").ok()?, cores })
+        }
+
+        pub(super) fn let_others_go_first(&self) {
+            if self.somebody_waits() {
+                thread::sleep(AWAY);
+            }
+        }
+
+        fn somebody_waits(&self) -> bool {
+            let mut text = [0; 64];
+            let told = self.load.read_at(&mut text, 0).ok().and_then(|length| str::from_utf8(&text[..length]).ok());
+            told.and_then(running).is_some_and(|running| running > self.cores)
+        }
+    }
+
+    /// How many threads run or wait for a core, of `0.20 0.18 0.12 3/80 11206` (proc_loadavg(5)).
+    pub(super) fn running(load: &str) -> Option<usize> {
+        load.split(' ').nth(3)?.split('/').next()?.parse().ok()
+    }
+
+    /// How many cores `0-3,6` are.
+    pub(super) fn cores(online: &str) -> Option<usize> {
+        let range = |range: &str| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            Some((last + 1).saturating_sub(first))
+        };
+        online.trim().split(',').map(range).sum()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{linux::*, *};
+    use std::fs;
+
+    /// How often the calling thread has let go of its core by itself.
+    fn sleeps() -> u64 {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// How often it does for so long a time of hashing, where so many threads run on two cores.
+    fn sleeps_beside(running: usize, turns: u32) -> u64 {
+        let path = std::env::temp_dir().join(format!("portiere-load-{}-{running}", std::process::id()));
+        fs::write(&path, format!("0.20 0.18 0.12 {running}/80 11206\n")).unwrap();
+        let load = fs::File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut courtesy = Courtesy { begun: Instant::now(), system: Some(System { load, cores: 2 }) };
+        let before = sleeps();
+        for _ in 0..turns {
+            let begun = Instant::now();
+            while begun.elapsed() < TURN {}
+            courtesy.offer();
+            // It was asked a moment ago.
+            courtesy.offer();
+        }
+        sleeps() - before
+    }
+
+    #[test]
+    fn whoever_waits_goes_first_once_in_a_turn_and_nobody_is_waited_for() {
+        assert_eq!((sleeps_beside(2, 20), sleeps_beside(3, 20)), (0, 20));
+    }
+
+    #[test]
+    fn what_the_system_tells_is_understood() {
+        assert_eq!(running("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(["", "0.20 0.18", "a b c d e", "0 0 0 -1/2 3"].map(running), [None; 4]);
+        assert_eq!(["0\n", "0-3\n", "0-3,6,8-9\n"].map(cores), [Some(1), Some(4), Some(7)]);
+        assert_eq!(["", "all", "0-"].map(cores), [None; 3]);
+        assert!(System::found().is_some(), "this system tells nothing");
+    }
+}
