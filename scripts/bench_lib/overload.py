@@ -61,8 +61,6 @@ def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dic
 
 def flood(bench: Bench, place: Place, server: Server) -> None:
     shares, refusals, lost, light, failed, after, stops = [], [], [], [], [], [], []
-    if machine.autogroup():
-        bench.settings.append("kernel.sched_autogroup_enabled = 1, as it was found: see Linux in docs/guide/operating.md")
     for _ in range(bench.rounds):
         best, _ = beside_light(bench, place, server,
                                lambda: bench.measure(server, place, "web-es256", "w1", vus=BEST))
