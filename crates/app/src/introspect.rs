@@ -2,6 +2,7 @@
 
 use crate::tally::Cached;
 use crate::{App, Fault};
+use rules::Time;
 use rules::id::FamilyId;
 use rules::jose::{Alg, Expect, Typ};
 use rules::oauth::Error;
@@ -113,6 +114,7 @@ impl App {
         let leans = AtEpoch(families::OfToken {
             family: family.as_ref(),
             jti: &claims.jti,
+            issued: Time::from_seconds(claims.iat),
             to_end: purpose == Purpose::Ending,
         });
         let (read, names) = match purpose {

@@ -35,7 +35,7 @@ impl App {
             return Ok(revoke(client, &Presented::Unknown, at));
         };
         let family = family_of(&claims.jti);
-        let leans = AtEpoch(OfToken { family: family.as_ref(), jti: &claims.jti, to_end: true });
+        let leans = AtEpoch(OfToken { family: family.as_ref(), jti: &claims.jti, issued: now, to_end: true });
         let (_, (found, revoked)) = self.epoch_of(self.ask(leans).await?)?;
         let access = AccessToken { claims: &claims, family: found.as_ref().map(|found| &found.family), revoked };
         let presented = match token.contains('.') {

@@ -9,31 +9,39 @@
 use std::time::{Duration, Instant};
 
 /// How long it hashes before it looks whether others wait.
-const TURN: Duration = Duration::from_millis(1);
-/// How long it is away then; the system adds about as much.
+const LOOK: Duration = Duration::from_micros(250);
+/// At how many looks, one after the other, somebody waited before it lets go: who comes and goes is served anyway.
+const LOOKS: u32 = 4;
+/// How long it is away then. The system adds 50 µs, which is enough.
 #[cfg(target_os = "linux")]
-const AWAY: Duration = Duration::from_micros(50);
+const AWAY: Duration = Duration::from_micros(1);
 
 /// What one hashing thread knows about those beside it.
 pub(crate) struct Courtesy {
-    begun: Instant,
+    looked: Instant,
+    /// Looks since nobody waited, or it let go.
+    waited: u32,
     system: Option<System>,
 }
 
 impl Courtesy {
     /// For the thread that will hash.
     pub(crate) fn new() -> Self {
-        Courtesy { begun: Instant::now(), system: System::found() }
+        Courtesy { looked: Instant::now(), waited: 0, system: System::found() }
     }
 
     /// To be called several times a millisecond while hashing.
     pub(crate) fn offer(&mut self) {
         let Some(system) = &self.system else { return };
-        if self.begun.elapsed() < TURN {
+        if self.looked.elapsed() < LOOK {
             return;
         }
-        system.let_others_go_first();
-        self.begun = Instant::now();
+        self.waited = if system.somebody_waits() { self.waited + 1 } else { 0 };
+        if self.waited == LOOKS {
+            self.waited = 0;
+            system.let_others_go_first();
+        }
+        self.looked = Instant::now();
     }
 }
 
@@ -44,6 +52,10 @@ struct System;
 impl System {
     fn found() -> Option<System> {
         None
+    }
+
+    fn somebody_waits(&self) -> bool {
+        false
     }
 
     fn let_others_go_first(&self) {}
@@ -71,12 +83,10 @@ mod linux {
         }
 
         pub(super) fn let_others_go_first(&self) {
-            if self.somebody_waits() {
-                thread::sleep(AWAY);
-            }
+            thread::sleep(AWAY);
         }
 
-        fn somebody_waits(&self) -> bool {
+        pub(super) fn somebody_waits(&self) -> bool {
             let mut text = [0; 64];
             let told = self.load.read_at(&mut text, 0).ok().and_then(|length| str::from_utf8(&text[..length]).ok());
             told.and_then(running).is_some_and(|running| running > self.cores)
@@ -103,6 +113,7 @@ mod linux {
 mod tests {
     use super::{linux::*, *};
     use std::fs;
+    use std::io::{Seek, Write};
 
     /// How often the calling thread has let go of its core by itself.
     fn sleeps() -> u64 {
@@ -111,27 +122,32 @@ mod tests {
         line.trim().parse().unwrap()
     }
 
-    /// How often it does for so long a time of hashing, where so many threads run on two cores.
-    fn sleeps_beside(running: usize, turns: u32) -> u64 {
-        let path = std::env::temp_dir().join(format!("portiere-load-{}-{running}", std::process::id()));
-        fs::write(&path, format!("0.20 0.18 0.12 {running}/80 11206\n")).unwrap();
+    /// How often it does where so many threads run on two cores at each look.
+    fn sleeps_beside(running: [usize; 8]) -> u64 {
+        let path = std::env::temp_dir().join(format!("portiere-load-{}-{running:?}", std::process::id()));
+        let mut told = fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
         let load = fs::File::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let mut courtesy = Courtesy { begun: Instant::now(), system: Some(System { load, cores: 2 }) };
-        let before = sleeps();
-        for _ in 0..turns {
-            let begun = Instant::now();
-            while begun.elapsed() < TURN {}
+        let mut courtesy = Courtesy { looked: Instant::now(), waited: 0, system: Some(System { load, cores: 2 }) };
+        let mut slept = 0;
+        for running in running {
+            told.rewind().unwrap();
+            write!(told, "0.20 0.18 0.12 {running}/80 11206\n").unwrap();
+            let (begun, before) = (Instant::now(), sleeps());
+            while begun.elapsed() < LOOK {}
             courtesy.offer();
             // It was asked a moment ago.
-            courtesy.offer();
+            (0..9).for_each(|_| courtesy.offer());
+            slept += sleeps() - before;
         }
-        sleeps() - before
+        slept
     }
 
     #[test]
-    fn whoever_waits_goes_first_once_in_a_turn_and_nobody_is_waited_for() {
-        assert_eq!((sleeps_beside(2, 20), sleeps_beside(3, 20)), (0, 20));
+    fn whoever_waits_for_long_goes_first_and_nobody_is_waited_for() {
+        assert_eq!(sleeps_beside([2; 8]), 0, "nobody waits");
+        assert_eq!(sleeps_beside([3; 8]), 2, "somebody always does");
+        assert_eq!(sleeps_beside([3, 3, 3, 2, 3, 3, 3, 2]), 0, "they come and go");
     }
 
     #[test]

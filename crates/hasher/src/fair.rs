@@ -1,9 +1,10 @@
 //! Who is next: fair sharing between tenants, and within a tenant between addresses.
 //!
 //! Both levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that moves ahead by the cost of
-//! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served. So flows that
-//! wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most about one
-//! job of every other flow, and a flow that comes and goes gains nothing by it.
+//! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served, but no further ahead of
+//! the others than the cheapest job that waits: after a job that was hundreds of times as dear it would wait for hundreds of
+//! theirs. So flows that wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most
+//! about one job of every other flow, and a flow that comes and goes gains nothing by it.
 //!
 //! Jobs of one kind are cheaper together, so [`Fair::pop_alike`] takes some before their turn; their flows pay for it as
 //! for any other service. What it jumps over within a queue it jumps over a few times only.
@@ -54,6 +55,10 @@ struct Level<K, C> {
     clock: u64,
     arrivals: u64,
     waiting: u64,
+    /// How many wait of each cost: as many entries as there are kinds.
+    costs: BTreeMap<u64, u64>,
+    /// Flows that went with a tag that the clock has not reached: they come back to it.
+    gone: BTreeMap<K, u64>,
     flows: HashMap<K, Flow<C>>,
     turns: BTreeMap<Turn, K>,
     sizes: BTreeSet<(u64, K)>,
@@ -69,7 +74,8 @@ struct Flow<C> {
 impl<K, C> Default for Level<K, C> {
     fn default() -> Self {
         let (flows, turns, sizes) = (HashMap::new(), BTreeMap::new(), BTreeSet::new());
-        Level { clock: 0, arrivals: 0, waiting: 0, flows, turns, sizes }
+        let (costs, gone) = (BTreeMap::new(), BTreeMap::new());
+        Level { clock: 0, arrivals: 0, waiting: 0, costs, gone, flows, turns, sizes }
     }
 }
 
@@ -78,8 +84,10 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn enter(&mut self, key: &K, cost: u64) -> &mut C {
         self.arrivals += 1;
         self.waiting += cost;
+        *self.costs.entry(cost).or_default() += 1;
         let flow = self.flows.entry(key.clone()).or_insert_with(|| {
-            let turn = (self.clock, self.arrivals);
+            let tag = self.gone.remove(key).unwrap_or_default().max(self.clock);
+            let turn = (tag, self.arrivals);
             self.turns.insert(turn, key.clone());
             Flow { turn, waiting: 0, inner: C::default() }
         });
@@ -93,21 +101,35 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn leave(&mut self, key: &K, cost: u64, served: bool) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         self.waiting -= cost;
+        if let Some(many) = self.costs.get_mut(&cost) {
+            *many -= 1;
+        }
+        self.costs.retain(|_, many| *many > 0);
         self.sizes.remove(&(flow.waiting, key.clone()));
         flow.waiting -= cost;
         if served {
             self.arrivals += 1;
+            // Who is served as company may be far ahead of those whose turn it is.
+            let first = self.turns.first_key_value().map_or(flow.turn.0, |((tag, _), _)| *tag);
+            let cheapest = self.costs.keys().next().map_or(cost, |cheapest| cost.min(*cheapest));
+            self.clock = self.clock.max(first + cheapest);
             self.turns.remove(&flow.turn);
             flow.turn = (flow.turn.0 + cost, self.arrivals);
             self.turns.insert(flow.turn, key.clone());
-            self.clock = self.clock.max(flow.turn.0);
         }
+        let tag = flow.turn.0;
         if flow.waiting == 0 {
             self.turns.remove(&flow.turn);
             self.flows.remove(key);
+            self.gone.insert(key.clone(), tag);
         } else {
             self.sizes.insert((flow.waiting, key.clone()));
         }
+        if self.waiting == 0 {
+            self.clock = self.gone.values().copied().max().unwrap_or_default().max(self.clock);
+        }
+        let clock = self.clock;
+        self.gone.retain(|_, tag| *tag > clock);
     }
 
     fn next(&self) -> Option<&K> {
@@ -239,9 +261,8 @@ impl<T> Fair<T> {
         addresses.inner(addresses.next()?)?.entries.front().map(|entry| (entry.id, &entry.item))
     }
 
-    /// What [`Fair::pop_alike`] would take first, but for its cost.
-    pub(crate) fn peek_alike(&self, alike: impl Fn(&T) -> bool) -> Option<&T> {
-        let mut looks = Self::LOOKS;
+    /// What [`Fair::pop_alike`] would take first.
+    pub(crate) fn peek_alike(&self, mut looks: usize, alike: impl Fn(&T) -> bool) -> Option<&T> {
         let (tenant, address, at) = self.find(&mut looks, &alike)?;
         Some(&self.tenants.inner(&tenant)?.inner(&address)?.entries.get(at)?.item)
     }
@@ -254,19 +275,15 @@ impl<T> Fair<T> {
     }
 
     /// Takes up to `most` that are `alike`, in the order in which it would be the turn of their flows if nothing else
-    /// waited. Looks at no more than [`Fair::LOOKS`].
-    pub(crate) fn pop_alike(&mut self, most: usize, alike: impl Fn(&T) -> bool) -> Vec<T> {
-        let (mut out, mut looks) = (Vec::new(), Self::LOOKS);
+    /// waited. Looks at no more than `looks`.
+    pub(crate) fn pop_alike(&mut self, (most, mut looks): (usize, usize), alike: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut out = Vec::new();
         while out.len() < most {
             let Some((tenant, address, at)) = self.find(&mut looks, &alike) else { break };
             out.extend(self.take(&tenant, address, true, |line| line.jump_to(at)));
         }
         out
     }
-
-    /// Jobs that one search looks at. Threads of low priority search while those that admit jobs wait for the queue:
-    /// this bounds it to some microseconds.
-    const LOOKS: usize = 64;
 
     fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Arc<str>, u128, usize)> {
         for (tenant, addresses) in self.tenants.in_turn() {

@@ -7,6 +7,13 @@ use crate::{
     job::{Job, Kind, Reach},
 };
 
+/// Jobs that one search looks at. Threads of low priority search while those that admit jobs wait for the queue: this bounds it to
+/// some microseconds.
+const LOOKS: usize = 64;
+/// The same for workers, which would have nothing to do behind so many that are not for them: as many as may wait where three
+/// seconds are allowed and two hundred are hashed in each, twice.
+const LOOKS_FOR_WORKERS: usize = 1200;
+
 /// What waits.
 pub(crate) struct Queue {
     fair: Fair<Job>,
@@ -35,10 +42,15 @@ impl Queue {
     pub(crate) fn kinds_here(&self) -> impl Iterator<Item = (Kind, usize)> {
         self.here.iter().map(|(kind, count)| (*kind, *count))
     }
-    /// The kind of the job whose turn comes next among those that a worker may compute.
-    pub(crate) fn first_anywhere(&self) -> Option<Kind> {
-        self.kinds.iter().find(|(kind, count)| **count > self.here.get(kind).copied().unwrap_or(0))?;
-        self.fair.peek_alike(|job| job.reach == Reach::Anywhere).map(|job| job.kind)
+    /// The kind of the job whose turn comes next among those that a worker may compute, and one of them `can`.
+    pub(crate) fn first_anywhere(&self, can: impl Fn(Kind) -> bool) -> Option<Kind> {
+        let anywhere = |kind: &Kind, count: usize| count > self.here.get(kind).copied().unwrap_or(0);
+        let kinds: Vec<Kind> = self.kinds.iter().filter(|(kind, count)| anywhere(kind, **count)).map(|(kind, _)| *kind).collect();
+        let able: Vec<Kind> = kinds.into_iter().filter(|kind| can(*kind)).collect();
+        // Where there is none at all, nobody has to search the queue for it.
+        able.first()?;
+        let for_workers = |job: &Job| job.reach == Reach::Anywhere && able.contains(&job.kind);
+        self.fair.peek_alike(LOOKS_FOR_WORKERS, for_workers).map(|job| job.kind)
     }
     /// The number and the kind of the job whose turn it is.
     pub(crate) fn first(&self) -> Option<(u64, Kind)> {
@@ -48,7 +60,7 @@ impl Queue {
     pub(crate) fn next_of(&self, may: impl Fn(Kind) -> bool) -> Option<Kind> {
         // Where there is none at all, nobody has to search the queue for it.
         self.kinds.keys().find(|kind| may(**kind))?;
-        self.fair.peek_alike(|job| may(job.kind)).map(|job| job.kind)
+        self.fair.peek_alike(LOOKS, |job| may(job.kind)).map(|job| job.kind)
     }
 
     /// Puts a job that will take `cost` nanoseconds behind those of its key; the answer names it for [`Queue::remove`].
@@ -66,9 +78,10 @@ impl Queue {
         self.fair.put_back(&key, cost, (job.id, job));
     }
 
-    /// Takes the job whose turn comes next among those that a worker may compute.
-    pub(crate) fn take_anywhere(&mut self) -> Option<Job> {
-        let job = self.fair.pop_alike(1, |job| job.reach == Reach::Anywhere).pop()?;
+    /// Takes the job whose turn comes next among those of a kind that a worker may compute.
+    pub(crate) fn take_anywhere(&mut self, kind: Kind) -> Option<Job> {
+        let for_workers = |job: &Job| job.reach == Reach::Anywhere && job.kind == kind;
+        let job = self.fair.pop_alike((1, LOOKS_FOR_WORKERS), for_workers).pop()?;
         self.forget(&job);
         Some(job)
     }
@@ -83,7 +96,7 @@ impl Queue {
     /// Takes the jobs of this kind whose turn comes next, up to `most`.
     pub(crate) fn take(&mut self, kind: Kind, most: usize) -> Vec<Job> {
         // Never searches on for more than there are.
-        let jobs = self.fair.pop_alike(most.min(self.alike(kind)), |job| job.kind == kind);
+        let jobs = self.fair.pop_alike((most.min(self.alike(kind)), LOOKS), |job| job.kind == kind);
         jobs.iter().for_each(|job| self.forget(job));
         jobs
     }

@@ -235,11 +235,14 @@ impl Record {
         (!endings.is_empty()).then_some(Record { at, witness, endings })
     }
 
-    /// Whether it changed a password and with it ended all that the old one had opened.
-    pub fn replaced_a_password(&self) -> bool {
+    /// Whether what it ended could open more as long as nobody knew of it: it changed a password and with it ended all that the old
+    /// one had opened, or took back what somebody let an application have.
+    pub fn closed_a_door(&self) -> bool {
         let all = |ending: &Ending| matches!(ending, Ending::SessionsOf { .. });
         let password = |ending: &Ending| matches!(ending, Ending::Password { .. });
-        self.endings.iter().any(all) && self.endings.iter().any(password)
+        let consent = |ending: &Ending| matches!(ending, Ending::Consent { .. });
+        let has = |kind: fn(&Ending) -> bool| self.endings.iter().any(kind);
+        has(all) && has(password) || has(consent)
     }
 }
 

@@ -93,7 +93,7 @@ async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
     let upkeep = Upkeep { keys: Span::days(90) };
     let expired = Change::RevokeToken { jti: "old".to_owned(), expires: NOW - Span(1) };
     one.commit(vec![expired], NOW, &entropy::fresh().unwrap()).await.unwrap();
-    let old = || AtEpoch(OfToken { family: None, jti: "old", to_end: false });
+    let old = || AtEpoch(OfToken { family: None, jti: "old", issued: NOW, to_end: false });
     let is_there = async || ask(&*one.engine, &one.realm.id, old()).await.unwrap().unwrap().1.1;
     assert!(leads(&one, "upkeep").await);
     drop(tokio::time::timeout(Duration::from_millis(300), other.keep_up(upkeep, &|| false)).await);

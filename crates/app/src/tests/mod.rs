@@ -84,7 +84,7 @@ fn ada() -> User {
 }
 
 /// An application that has tokens of its own.
-fn application(id: &str) -> Client {
+pub(crate) fn application(id: &str) -> Client {
     serde_json::from_value(json!({
         "id": id, "name": id, "grants": ["client_credentials"], "scope": "read",
         "auth_methods": ["client_secret_basic"],

@@ -1,6 +1,6 @@
 //! The fence: raised where a failover was seen, lifted when nobody is waited for any more.
 
-use super::Ward;
+use super::{Memory, Ward};
 use crate::admin::Refused;
 use crate::{App, Fault};
 use rules::events::{Event, Kind};
@@ -137,8 +137,9 @@ impl App {
 
     /// This node has said all that it had acknowledged.
     pub(super) async fn has_said(&self, ward: &Ward, number: i64, lost: u64) -> Result<(), Fault> {
-        let (node, now) = (ward.journal.memory().node, self.clock.now());
-        let writes = vec![fences::replayed(&self.realm.id, number, &node, now)];
+        let Memory { node, short, .. } = ward.journal.memory();
+        let upto = (number, short.unwrap_or(Time(i64::MIN)));
+        let writes = vec![fences::replayed(&self.realm.id, upto, &node, self.clock.now())];
         let told = self.about_fence(Kind::FenceReplayed, &node, number);
         self.commit_telling(&**self.below(), writes, [told]).await??;
         tracing::warn!(fence = number, lost, "this node has said again what it had acknowledged");

@@ -43,6 +43,10 @@ pub struct Memory {
     /// The last fence that it knows of, by number and time.
     #[serde(default)]
     pub fence: Option<(i64, Time)>,
+    /// When the last fence was raised that the journal could not answer, since it does not reach back to what was lost then: that
+    /// one and those before it are answered by an operator alone.
+    #[serde(default)]
+    pub short: Option<Time>,
     /// The mark that the database acknowledged.
     #[serde(default)]
     pub mark: i64,

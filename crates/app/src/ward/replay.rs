@@ -6,7 +6,8 @@ use rules::ending::Record;
 use rules::{Span, Time};
 use std::collections::HashMap;
 use store::engine::Write;
-use store::tables::fences::Fence;
+use store::tables::ask;
+use store::tables::fences::{Fence, WaitingFor};
 use store::tables::journal::{Known, known, replay};
 
 /// Records that are looked for at a time.
@@ -67,10 +68,14 @@ impl App {
     /// From the newest record back, says again what the database does not have.
     pub(super) async fn say_again(&self, ward: &Ward, fence: &Fence) -> Result<Said, Fault> {
         let mut back = Back::default();
+        let node = ward.journal.memory().node;
+        let mut fences = ask(&**ward.gate.inner(), &self.realm.id, WaitingFor(&node)).await?;
+        fences.retain(|older| older.number < fence.number);
+        fences.push(fence.clone());
         for part in ward.journal.parts().map_err(unreadable)? {
             let records = read(ward, part).await?;
             for chunk in records.rchunks(AT_ONCE) {
-                self.say_chunk(ward, fence, chunk, &mut back).await?;
+                self.say_chunk(ward, &fences, chunk, &mut back).await?;
                 if back.enough {
                     return Ok(Said { lost: back.lost, whole: true });
                 }
@@ -80,12 +85,14 @@ impl App {
         Ok(Said { lost: back.lost, whole: back.found || !gap || !ward.journal.is_cut() })
     }
 
-    async fn say_chunk(&self, ward: &Ward, fence: &Fence, chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
+    async fn say_chunk(&self, ward: &Ward, fences: &[Fence], chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
         let witnesses = chunk.iter().filter_map(|record| record.witness.clone()).collect();
         let known = known(&**ward.gate.inner(), &self.realm.id, witnesses).await?;
         let mut writes: Vec<Write> = Vec::new();
         for record in chunk.iter().rev() {
-            if back.takes(record, &known) {
+            if let Some(fence) = lost_at(fences, record)
+                && back.takes(record, &known)
+            {
                 writes.extend(replay(&self.realm.id, record, fence, self.clock.now()));
             }
             if writes.len() >= BATCH {
@@ -97,6 +104,12 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// The fence of the failover that lost a record: the first that this node has not answered yet and that is younger. Against a
+/// later one, what was given between the two would count as older than what had ended before both.
+fn lost_at<'a>(fences: &'a [Fence], record: &Record) -> Option<&'a Fence> {
+    fences.iter().find(|fence| record.at <= fence.at).or(fences.last())
 }
 
 async fn read(ward: &Ward, part: u64) -> Result<Vec<Record>, Fault> {
@@ -115,6 +128,14 @@ mod tests {
 
     fn record(at: i64, witness: Option<&str>) -> Record {
         Record { at: Time(at), witness: witness.map(str::to_owned), endings: vec![] }
+    }
+
+    #[test]
+    fn a_record_is_judged_by_the_first_fence_after_it() {
+        let fence = |number, at| Fence { number, at: Time(at), identity: String::new(), epoch: 0 };
+        let fences = [fence(1, 1000), fence(2, 2000)];
+        let by = |at| lost_at(&fences, &record(at, None)).map(|fence| fence.number);
+        assert_eq!([500, 1000, 1001, 2000, 2001].map(by), [1, 1, 2, 2, 2].map(Some));
     }
 
     #[test]

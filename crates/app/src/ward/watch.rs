@@ -200,7 +200,13 @@ impl App {
                  issued before the fence stays refused; portiere fence accept-loss gives the rest up"
             );
         }
-        self.note_down(ward, |memory| memory.fence = Some((fence.number, fence.at))).await?;
+        self.note_down(ward, |memory| {
+            memory.fence = Some((fence.number, fence.at));
+            if !said.whole {
+                memory.short = Some(fence.at);
+            }
+        })
+        .await?;
         self.wait_until_past(fence.at).await;
         Ok(())
     }

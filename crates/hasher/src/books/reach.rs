@@ -69,12 +69,12 @@ impl Books {
         if self.desk.remotes.is_empty() {
             return;
         }
-        while let Some(kind) = self.queue.first_anywhere() {
+        while let Some(kind) = self.queue.first_anywhere(|kind| self.desk.first(kind, None, now).is_some()) {
             let Some((worker, then)) = self.desk.first(kind, None, now) else { break };
             if then >= self.done_here(kind, now) {
                 break;
             }
-            let Some(job) = self.queue.take_anywhere() else { break };
+            let Some(job) = self.queue.take_anywhere(kind) else { break };
             self.send(worker, job, now);
         }
     }

@@ -66,6 +66,40 @@ fn coming_and_going_gains_nothing() {
     assert!(served[0] >= 49, "{served:?}");
 }
 
+/// Red where newcomers start at the tag that a dear job brought: they would wait for as much of the flood.
+#[test]
+fn a_dear_job_does_not_put_newcomers_behind_a_flood() {
+    let mut queue = Fair::new();
+    for _ in 0..2000 {
+        queue.push(&key("main", 1), 5, "flood");
+    }
+    queue.pop();
+    queue.push(&key("main", 2), 2000, "dear");
+    while queue.pop() != Some("dear") {}
+    queue.push(&key("main", 3), 5, "newcomer");
+    let first: Vec<_> = (0..2).filter_map(|_| queue.pop()).collect();
+    assert!(first.contains(&"newcomer"), "{first:?}");
+    // Who had it pays for it all the same, also after it has gone.
+    queue.push(&key("main", 2), 5, "dear again");
+    let served: Vec<_> = (0..390).filter_map(|_| queue.pop()).collect();
+    assert!(!served.contains(&"dear again"), "{served:?}");
+    assert!((0..20).any(|_| queue.pop() == Some("dear again")));
+}
+
+#[test]
+fn a_flood_of_newcomers_does_not_put_off_who_waits() {
+    let mut queue = Fair::new();
+    for _ in 0..100 {
+        queue.push(&key("main", 255), 5, "steady");
+    }
+    let mut served = 0;
+    for host in 0..100 {
+        queue.push(&key("main", host), 5, "new");
+        served += u32::from(queue.pop() == Some("steady"));
+    }
+    assert!(served >= 10, "{served} of 100: many wait by then, and each has its turn");
+}
+
 #[test]
 fn company_is_taken_in_fair_order_and_paid_for() {
     let mut queue = Fair::new();
@@ -76,7 +110,7 @@ fn company_is_taken_in_fair_order_and_paid_for() {
     queue.push(&key("quiet", 2), 5, ('a', 10));
     queue.push(&key("third", 1), 5, ('a', 20));
     assert_eq!(queue.pop(), Some(('a', 0)));
-    assert_eq!(queue.pop_alike(2, |item| item.0 == 'a'), [('a', 10), ('a', 20)], "others before the noisy one");
+    assert_eq!(queue.pop_alike((2, 64), |item| item.0 == 'a'), [('a', 10), ('a', 20)], "others before the noisy one");
     assert_eq!(queue.pop(), Some(('a', 1)), "its turn is before that of who was served with less waiting");
     assert_eq!(order(&mut queue), [('b', 0), ('a', 2), ('a', 3)]);
 }
@@ -95,7 +129,7 @@ fn who_waits_alone_of_a_kind_is_not_jumped_over_for_ever() {
         if first == 'b' {
             break;
         }
-        queue.pop_alike(1, |item| *item == first);
+        queue.pop_alike((1, 64), |item| *item == first);
         batches += 1;
         assert!(batches <= 20, "for ever");
     }
@@ -108,8 +142,8 @@ fn a_search_for_company_ends() {
         queue.push(&FairKey::new("main", IpAddr::from(n.to_be_bytes())), 5, 'b');
     }
     queue.push(&key("main", 1), 5, 'a');
-    assert!(queue.pop_alike(7, |item| *item == 'a').is_empty(), "too far away");
-    assert_eq!(queue.pop_alike(3, |item| *item == 'b').len(), 3);
+    assert!(queue.pop_alike((7, 64), |item| *item == 'a').is_empty(), "too far away");
+    assert_eq!(queue.pop_alike((3, 64), |item| *item == 'b').len(), 3);
 }
 
 #[test]
@@ -162,7 +196,7 @@ proptest! {
                     vec![]
                 }
                 2 => queue.pop().into_iter().collect(),
-                3 => queue.pop_alike(usize::from(tenant) + 1, |n| n % 3 == cost % 3),
+                3 => queue.pop_alike((usize::from(tenant) + 1, 64), |n| n % 3 == cost % 3),
                 _ => match inside.keys().nth(cost as usize % inside.len().max(1)) {
                     Some(n) if host == 0 => {
                         let (key, _, id) = &inside[n];

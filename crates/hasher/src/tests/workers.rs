@@ -77,6 +77,24 @@ pub(super) fn crowd(hasher: &Hasher) -> (Vec<Hashing>, usize) {
     (jobs, 200 - refused)
 }
 
+/// Red where the search for what a worker may do ends after as many as the threads here look at.
+#[tokio::test]
+async fn a_worker_is_found_work_behind_much_that_only_this_machine_may_compute() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let _here: Vec<Hashing> = (0..200)
+        .map(|number| {
+            let input = Input::Argon2(H0::from_bytes(&[number; 64]));
+            begin(hasher.gate().admit_to(Reach::Here, &key("main", number), (usual(), input)).unwrap().answer())
+        })
+        .collect();
+    let _anywhere = anywhere(&hasher, 201);
+    let link = attach(&hasher, "one", fast(1000, 8));
+    assert_eq!(sent(&link).await.len(), 1);
+}
+
 #[tokio::test]
 async fn workers_raise_what_is_admitted() {
     for (workers, holds, admitted) in [(0, 0, 10), (1, 4, 20), (2, 4, 30), (1, 0, 10)] {

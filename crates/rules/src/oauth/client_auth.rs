@@ -83,8 +83,10 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
     }
     let agrees = |id: &str| named.is_none_or(|named| named == id);
     if let Some(Basic { id, secret, plain }) = basic {
+        // An empty secret proves no more than the name does, and some libraries send it for public clients (§2.3.1).
+        let means = if secret.reveal().is_empty() { Means::Name } else { Means::Basic { secret, plain } };
         return match agrees(&id) {
-            true => Ok(Proof { client: id.as_str().into(), means: Means::Basic { secret, plain } }),
+            true => Ok(Proof { client: id.as_str().into(), means }),
             false => Err(Error::request("client_id is not the one that authenticates")),
         };
     }
@@ -194,6 +196,13 @@ mod tests {
         assert!(proof(&params(&[("client_id", "c2")]), basic("c1", "x")).is_err());
         assert!(proof(&params(&[("client_id", "c1")]), basic("c1", "x")).is_ok());
         assert!(proof(&params(&[]), None).is_err());
+    }
+
+    #[test]
+    fn rfc6749_2_3_1_an_empty_secret_is_none() {
+        let means = |secret| proof(&params(&[]), basic("c1", secret)).expect("one method").means.method();
+        assert_eq!((means(""), means(" ")), (AuthMethod::None, AuthMethod::Basic));
+        assert!(proof(&params(&[("client_secret", "x")]), basic("c1", "")).is_err());
     }
 
     #[test]

@@ -13,6 +13,27 @@ pub const LONGEST: usize = 12 * 1024;
 /// The fields of our forms in which passwords are typed. No parameter of a protocol is called so.
 const PASSWORDS: [&str; 3] = ["password", "current", "new"];
 
+/// What the endpoints of the protocol read, and credentials that some server reads. In the query of a POST they would end up in logs,
+/// and be half here and half in the body, which can be read in two ways.
+const OF_THE_BODY: [&str; 45] = [
+    "access_token", "acr_values", "actor_token", "assertion", "audience", "claims", "client_assertion", "client_assertion_type",
+    "client_id", "client_secret", "code", "code_challenge", "code_challenge_method", "code_verifier", "device_code", "display",
+    "grant_type", "id_token", "id_token_hint", "login_hint", "logout_hint", "max_age", "nonce", "password",
+    "post_logout_redirect_uri", "prompt", "redirect_uri", "refresh_token", "registration", "request", "request_uri",
+    "requested_token_type", "resource", "response_mode", "response_type", "scope", "state", "subject_token",
+    "subject_token_type", "token", "token_type_hint", "ui_locales", "user_code", "username", "web_message_uri",
+];
+
+/// Looks at the query of a POST. What nobody here reads is nobody's concern, and so is what has no value (RFC 6749 §3.1, §3.2):
+/// libraries send marks of their own there.
+///
+/// # Errors
+/// It holds what belongs into the body (SR-07, CO-08, RU-08).
+pub fn nothing_of_ours(query: &[(String, String)]) -> Result<(), Error> {
+    let ours = |(name, value): &(String, String)| !value.is_empty() && OF_THE_BODY.contains(&name.as_str());
+    if query.iter().any(ours) { Err(Error::request("parameters belong into the body")) } else { Ok(()) }
+}
+
 /// The parameters of one request, decoded, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, String)>);
@@ -107,6 +128,17 @@ mod tests {
             assert_eq!(params(&[(name, "a\0b")]).is_ok(), good, "{name}");
         }
         assert!(params(&[("pass\0word", "a")]).is_err());
+    }
+
+    #[test]
+    fn the_query_of_a_post_holds_nothing_that_belongs_into_its_body() {
+        let query = |pairs: &[(&str, &str)]| nothing_of_ours(&params(pairs).expect("parses").0);
+        for (name, value) in [("client-request-id", "1"), ("ngsw-bypass", ""), ("code", ""), ("Code", "1"), ("", "1")] {
+            assert_eq!(query(&[(name, value)]), Ok(()), "{name}");
+        }
+        for name in OF_THE_BODY {
+            assert!(query(&[("client-request-id", "1"), (name, "1")]).is_err(), "{name}");
+        }
     }
 
     #[test]

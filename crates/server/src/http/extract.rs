@@ -1,6 +1,7 @@
 //! Parsing at the door: parameters, credentials, bearer tokens.
 
 use super::Site;
+use super::door::Door;
 use super::error::Refusal;
 use axum::body::Body;
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use percent_encoding::percent_decode;
 use rules::oauth::Error;
 use rules::oauth::client_auth::Basic;
-use rules::oauth::params::Params;
+use rules::oauth::params::{self, Params};
 use rules::secret::Secret;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -31,6 +32,12 @@ pub fn pairs(text: &[u8]) -> Result<Vec<(String, String)>, Error> {
 /// The parameters of a query.
 pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
     Params::parse(pairs(uri.query().unwrap_or("").as_bytes())?)
+}
+
+/// The parameters of a POST of the protocol, which has them in its body.
+pub async fn posted(door: &Door, body: Body) -> Result<Params, Refusal> {
+    params::nothing_of_ours(&pairs(door.uri.query().unwrap_or("").as_bytes())?)?;
+    form(&door.site, &door.headers, body).await
 }
 
 /// Whether the body is said to be a form, once (RFC 9110 §5.3).

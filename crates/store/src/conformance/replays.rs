@@ -131,8 +131,10 @@ impl World {
             changes.push(Change::StartFamily(Box::new(family(name, name, Time(5_000)))));
             changes.push(Change::SetMember { group: "staff".into(), user: name.into(), member: true });
         }
-        let consent = Consent { user: "ada".into(), client: "shop".into(), scope: Scope::default(), granted: Time(5) };
-        changes.push(Change::GrantConsent { consent: Box::new(consent), seen: None });
+        for name in ["ada", "eve"] {
+            let consent = Consent { user: name.into(), client: "shop".into(), scope: Scope::default(), granted: Time(5) };
+            changes.push(Change::GrantConsent { consent: Box::new(consent), seen: None });
+        }
         for name in ["used", "open"] {
             changes.push(Change::IssueCode(Box::new(code(name))));
         }
@@ -346,6 +348,11 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
     world.acts(0, at, vec![Change::RemoveUser("dan".into())]).await?;
     let member = Change::SetMember { group: "staff".into(), user: ada.clone(), member: false };
     world.acts(1, at, vec![Change::RevokeConsent { user: ada, client: shop.clone(), at }, member]).await?;
+    let eve = UserId::from("eve");
+    let families =
+        Change::RevokeFamiliesOf { user: eve.clone(), client: Some(shop.clone()), except: None, at: Time(4_000) };
+    let consent = Change::RevokeConsent { user: eve, client: shop.clone(), at };
+    world.acts(0, at, vec![consent, families]).await?;
     let used = Change::UseAssertion { client: shop, jti: Handle::of("assertion"), expires: END + Span(1) };
     world.acts(1, at, vec![used, Change::RevokeToken { jti: "jti".into(), expires: END + Span(1) }]).await?;
     world.acts(0, at, vec![Change::BurnCode { family: FamilyId(ordered("used", Time(9_000))), at }]).await?;
@@ -389,6 +396,8 @@ async fn after_the_fence(world: &mut World) -> Done {
     let (at, eve) = (END + Span(5), UserId::from("eve"));
     world.acts(1, at, vec![Change::StartSession(Box::new(session("cyd", "late", at)))]).await?;
     world.journals[1].pop_if(|record| record.at == at);
+    // By a consent that had been taken back.
+    world.acts(0, at, vec![Change::StartFamily(Box::new(family("eve", "without", at)))]).await?;
     let seen = world.user("eve").await?.and_then(|user| user.password);
     let new = Change::SetPassword { user: eve, seen, password: "eve new".into(), at };
     let bank = Client { secret: Some(Handle::of("newest")), ..client("bank") };
@@ -415,7 +424,10 @@ async fn nothing_acknowledged_is_undone(world: &World) -> Done {
     same(ended(world.session("cyd", Time(5_000)).await?), true, "sessions of a disabled account")?;
     same(world.family("cyd").await?.revoked_at.is_some(), true, "families of a disabled account")?;
     same(world.user("dan").await?.is_none(), true, "a removed account")?;
+    let without = world.count("SELECT 1 FROM families WHERE realm = ? AND user_id = ? AND revoked_at IS NULL", "eve");
+    same(without.await?, 0, "what was opened by a consent that had been taken back")?;
     for (sql, what, count) in [
+        ("SELECT 1 FROM consents WHERE realm = ? AND user_id = ?", "eve", 0),
         ("SELECT 1 FROM consents WHERE realm = ? AND user_id = ?", "ada", 0),
         ("SELECT 1 FROM revoked_tokens WHERE realm = ? AND jti = ?", "jti", 1),
         ("SELECT 1 FROM assertions WHERE realm = ? AND client_id = ?", "shop", 1),
@@ -451,7 +463,7 @@ async fn nothing_newer_is_overwritten(world: &World) -> Done {
 }
 
 async fn lifted_when_nobody_is_waited_for(world: &World, fence: &Fence) -> Done {
-    commit(&world.engine, vec![fences::replayed(&world.realm, fence.number, "a", END)]).await?;
+    commit(&world.engine, vec![fences::replayed(&world.realm, (fence.number, Time(i64::MIN)), "a", END)]).await?;
     same(world.engine.commit(fences::lift(&world.realm)).await.is_err(), true, "one is still waited for")?;
     commit(&world.engine, vec![fences::waive(&world.realm, fence.number, "b", END)]).await?;
     commit(&world.engine, fences::lift(&world.realm)).await?;

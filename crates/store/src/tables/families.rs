@@ -6,6 +6,7 @@ use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
+use rules::fresh::first_id;
 use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
 use rules::time::Time;
@@ -75,29 +76,35 @@ impl Question for ForEnding<'_> {
     }
 }
 
-/// What an access token leans on: its family, as [`InContext`] has it, and whether it was revoked by itself.
+/// What an access token leans on: its family, as [`InContext`] has it, and whether it was revoked by itself. One that has no family
+/// and is of before a fence that is up may have been, and is not used meanwhile.
 pub struct OfToken<'a> {
     /// Its family, where it has one.
     pub family: Option<&'a FamilyId>,
     /// Its name.
     pub jti: &'a str,
+    /// When it was issued.
+    pub issued: Time,
     /// Whether it is looked at to end what it leans on, as by [`ForEnding`].
     pub to_end: bool,
 }
 
-/// With whether the token itself was revoked.
+/// With whether the token itself may not be used: it was revoked, or is older than the fence.
 macro_rules! of_token {
     ($($for_use:tt)*) => {
-        in_context!($($for_use)*, ", t.jti" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?")
+        in_context!($($for_use)*, ", CASE WHEN t.jti IS NOT NULL OR r.fenced > ? THEN 'void' END" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?")
     };
 }
 
 impl OnRealm for OfToken<'_> {
     type Found = (Option<Found>, bool);
     fn statement(&self, realm: &RealmId) -> Read {
-        let OfToken { family, jti, to_end } = self;
+        let OfToken { family, jti, issued, to_end } = self;
         let sql = if *to_end { of_token!("", "") } else { of_token!(for use) };
-        read(sql, values![family.map_or("", FamilyId::as_str), *jti, realm])
+        // What comes after every id is behind no fence.
+        let leans = *to_end || family.is_some();
+        let place = if leans { "~".to_owned() } else { first_id(*issued) };
+        read(sql, values![place, family.map_or("", FamilyId::as_str), *jti, realm])
     }
     fn found(row: &mut Columns) -> Option<Self::Found> {
         Some((found(row)?, !row.is_absent()))

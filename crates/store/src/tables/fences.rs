@@ -82,7 +82,7 @@ impl Question for Newest {
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some(Fence { number: row.int()?, at: row.time()?, identity: row.text()?, epoch: row.int()? }))
+        one(rows, fence)
     }
 }
 
@@ -113,6 +113,26 @@ impl Question for Waiting {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, concerned)
     }
+}
+
+/// The fences in which a node is waited for, the oldest first.
+pub struct WaitingFor<'a>(pub &'a str);
+
+impl Question for WaitingFor<'_> {
+    type Fact = Vec<Fence>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT f.number, f.at, f.identity, f.epoch FROM fence_nodes n \
+                   JOIN fences f ON f.realm = n.realm AND f.number = n.number \
+                   WHERE n.realm = ? AND n.node = ? AND n.state = 'waiting' ORDER BY f.number";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, fence)
+    }
+}
+
+fn fence(row: &mut Columns) -> Option<Fence> {
+    Some(Fence { number: row.int()?, at: row.time()?, identity: row.text()?, epoch: row.int()? })
 }
 
 fn concerned(row: &mut Columns) -> Option<Concerned> {
@@ -245,11 +265,13 @@ pub fn join(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
     write(sql, values![realm, number, node, at], Must::Any)
 }
 
-/// A node has said what it had acknowledged before these fences, up to `number`.
-pub fn replayed(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
+/// A node has said what it had acknowledged before these fences, up to `number`, but for those that were raised up to `short`: its
+/// journal does not reach back to what they lost.
+pub fn replayed(realm: &RealmId, (number, short): (i64, Time), node: &str, at: Time) -> Write {
     let sql = "UPDATE fence_nodes SET state = 'replayed', at = ? \
-               WHERE realm = ? AND number <= ? AND node = ? AND state = 'waiting'";
-    write(sql, values![at, realm, number, node], Must::Any)
+               WHERE realm = ? AND number <= ? AND node = ? AND state = 'waiting' \
+               AND number IN (SELECT number FROM fences WHERE realm = ? AND at > ?)";
+    write(sql, values![at, realm, number, node, realm, short], Must::Any)
 }
 
 /// A node is no longer waited for; fails when it is not waited for at all.

@@ -48,19 +48,21 @@ struct Upto {
     id: String,
     /// What is told by its time.
     time: Time,
+    /// The configuration epoch up to which the database has it in any case.
+    has: i64,
 }
 
 impl Upto {
     /// Where the line that was written with it is gone, the database lost the batch, and all that it has from before the
-    /// fence is older than the batch, whatever the clocks of nodes said. What a replaced password opened ends even where
-    /// it was opened since: it was opened with what was no password any more.
+    /// fence is older than the batch, whatever the clocks of nodes said. What a replaced password or a consent that was taken back
+    /// opened ends even where it was opened since: it was opened with what was none any more.
     fn of(record: &Record, fence: &Fence) -> Self {
-        let time = match record.witness {
-            Some(_) => fence.at,
-            None => record.at.min(fence.at),
+        let (time, has) = match record.witness {
+            Some(_) => (fence.at, i64::MIN),
+            None => (record.at.min(fence.at), fence.epoch),
         };
-        let id = if record.replaced_a_password() { "~".to_owned() } else { first_id(time + Span(1)) };
-        Upto { id, time }
+        let id = if record.closed_a_door() { "~".to_owned() } else { first_id(time + Span(1)) };
+        Upto { id, time, has }
     }
 }
 
@@ -164,7 +166,7 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
             values![r, user, group, fence.epoch],
         ),
         Ending::Group { group } => groups::remove(r, group),
-        Ending::Client { epoch, .. } | Ending::ClientItself { epoch, .. } if *epoch <= fence.epoch => Vec::new(),
+        Ending::Client { epoch, .. } | Ending::ClientItself { epoch, .. } if *epoch <= upto.has => Vec::new(),
         Ending::Client { client, secret, disabled_at, life, epoch } => {
             vec![clients::put_back(r, client, (*secret, *disabled_at, life.as_ref()), *epoch)]
         }

@@ -4,6 +4,7 @@
 mod addresses;
 mod bounds;
 mod server;
+mod twice;
 
 use crate::clock::Clock;
 use crate::keyring::Keyring;
@@ -31,6 +32,8 @@ use store::tables::users::ById;
 use store::tables::{ask, nodes};
 
 const NOW: Time = Time(1_000_000_000);
+/// Younger than every fence.
+const LATER: Time = Time(2 * NOW.0);
 
 /// A node of its own over a server that others use, too.
 struct Node {
@@ -84,7 +87,7 @@ impl Node {
     }
 
     async fn is_revoked(&self, jti: &str) -> bool {
-        let leans = AtEpoch(OfToken { family: None, jti, to_end: false });
+        let leans = AtEpoch(OfToken { family: None, jti, issued: LATER, to_end: false });
         ask(&**self.app.below(), &self.app.realm.id, leans).await.unwrap().is_some_and(|(_, (_, revoked))| revoked)
     }
 

@@ -15,7 +15,6 @@ use app::posted::Posted;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
-use rules::oauth::params::Params;
 use rules::oauth::redirect::{Mode, Response as Answer, escape};
 use rules::oauth::scope::Scope;
 
@@ -30,7 +29,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 /// `POST /oauth2/authorize`: any site may send the browser here, and its cookies stay behind (SameSite=Lax). So it is
 /// the same request as GET, one 303 later (OpenID Connect Core §3.1.2.1).
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
-    let params = door.all_in_the_body(body).await?;
+    let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_authorize(&params, &door.browser()).await? {
         Posted::Again(again) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", again.pairs())),
         Posted::Told(outcome) => door.show(*outcome, params.get("ui_locales")),
@@ -60,17 +59,6 @@ fn forms(page: &SignIn) -> Forms<'static> {
 }
 
 impl Door {
-    /// The parameters of a POST that any site may send.
-    ///
-    /// # Errors
-    /// RU-08: what is half in the query and half in the body can be read in two ways.
-    pub async fn all_in_the_body(&self, body: Body) -> Result<Params, Refusal> {
-        if self.uri.query().is_some_and(|query| !query.is_empty()) {
-            return Err(rules::oauth::Error::request("parameters belong into the body of a POST").into());
-        }
-        extract::form(&self.site, &self.headers, body).await
-    }
-
     /// Shows what comes next on the way to a code.
     pub fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
         match outcome {

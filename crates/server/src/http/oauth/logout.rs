@@ -22,7 +22,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 
 /// `POST /oauth2/logout`: from any site, so the same request as GET, one 303 later.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
-    let params = door.all_in_the_body(body).await?;
+    let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_logout(&params).await? {
         Ok(again) => reply::see_other(&with_query(&door.site, "/oauth2/logout", again.pairs())),
         Err(error) => door.refuse(&error.into(), None, params.get("ui_locales")),

@@ -8,7 +8,6 @@ use app::token::Handed;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
-use rules::oauth::Error;
 use rules::oauth::client_auth::{Proof, proof};
 use rules::oauth::params::Params;
 use serde::Serialize;
@@ -34,12 +33,9 @@ pub async fn token(door: Door, body: Body) -> Result<Response, Refusal> {
     Ok(show(&door.site.app.token(&params, proof).await??))
 }
 
-/// The parameters and the client's proof. Credentials in a query end up in logs (SR-07, CO-08): none is read there.
+/// The parameters and the client's proof.
 pub async fn authenticated(door: &Door, body: Body) -> Result<(Params, Proof), Refusal> {
-    if door.uri.query().is_some_and(|query| !query.is_empty()) {
-        return Err(Error::request("parameters belong into the body").into());
-    }
-    let params = extract::form(&door.site, &door.headers, body).await?;
+    let params = extract::posted(door, body).await?;
     let sent = extract::basic(&door.headers).and_then(|basic| proof(&params, basic));
     let proof = door.site.app.proof_in(sent).await?;
     Ok((params, proof))

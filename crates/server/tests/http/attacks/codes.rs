@@ -122,7 +122,7 @@ fn co_07_a_consent_page_is_of_one_browser_and_one_session() {
 
 #[test]
 fn co_08_a_code_travels_in_the_body_of_a_post() {
-    // red without the check of the query in server/http/oauth/token.rs, authenticated.
+    // red without the check of the query in server/http/extract.rs, posted.
     let (app, person, mut browser) = setting();
     let code = app.code(&mut browser, &person, &app.ask());
     let fields = [
@@ -131,11 +131,32 @@ fn co_08_a_code_travels_in_the_body_of_a_post() {
         ("redirect_uri", &app.redirect),
         ("code_verifier", VERIFIER),
     ];
-    for query in [format!("code={code}"), format!("code_verifier={VERIFIER}"), "x=y".into()] {
+    for query in [format!("code={code}"), format!("x=y&code_verifier={VERIFIER}"), "client%5Fsecret=x".into()] {
         app.post(&format!("/oauth2/token?{query}"), &fields).must_fail(400, "invalid_request");
     }
     app.server.get(&format!("/oauth2/token?code={code}")).must_be(405);
     Tokens::of(&app.redeem(&code));
+}
+
+/// What nobody here reads is ignored, and what has no value was not sent (RFC 6749 §3.1, §3.2): libraries mark their requests in
+/// the query.
+#[test]
+fn rfc6749_3_2_a_query_of_which_nobody_here_knows_is_ignored() {
+    const MARKS: &str = "?client-request-id=0193&ngsw-bypass=&scope=";
+    let (app, person, mut browser) = setting();
+    let code = app.code(&mut browser, &person, &app.ask());
+    let fields = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", &app.redirect),
+        ("code_verifier", VERIFIER),
+    ];
+    let tokens = Tokens::of(&app.post(&format!("/oauth2/token{MARKS}"), &fields));
+    for path in ["introspect", "revoke"] {
+        app.post(&format!("/oauth2/{path}{MARKS}"), &[("token", &tokens.access)]).must_be(200);
+    }
+    app.server.post(&format!("/oauth2/authorize{MARKS}"), &app.ask().pairs()).must_be(303);
+    app.server.post(&format!("/oauth2/logout{MARKS}"), &[("client_id", &app.id)]).must_be(303);
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! A second failover before the first was answered, and what the first leaves open.
+
+use super::*;
+use crate::admin::clients::ClientSecret;
+use crate::tests::application;
+use rules::oauth::client::{AuthMethod, Client, Grant};
+use store::tables::clients;
+
+/// Of a dump that is older than the journal, and whose fence nobody can answer.
+#[tokio::test]
+async fn a_fence_that_a_node_could_not_answer_is_not_answered_by_its_next() {
+    // red without `short` in watch.rs, answer, or in store::tables::fences, replayed.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    let dump = server.standby().await;
+    node.revokes("lost").await.unwrap();
+    *node.journal.cut.lock().unwrap() = true;
+    server.fail_over(dump, "second");
+    node.app.meet().await.unwrap();
+    // A quarter of an hour of ordinary work later the whole of what the journal has is there.
+    for _ in 0..2 {
+        node.clock.advance(Span::minutes(16));
+        node.app.meet().await.unwrap();
+        node.revokes("kept").await.unwrap();
+    }
+    let standby = server.standby().await;
+    server.fail_over(standby, "third");
+    node.app.meet().await.unwrap();
+    let status = node.app.fences().await.unwrap();
+    let waiting: Vec<i64> =
+        status.nodes.iter().filter(|node| node.state == State::Waiting).map(|node| node.number).collect();
+    assert_eq!((status.up, waiting), (true, vec![1]));
+    assert!(!node.app.accept_loss("a").await.unwrap().unwrap().up);
+}
+
+/// Removed by one node, lost, and said by it only when yet another server answers.
+#[tokio::test]
+async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
+    // red with `fence.epoch` in the place of `upto.has` in store::tables::journal, again.
+    let server = Server::start().await;
+    let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    let shop = Client {
+        redirect_uris: vec!["https://shop.test/cb".into()],
+        grants: vec![Grant::AuthorizationCode],
+        scope: Scope::from("openid".to_owned()),
+        auth_methods: vec![AuthMethod::None],
+        ..application("shop")
+    };
+    one.app.add_client(shop, ClientSecret::Nothing).await.unwrap().unwrap();
+    let standby = server.standby().await;
+    other.app.remove_client(&"shop".into()).await.unwrap().unwrap();
+    server.fail_over(standby, "second");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    let standby = server.standby().await;
+    server.fail_over(standby, "third");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    other.clock.advance(Span::seconds(90));
+    other.app.meet().await.unwrap();
+    assert!(!one.app.fences().await.unwrap().up);
+    let found = ask(&**one.app.below(), &one.app.realm.id, clients::ById(&"shop".into())).await.unwrap();
+    assert!(found.is_none(), "it came back");
+}
+
+#[tokio::test]
+async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_is_up() {
+    // red without `r.fenced` in store::tables::families, of_token.
+    let server = Server::start().await;
+    let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    let standby = server.standby().await;
+    server.fail_over(standby, "second");
+    one.app.meet().await.unwrap();
+    let void = async |family: Option<&FamilyId>, issued, to_end| {
+        let leans = AtEpoch(OfToken { family, jti: "token", issued, to_end });
+        ask(&**one.app.below(), &one.app.realm.id, leans).await.unwrap().unwrap().1.1
+    };
+    let family = FamilyId(Fresh::new([7; 32]).ordered("family", NOW));
+    assert!(void(None, NOW, false).await);
+    assert!(!void(None, NOW, true).await, "it is looked at to be ended");
+    assert!(!void(Some(&family), NOW, false).await, "its family tells");
+    assert!(!void(None, one.clock.now() + Span::seconds(2), false).await, "it is younger");
+    one.app.accept_loss("b").await.unwrap().unwrap();
+    assert!(!void(None, NOW, false).await);
+}
