@@ -17,7 +17,7 @@ test-full: ## the same tests with release figures: hours, not minutes
 	@TEST_SCALE=full scripts/test
 
 chaos: ## kill, pause and cut off database servers under load: 20 rounds of each scenario, about three hours
-	@TEST_SCALE=full scripts/install-test-tools
+	@scripts/install-test-tools
 	@cargo build --locked --package server --bin portiere
 	@tests/chaos/run all --rounds 20 $(ARGS)
 

@@ -109,7 +109,8 @@ mod linux {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::{linux::*, *};
     use std::fs;
@@ -132,7 +133,7 @@ mod tests {
         let mut slept = 0;
         for running in running {
             told.rewind().unwrap();
-            write!(told, "0.20 0.18 0.12 {running}/80 11206\n").unwrap();
+            writeln!(told, "0.20 0.18 0.12 {running}/80 11206").unwrap();
             let (begun, before) = (Instant::now(), sleeps());
             while begun.elapsed() < LOOK {}
             courtesy.offer();

@@ -124,7 +124,9 @@ impl Hasher {
         admissible(password)?;
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
         let ok = self.accepts(key, prepared).await?;
-        Ok(Verified { ok, rehash: ok && self.0.policy.outdates(stored, &self.0.keys) })
+        // Where the format cuts a password short, what was typed need not be the password: a slip behind its end is none to it.
+        let whole = stored.hears_all_of(password);
+        Ok(Verified { ok, rehash: ok && whole && self.0.policy.outdates(stored, &self.0.keys) })
     }
 
     /// Does what [`Hasher::verify`] does for a hash of today's policy, and always answers no: for names that do not
@@ -272,7 +274,8 @@ impl Hasher {
     /// not begun at all can be held to a smaller share than who has typed a password. Whoever is told when to come back is
     /// counted, and is not to be asked for again.
     pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
-        let budget = self.0.gate.max_wait().mul_f64(share.clamp(0.0, 1.0));
+        let longest = self.0.gate.max_wait();
+        let budget = Duration::try_from_secs_f64(longest.as_secs_f64() * share.clamp(0.0, 1.0)).unwrap_or(longest);
         // As it is for those who sign in: with workers, where there are any.
         let reach = if self.0.keys.binding().is_some() { Reach::Anywhere } else { Reach::Here };
         self.0.gate.crowded(key, (Kind::of_policy(self.0.policy.cost), reach), budget)

@@ -54,7 +54,7 @@ impl Native {
         self.held = self.held.max(memory.len() as u64);
         let mut tags = vec![Zeroizing::new(vec![0; params.tag_bytes as usize]); h0s.len()];
         let pause = &mut || self.courtesy.offer();
-        argon2::fill_with_pauses(self.level, params, &h0s, memory, &mut tags, pause);
+        argon2::fill_with_pauses(self.level, params, &h0s, (memory, &mut tags), pause);
         Ok(tags)
     }
 }

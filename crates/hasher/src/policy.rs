@@ -15,7 +15,7 @@ pub const TAG_BYTES: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The cost of a new hash.
-    pub cost: Cost,
+    pub(crate) cost: Cost,
 }
 
 impl Default for Policy {
@@ -33,6 +33,9 @@ impl Policy {
     /// Most memory of one hash, in KiB: 1 GiB, as of every hash that is stored.
     pub const MAX_MEMORY: u32 = 1 << 20;
 
+    /// Most memory times passes of one hash, in KiB: 16 GiB, as of every hash that is stored.
+    pub const MAX_WORK: u64 = 1 << 24;
+
     /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` and `lanes`.
     ///
     /// # Errors
@@ -41,10 +44,18 @@ impl Policy {
         if memory > Self::MAX_MEMORY {
             return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
         }
+        if memory as u64 * passes as u64 > Self::MAX_WORK {
+            return Err(BadCost("memory times passes must be at most 16 GiB"));
+        }
         match Cost::new(memory, passes, lanes) {
             Ok(cost) => Ok(Policy { cost }),
             Err(bad) => Err(bad),
         }
+    }
+
+    /// The cost of a new hash.
+    pub const fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// How the text begins of every hash that takes the time of a new one. Where new ones are bound to their account,

@@ -45,7 +45,8 @@ impl Queue {
     /// The kind of the job whose turn comes next among those that a worker may compute, and one of them `can`.
     pub(crate) fn first_anywhere(&self, can: impl Fn(Kind) -> bool) -> Option<Kind> {
         let anywhere = |kind: &Kind, count: usize| count > self.here.get(kind).copied().unwrap_or(0);
-        let kinds: Vec<Kind> = self.kinds.iter().filter(|(kind, count)| anywhere(kind, **count)).map(|(kind, _)| *kind).collect();
+        let kinds: Vec<Kind> =
+            self.kinds.iter().filter(|(kind, count)| anywhere(kind, **count)).map(|(kind, _)| *kind).collect();
         let able: Vec<Kind> = kinds.into_iter().filter(|kind| can(*kind)).collect();
         // Where there is none at all, nobody has to search the queue for it.
         able.first()?;

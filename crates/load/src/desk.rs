@@ -140,9 +140,18 @@ impl Desk {
 
     async fn rest(&self, outcome: &Result<(), Setback>) {
         match outcome {
-            Err(Setback { cause: Cause::Lost(Fault::Connect(_) | Fault::NoFiles | Fault::NoPorts), .. }) => {
-                sleep(RECONNECT).await
-            }
+            Err(Setback {
+                cause:
+                    Cause::Lost(
+                        Fault::Connect(_)
+                        | Fault::NoFiles
+                        | Fault::NoPorts
+                        | Fault::Tls
+                        | Fault::Closed
+                        | Fault::Broken(_),
+                    ),
+                ..
+            }) => sleep(RECONNECT).await,
             Err(Setback { cause: Cause::Refused { retry_after, .. }, .. }) if self.scene.plan.heeds_retry_after => {
                 sleep(*retry_after).await;
             }

@@ -43,6 +43,8 @@ pub struct Plan {
     pub server_pids: Vec<u32>,
     /// W1 ends before the refresh.
     pub without_refresh: bool,
+    /// Userinfo takes the place of introspection.
+    pub without_introspection: bool,
     /// Of a plan whose like was carried out before: how long the server is given to answer again, which may still be digesting
     /// that. `None` where nothing is known of it yet, and what goes wrong at first is a mistake.
     pub recovery: Option<Duration>,
@@ -370,6 +372,7 @@ pub(crate) mod tests {
             users: vec![],
             server_pids: vec![],
             without_refresh: false,
+            without_introspection: false,
             recovery: None,
             interrupt: Interrupt::default(),
         }

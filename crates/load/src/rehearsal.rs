@@ -78,7 +78,12 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
             if why.starts_with("401") && plan.client.proof == Proof::Nothing =>
         {
-            "; introspection needs a client with a secret (--client-secret-file)"
+            "; introspection needs a client with a secret (--client-secret-file); --no-introspection asks for userinfo in its place"
+        }
+        Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
+            if plan.workload != Workload::Introspect && (why.starts_with("401") || why.starts_with("403")) =>
+        {
+            "; where the provider lets others ask, not this client, --no-introspection asks for userinfo in its place"
         }
         Setback { step: Step::Refresh, cause: Cause::Wrong(why) } if why.starts_with(NO_REFRESH_TOKEN) => {
             match plan.workload {

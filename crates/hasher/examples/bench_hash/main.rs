@@ -118,7 +118,7 @@ impl Case {
     }
     /// Room for the lanes that are tried, on every thread.
     fn ceiling(&self) -> Result<u64, Box<dyn Error>> {
-        Ok(u64::from(self.policy()?.cost.memory()) * 1024 * (self.what.lanes() * cores()) as u64)
+        Ok(u64::from(self.policy()?.cost().memory()) * 1024 * (self.what.lanes() * cores()) as u64)
     }
     fn settings(&self, calibration: Option<Calibration>) -> Result<Settings, Box<dyn Error>> {
         let (threads, memory) = (NonZeroUsize::new(cores()), Some(self.ceiling()?));

@@ -39,7 +39,7 @@ pub type Tag = Zeroizing<Vec<u8>>;
 /// # Panics
 /// Unless there are 1 to [`MAX_TOGETHER`] inputs, as many tags, and [`Params::memory_blocks`] for each in `memory`.
 pub fn fill(level: Level, params: &Params, h0s: &[H0], memory: &mut [Block], tags: &mut [Tag]) {
-    fill_with_pauses(level, params, h0s, memory, tags, &mut || {});
+    fill_with_pauses(level, params, h0s, (memory, tags), &mut || {});
 }
 
 /// The same, with a `pause` several times a millisecond: for whoever is to let others go first.
@@ -50,8 +50,7 @@ pub(crate) fn fill_with_pauses(
     level: Level,
     params: &Params,
     h0s: &[H0],
-    memory: &mut [Block],
-    tags: &mut [Tag],
+    (memory, tags): (&mut [Block], &mut [Tag]),
     pause: &mut dyn FnMut(),
 ) {
     assert!((1..=MAX_TOGETHER).contains(&h0s.len()), "1 to {MAX_TOGETHER} together");
@@ -90,7 +89,7 @@ mod tests {
             let h0s = [1, 2, 3].map(|number| H0::from_bytes(&[number; 64]));
             let mut tags = [1, 2, 3].map(|_| Tag::new(Vec::new()));
             let mut pauses = 0;
-            fill_with_pauses(Level::best(), &params, &h0s, &mut memory, &mut tags, &mut || pauses += 1);
+            fill_with_pauses(Level::best(), &params, &h0s, (&mut memory, &mut tags), &mut || pauses += 1);
             assert_eq!(pauses, 2 * 8192 / 512, "{algorithm:?}");
         }
     }

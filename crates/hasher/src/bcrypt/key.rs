@@ -5,7 +5,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use super::{Flavour, lanes::Subkeys};
 
 /// Bytes of a key that count: 18 words of four.
-const BYTES: usize = 72;
+pub(crate) const BYTES: usize = 72;
 
 /// The words of one key.
 #[derive(Zeroize, ZeroizeOnDrop)]

@@ -41,6 +41,7 @@ use zeroize::Zeroizing;
 
 use {key::Key, lanes::Lanes};
 
+pub(crate) use key::BYTES as KEY_BYTES;
 pub use text::{BadText, Hash};
 
 /// Most jobs that [`crypt`] takes at once. Eight states fill two thirds of a first-level cache of 48 KiB.

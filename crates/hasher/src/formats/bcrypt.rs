@@ -123,6 +123,11 @@ impl BcryptHash {
         }
     }
 
+    /// Whether all of a password counts.
+    pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
+        !matches!(self.before, Before::Nothing | Before::Devise(_)) || password.len() <= crate::bcrypt::KEY_BYTES
+    }
+
     pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {
         let Hash { flavour, cost, salt, tag } = self.hash;
         let key = self.key(password, keys)?;
@@ -134,13 +139,21 @@ impl BcryptHash {
     fn key(&self, password: &[u8], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Refusal> {
         Ok(match self.before {
             Before::Nothing => Zeroizing::new(password.to_vec()),
-            Before::WordPress => base64(&mac::<Hmac<Sha384>>(b"wp-sha384", password)),
+            Before::WordPress => base64(&mac::<Hmac<Sha384>>(b"wp-sha384", trimmed(password))),
             Before::Django => text::hex_text(&Digest::Sha256.of(&[password])),
             Before::Passlib => base64(&mac::<Hmac<Sha256>>(self.hash.salt_text().as_bytes(), password)),
             Before::PasslibOld => base64(&Digest::Sha256.of(&[password])),
             Before::Devise(id) => Zeroizing::new([password, key(keys, Role::Import, id)?.bytes()].concat()),
         })
     }
+}
+
+/// As PHP's `trim`, which WordPress has for what is typed.
+fn trimmed(password: &[u8]) -> &[u8] {
+    let kept = |byte: &u8| !b" \t\n\r\0\x0B".contains(byte);
+    let first = password.iter().position(kept).unwrap_or(password.len());
+    let end = password.iter().rposition(kept).map_or(first, |last| last + 1);
+    &password[first..end]
 }
 
 /// Base64 of something as secret as the password: the text is of its final size at once.

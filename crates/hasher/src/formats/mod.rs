@@ -235,6 +235,14 @@ impl Stored {
             Err(limit) => Err(Refusal::Limit(limit)),
         }
     }
+
+    /// Whether all of a password counts: bcrypt ends after 72 bytes.
+    pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
+        match &self.0 {
+            Recipe::Bcrypt(hash) => hash.hears_all_of(password),
+            _ => true,
+        }
+    }
 }
 
 /// The key of this role and name, or the refusal that says which kind is missing.

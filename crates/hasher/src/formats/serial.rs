@@ -122,7 +122,7 @@ impl Serial {
             // Two compressions an iteration.
             Serial::Pbkdf2 { digest, iterations, .. } => 2 * digest.nanoseconds() * u64::from(iterations),
             // Each 128 bytes are mixed twice, and read once from anywhere in memory.
-            Serial::Scrypt { log_n, r, p, .. } => 400 * ((u64::from(r) * u64::from(p)) << log_n),
+            Serial::Scrypt { log_n, r, p, .. } => ((u64::from(r) * u64::from(p)) << log_n).saturating_mul(400),
             Serial::Chain { digest, rounds, blocks } | Serial::ShaCrypt { digest, rounds, blocks } => {
                 digest.nanoseconds() * u64::from(rounds) * u64::from(blocks)
             }

@@ -142,6 +142,17 @@ async fn a_rehash_takes_todays_form_and_never_a_lower_cost() {
     }
 }
 
+/// Red without `hears_all_of`: somebody's slip behind the 72nd byte would be their password from then on.
+#[tokio::test]
+async fn what_a_format_does_not_hear_is_not_hashed_again() {
+    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
+    let stored: Stored = "$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i".parse().unwrap();
+    for (length, rehash) in [(72, true), (73, false)] {
+        let verified = hasher.verify(&key, &stored, &vec![b'x'; length]).await.unwrap();
+        assert_eq!((verified.ok, verified.rehash), (true, rehash), "{length}");
+    }
+}
+
 #[tokio::test]
 async fn a_retired_pepper_still_verifies_and_asks_for_a_rehash() {
     let new = Key::pepper(KeyId::new(b"k2").unwrap(), Zeroizing::new([7; 32]));

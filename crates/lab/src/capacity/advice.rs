@@ -52,7 +52,11 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
     let mut all: Vec<_> = alternatives(&today).into_iter().collect();
     all.extend(others(probes).map(|choice| {
         let what = format!("hash parameters {}", choice.parameters);
-        (what, with_hash(&today, choice), "as strong by OWASP's list; hashes are replaced as people sign in")
+        (
+            what,
+            with_hash(&today, choice, own_rate(probes)),
+            "as strong by OWASP's list; hashes are replaced as people sign in",
+        )
     }));
     all.into_iter().map(change).collect()
 }
@@ -158,12 +162,17 @@ fn others(probes: &Probes) -> impl Iterator<Item = &Choice> {
     measured.filter(move |choice| choice.source == "OWASP" && choice.parameters != today)
 }
 
-/// With what such a hash costs.
-fn with_hash(today: &Stations, choice: &Choice) -> Stations {
+/// Hashes a second of today's parameters, measured as those of the others were.
+fn own_rate(probes: &Probes) -> Option<f64> {
+    let today = probes.hashing.parameters;
+    probes.hashing.choices.iter().find(|choice| choice.parameters == today).and_then(|choice| choice.rate)
+}
+
+/// With what such a hash costs; `own` is the rate of today's.
+fn with_hash(today: &Stations, choice: &Choice, own: Option<f64>) -> Stations {
     let (Some(rate), Some(lanes)) = (choice.rate, choice.together) else { return today.clone() };
     let mut changed = today.clone();
-    let own = today.pool.threads as f64 / today.pool.each();
-    let times = own / rate;
+    let times = own.unwrap_or(today.pool.threads as f64 / today.pool.each()) / rate;
     for paces in [&mut changed.pool.alone, &mut changed.pool.crowded] {
         paces.iter_mut().for_each(|time| *time *= times);
     }
@@ -199,7 +208,7 @@ pub struct Settings {
 pub fn settings(probes: &Probes) -> Settings {
     let today = stations(probes, Generator::Elsewhere);
     let default = probes.hashing.parameters;
-    let own = probes.hashing.choices.iter().find(|choice| choice.parameters == default).and_then(|choice| choice.rate);
+    let own = own_rate(probes);
     let gain = |choice: &Choice| choice.rate.zip(own).map_or(1.0, |(rate, own)| rate / own);
     // A smaller memory is not worth it, which is what an attacker has to buy.
     let large = others(probes).filter(|choice| choice.parameters.memory_kib >= default.memory_kib);

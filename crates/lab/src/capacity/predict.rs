@@ -5,7 +5,7 @@ use super::demand::{Alg, BATCH, Operation};
 use super::figure::Figure;
 use super::probe::Probes;
 use super::probe::hash::{Hashing, Lane};
-use super::probe::http::{NOW_AND_THEN, Slow};
+use super::probe::http::{Http, NOW_AND_THEN, Slow};
 use super::simulate::{Arrivals, Outcome, simulate};
 use super::stations::{Cold, Late, Needs, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
             found.map_or(0.0, |one| 1.0 / one.sign.value)
         }),
         writer: writer(probes),
-        pool: pool(&probes.hashing),
+        pool: pool(&probes.hashing, &probes.http),
         generator: (generator == Generator::Here).then_some(asking),
     }
 }
@@ -91,16 +91,21 @@ fn writer(probes: &Probes) -> Writer {
     Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
 }
 
-fn pool(hashing: &Hashing) -> Pool {
+/// As many side by side as the server's own pool chose, and as fast as that was: it was watched for seconds, where a row of the
+/// table had a fraction of one. How the rows differ from each other is the table's.
+fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let threads = hashing.threads();
     let alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
+    let crowded: Vec<&Lane> = hashing.of_threads(threads).collect();
+    let lanes = http.lanes.clamp(1, crowded.len().max(1));
+    let faster = crowded.get(lanes - 1).map_or(1.0, |row| row.rate.value / http.pool.value);
     let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
     Pool {
         threads,
-        lanes: hashing.best(threads).map_or(1, |best| best.together),
+        lanes,
         rouse: alone.first().map_or(0.0, |one| (rested - one).max(0.0)),
         alone,
-        crowded: hashing.of_threads(threads).map(|lane| lane.batch()).collect(),
+        crowded: crowded.iter().map(|lane| lane.batch() * faster).collect(),
         crowd: threads,
         workers: 0.0,
     }

@@ -173,6 +173,7 @@ impl Private {
             users: self.users.clone(),
             server_pids: vec![self.pid],
             without_refresh: false,
+            without_introspection: false,
             recovery: None,
             interrupt: load::interrupt::Interrupt::default(),
         })

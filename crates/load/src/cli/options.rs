@@ -57,6 +57,9 @@ pub struct Options {
     /// W1 without the refresh, for a client that gets no refresh token
     #[arg(long)]
     pub no_refresh: bool,
+    /// Userinfo in place of introspection, for a client that may not introspect
+    #[arg(long)]
+    pub no_introspection: bool,
     /// W3 without sign-ups
     #[arg(long)]
     pub no_sign_ups: bool,
@@ -191,6 +194,7 @@ impl Options {
             users: self.users.as_deref().map_or(Ok(Vec::new()), |path| users(&read(path)?))?,
             server_pids: self.server_pid.clone(),
             without_refresh: self.no_refresh,
+            without_introspection: self.no_introspection,
             recovery: None,
             interrupt: Interrupt::default(),
         };
@@ -221,7 +225,7 @@ impl Options {
     /// # Errors
     /// [`Refusal::Use`], the first that is found.
     pub fn check(&self, is_search: bool) -> Result<(), Refusal> {
-        use Choice::{W1, W3, W4, W5, W6};
+        use Choice::{Introspect, W1, W3, W4, W5, W6};
         let choice = self.choice()?;
         let (ramp, pause, repeat) = (self.ramp.is_some(), self.pause.is_some(), self.repeat > 1);
         let (vus, rate) = (self.vus.is_some(), self.rate.is_some());
@@ -237,6 +241,10 @@ impl Options {
             (is_search && pause, "a search takes no --pause: what it offers are open loops"),
             (choice != W1 && self.no_password, "--no-password is a variant of w1"),
             (choice != W1 && self.no_refresh, "--no-refresh is a variant of w1"),
+            (
+                matches!(choice, Introspect | W4) && self.no_introspection,
+                "--no-introspection leaves nothing of introspect, and w4 asks for introspection beside its flood",
+            ),
             (choice != W3 && self.no_sign_ups, "--no-sign-ups is a variant of w3"),
             (choice == W3 && vus, "w3 takes no --vus: each of its streams has four connections"),
             (choice == W3 && pause, "w3 takes no --pause: it is made of open loops"),

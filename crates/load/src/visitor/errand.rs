@@ -1,8 +1,7 @@
 //! What W2 and W5 are made of: errands, of which chance picks one for each iteration.
 
-use super::{Cause, Setback, Step, Visitor};
+use super::{Setback, Visitor};
 use crate::plan::Workload;
-use crate::visitor::grant::Granted;
 
 /// One thing that a visitor comes for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +61,7 @@ impl Visitor {
         let at = self.rng.u32(..whole);
         let lost = workload == Workload::Day && self.held.access.is_empty();
         let errand = pick(errands, at).filter(|_| !lost).unwrap_or(Errand::Arrive);
-        let outcome = self.run(errand).await;
-        outcome.inspect_err(|setback| self.lose(setback))
-    }
-
-    /// In a day, tokens that the server does not renew are lost.
-    pub(super) fn lose(&mut self, setback: &Setback) {
-        if let (Workload::Day, Setback { step: Step::Refresh, cause: Cause::Wrong(_) }) =
-            (self.scene.plan.workload, setback)
-        {
-            self.held = Granted::default();
-        }
+        self.run(errand).await
     }
 
     /// Every errand once, so that nothing is left to chance.

@@ -166,9 +166,10 @@ impl Visitor {
                 Next::Request(url, form) => (url, form),
             };
             let origin = url.origin();
-            let headers = [("accept", "text/html"), ("origin", origin.as_str())];
+            // In English: the buttons of a consent are told apart by their words.
+            let headers = [("accept", "text/html"), ("accept-language", "en"), ("origin", origin.as_str())];
             // Browsers name the origin of a POST only.
-            let headers = if form.is_some() { &headers[..] } else { &headers[..1] };
+            let headers = if form.is_some() { &headers[..] } else { &headers[..2] };
             let request = Request {
                 url: &url,
                 body: form.as_deref().map_or(Body::Nothing, Body::Form),

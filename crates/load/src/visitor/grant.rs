@@ -32,9 +32,9 @@ fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::E
 }
 
 impl Granted {
-    /// When it is time to get newer tokens, where there are any to be had.
+    /// When it is time to get newer tokens.
     pub fn stale_at(&self) -> Option<Instant> {
-        self.refresh.as_ref().and(self.renew)
+        self.renew
     }
 
     /// True when that time has come.
@@ -42,6 +42,9 @@ impl Granted {
         self.stale_at().is_some_and(|at| at <= Instant::now())
     }
 }
+
+/// What is wrong with a token that has ended.
+pub const NOT_ACTIVE: &str = "200, but the token is not active";
 
 /// What is wrong when there is nothing to refresh with.
 pub const NO_REFRESH_TOKEN: &str = "the client got no refresh token";
@@ -117,7 +120,7 @@ impl Visitor {
         let token = std::mem::take(&mut self.held.access);
         let outcome = self.call::<Introspection>(Step::Introspect, Bearer::Client(&[("token", &token)])).await;
         self.held.access = token;
-        if outcome?.active { Ok(()) } else { Err(Step::Introspect.wrong("200, but the token is not active")) }
+        if outcome?.active { Ok(()) } else { Err(Step::Introspect.wrong(NOT_ACTIVE)) }
     }
 
     pub(super) async fn userinfo(&mut self) -> Result<(), Setback> {

@@ -17,7 +17,7 @@ pub use provider::Provider;
 use crate::plan::{Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
-use grant::Granted;
+use grant::{Granted, NOT_ACTIVE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -160,8 +160,11 @@ impl Scene {
         let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::new());
         let mut scene = Scene { account: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {
-            let note = "userinfo in place of introspection: the provider has no introspection endpoint";
-            scene.notes.push(note.to_owned());
+            let why = match scene.plan.without_introspection {
+                true => "as it was asked for",
+                false => "the provider has no introspection endpoint",
+            };
+            scene.notes.push(format!("userinfo in place of introspection: {why}"));
         }
         scene
     }
@@ -172,7 +175,7 @@ impl Scene {
         let workload = self.plan.workload;
         workload != Workload::Introspect
             && workload.steps().contains(&Step::Introspect)
-            && self.provider.endpoint(Step::Introspect).is_none()
+            && (self.plan.without_introspection || self.provider.endpoint(Step::Introspect).is_none())
     }
 
     /// The steps of an iteration, in order.
@@ -185,6 +188,18 @@ impl Scene {
             steps.iter_mut().filter(|step| **step == Step::Introspect).for_each(|step| *step = Step::Userinfo);
         }
         steps
+    }
+
+    /// The account API where its tokens are held between iterations.
+    fn account_held(&self) -> Option<&AccountApi> {
+        let reads = matches!(self.plan.workload, Workload::Traffic | Workload::Day | Workload::Profile);
+        self.account.as_ref().filter(|_| reads)
+    }
+
+    /// Whether tokens of the token endpoint are.
+    fn holds_tokens(&self) -> bool {
+        let workload = self.plan.workload;
+        workload.holds_tokens() && !(workload == Workload::Profile && self.account.is_some())
     }
 
     /// Who comes next: everybody in turn, or some far more often than others.
@@ -243,13 +258,11 @@ impl Visitor {
     /// [`Setback`]; it may be tried again.
     pub async fn prepare(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
-        let workload = scene.plan.workload;
-        let reads_account = matches!(workload, Workload::Traffic | Workload::Day | Workload::Profile);
-        if let Some(api) = scene.account.as_ref().filter(|_| reads_account) {
+        if let Some(api) = scene.account_held().filter(|_| self.account.access.is_empty()) {
             let user = scene.user(&mut self.rng);
             self.account_sign_in(api, user).await?;
         }
-        if workload.holds_tokens() && !(workload == Workload::Profile && scene.account.is_some()) {
+        if scene.holds_tokens() && self.held.access.is_empty() {
             self.arrive().await?;
         }
         Ok(())
@@ -262,11 +275,35 @@ impl Visitor {
         self.account_sign_in(api, user).await
     }
 
-    /// New tokens before the old ones expire, between iterations: its time is in nobody's latency. What goes wrong is said by the next
-    /// iteration.
+    /// New tokens before the old ones expire, or in place of those that the provider took, between iterations: its time is in nobody's
+    /// latency. What goes wrong is said by the next iteration.
     pub async fn renew(&mut self) {
-        if self.keeps_tokens() && (self.held.is_stale() || self.account.is_stale()) {
+        if self.has_lost_tokens() {
+            self.unrenewed = self.prepare().await.err();
+        } else if self.keeps_tokens() && (self.held.is_stale() || self.account.is_stale()) {
             self.unrenewed = self.renewed().await.err();
+        }
+    }
+
+    /// Whether it has to sign in anew. In a day whoever has no tokens does so as an errand.
+    fn has_lost_tokens(&self) -> bool {
+        let own = self.scene.holds_tokens() && self.scene.plan.workload != Workload::Day;
+        own && self.held.access.is_empty() || self.scene.account_held().is_some() && self.account.access.is_empty()
+    }
+
+    /// Tokens that the provider does not take any more are lost. One answer that went astray may be enough for that: a refresh
+    /// token that is sent a second time ends what it came from (RFC 9700 §4.14.2).
+    fn lose(&mut self, setback: &Setback) {
+        let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
+        if !(why.starts_with('4') || why == NOT_ACTIVE) {
+            return;
+        }
+        match step {
+            Step::Refresh | Step::Introspect | Step::Userinfo if self.scene.holds_tokens() => {
+                self.held = Granted::default();
+            }
+            Step::Account | Step::SignIn if self.scene.account_held().is_some() => self.account = Granted::default(),
+            _ => {}
         }
     }
 
@@ -285,10 +322,16 @@ impl Visitor {
     async fn renewed(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         if let Some(api) = scene.account.as_ref().filter(|_| self.account.is_stale()) {
-            self.account_refresh(api).await?;
+            match self.account.refresh {
+                Some(_) => self.account_refresh(api).await?,
+                None => {
+                    let user = scene.user(&mut self.rng);
+                    self.account_sign_in(api, user).await?;
+                }
+            }
         }
         if self.held.is_stale() {
-            self.refresh().await.inspect_err(|setback| self.lose(setback))?;
+            if self.held.refresh.is_some() { self.refresh().await? } else { self.arrive().await? }
         }
         Ok(())
     }
@@ -304,6 +347,9 @@ impl Visitor {
             Some(setback) => Err(setback),
             None => self.play().await,
         };
+        if let Err(setback) = &outcome {
+            self.lose(setback);
+        }
         self.lap.requests = self.wire.answered() - before;
         outcome
     }

@@ -87,6 +87,9 @@ pub struct Request<'a> {
     pub cookies: Option<&'a Jar>,
 }
 
+/// Some providers ask for it.
+const AGENT: &str = concat!("user-agent: portiere-load/", env!("CARGO_PKG_VERSION"), "\r\n");
+
 impl Request<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         out.clear();
@@ -95,7 +98,7 @@ impl Request<'_> {
             Body::Form(text) => ("POST", Some(("application/x-www-form-urlencoded", text))),
             Body::Json(text) => ("POST", Some(("application/json", text))),
         };
-        for part in [method, " ", self.url.target(), " HTTP/1.1\r\nhost: ", self.url.authority(), "\r\n"] {
+        for part in [method, " ", self.url.target(), " HTTP/1.1\r\nhost: ", self.url.authority(), "\r\n", AGENT] {
             out.extend_from_slice(part.as_bytes());
         }
         for (name, value) in self.headers {
@@ -290,7 +293,10 @@ mod tests {
         let url = Url::parse("http://localhost:1/a?b").unwrap();
         let request =
             Request { url: &url, body: Body::Nothing, headers: &[("accept", "*/*")], cookies: Some(&Jar::default()) };
-        assert_eq!(written(&request), "GET /a?b HTTP/1.1\r\nhost: localhost:1\r\naccept: */*\r\n\r\n");
+        assert_eq!(
+            written(&request),
+            "GET /a?b HTTP/1.1\r\nhost: localhost:1\r\nuser-agent: portiere-load/0.1.0\r\naccept: */*\r\n\r\n"
+        );
     }
 
     #[test]
@@ -309,7 +315,7 @@ mod tests {
         jar.keep("a=1");
         jar.keep("b=2; Path=/");
         let request = Request { url: &url, body: Body::Form("x=y"), headers: &[], cookies: Some(&jar) };
-        let expected = "POST /a HTTP/1.1\r\nhost: localhost\r\ncookie: a=1; b=2\r\n\
+        let expected = "POST /a HTTP/1.1\r\nhost: localhost\r\nuser-agent: portiere-load/0.1.0\r\ncookie: a=1; b=2\r\n\
                         content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\nx=y";
         assert_eq!(written(&request), expected);
     }

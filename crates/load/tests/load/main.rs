@@ -43,6 +43,7 @@ fn plan(target: &str, workload: Workload) -> Plan {
         users: (0..10).map(user).collect(),
         server_pids: vec![],
         without_refresh: false,
+        without_introspection: false,
         recovery: None,
         interrupt: Interrupt::default(),
     }

@@ -31,10 +31,14 @@ fn a_renewal_is_in_nobodys_latency_and_no_request_of_an_iteration() {
     }
 }
 
-/// Red where what comes of a renewal is forgotten.
+/// Red where what comes of a renewal is forgotten; and where whoever lost its tokens has lost them for good.
 #[test]
-fn a_renewal_that_is_refused_is_a_failure_of_the_iteration_after_it() {
-    let (report, _) = measured(Manner::Withdrawn, Workload::Introspect);
-    assert!(report.failed > 0, "{report}");
-    assert_eq!((report.failures[0].step, report.failures[0].reason.as_str()), (Step::Refresh, "400 invalid_grant"));
+fn a_renewal_that_is_refused_is_a_failure_of_the_iteration_after_it_and_of_no_other() {
+    for workload in [Workload::Introspect, Workload::Userinfo] {
+        let (report, provider) = measured(Manner::Withdrawn, workload);
+        assert!(report.failed > 0, "{report}");
+        assert_eq!((report.failures[0].step, report.failures[0].reason.as_str()), (Step::Refresh, "400 invalid_grant"));
+        assert_eq!(report.failures.len(), 1, "{report}");
+        assert!(provider.seen("/login") > 5, "it signs in again: {report}");
+    }
 }

@@ -103,7 +103,7 @@ impl Tune {
     }
 
     fn text(&self, memory: u64, found: &Recommendation, rows: &[Row]) -> String {
-        let cost = found.policy.cost;
+        let cost = found.policy.cost();
         let (here, target) = (&found.measured, self.target);
         let verdict = if found.in_time {
             format!("Argon2id m={} t={} p={}", cost.memory(), cost.passes(), cost.lanes())
@@ -137,7 +137,7 @@ impl Tune {
     }
 
     fn json(&self, memory: u64, found: &Recommendation, rows: &[Row]) -> Value {
-        let cost = found.policy.cost;
+        let cost = found.policy.cost();
         let parameters =
             |memory: u32, passes: u32, lanes: u32| json!({ "memory_kib": memory, "passes": passes, "lanes": lanes });
         let row = |row: &Row| {

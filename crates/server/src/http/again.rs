@@ -84,7 +84,7 @@ impl Door {
         let (request_id, retry) = (&*self.visit.request_id, Some(Retry::Form { fields: &fields, minimum }));
         let html = match setback {
             Setback::Throttled { seconds } => ThrottledPage { seconds, request_id, retry }.render(&chrome),
-            Setback::Busy { seconds } => BusyPage { seconds, request_id, retry }.render(&chrome),
+            Setback::Busy { seconds } => BusyPage { away: false, seconds, request_id, retry }.render(&chrome),
             Setback::Typed => return None,
         };
         // What is answered here may lead to the application, or out.

@@ -282,7 +282,10 @@ impl Refusal {
             (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
                 ThrottledPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
-            (_, Some(wait)) => BusyPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome),
+            (_, Some(wait)) => {
+                let away = matches!(self, Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)));
+                BusyPage { away, seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
+            }
             _ => {
                 let url = back.map(|(_, answer)| answer.to.with(answer.mode, &answer.fields));
                 let posted: Vec<(&str, &str)> = posted(back).map(|(name, value)| (*name, value.as_str())).collect();

@@ -40,6 +40,9 @@ pub fn router(site: Site) -> Router {
             only_get(get(json(Pace::Tokens, metadata::discovery))),
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::everybody));
+    // Where password managers look (W3C, A Well-Known URL for Changing Passwords): of the host, whatever the issuer's path.
+    let change = Router::new()
+        .route("/.well-known/change-password", only_get(get(page(Pace::Pages, account::where_passwords_change))));
     let realm = match base.as_str() {
         "" => realm,
         base => {
@@ -49,6 +52,7 @@ pub fn router(site: Site) -> Router {
     Router::new()
         .merge(realm)
         .merge(oauth_metadata)
+        .merge(change)
         .route("/healthz", only_get(get(health::alive)))
         .route("/readyz", only_get(get(health::ready)))
         .fallback(page(Pace::Pages, home::nothing))

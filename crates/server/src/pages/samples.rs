@@ -173,7 +173,7 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let anew = Some(w("/oauth2/authorize?client_id=notes"));
     let stale = ErrorPage { status: 403, reason: Reason::Stale, code: "", detail: None, anew, ..local };
     let missing = ErrorPage { status: 404, reason: Reason::NotFound, code: "", detail: None, ..local };
-    let busy = BusyPage { seconds: 3, request_id: w("01J9Z3K8"), retry: Some(Retry::Page) };
+    let busy = BusyPage { away: false, seconds: 3, request_id: w("01J9Z3K8"), retry: Some(Retry::Page) };
     let typed = [("csrf", w("Y3NyZg")), ("given_name", w("Ada")), ("email", w("ada@example.org"))];
     let form = |minimum| Some(Retry::Form { fields: &typed, minimum });
     vec![
@@ -182,6 +182,7 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("error_missing", missing.render(c)),
         sample("error_stale", stale.render(c)),
         sample("busy", busy.render(c)),
+        sample("away", BusyPage { away: true, ..busy }.render(c)),
         sample("busy_form", BusyPage { retry: form(None), ..busy }.render(c)),
         sample("busy_passwords", BusyPage { retry: form(Some(8)), ..busy }.render(c)),
         sample("throttled", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8"), retry: None }.render(c)),

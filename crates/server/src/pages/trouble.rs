@@ -108,9 +108,11 @@ pub enum Retry<'a> {
     },
 }
 
-/// 503: more to do than time.
+/// 503: more to do than time, or no database to do it with.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPage<'a> {
+    /// Whether it is the database that is away.
+    pub away: bool,
     /// Whole seconds to wait, as in `Retry-After`.
     pub seconds: i64,
     /// The id to look for in the log.
@@ -162,8 +164,12 @@ impl Retry<'_> {
 }
 
 impl BusyPage<'_> {
+    fn title(&self) -> &'static str {
+        if self.away { "error.unavailable" } else { "busy.title" }
+    }
+
     fn text(&self, t: &Messages) -> String {
-        t.with_wait("busy.text", self.seconds)
+        t.with_wait(if self.away { "away.text" } else { "busy.text" }, self.seconds)
     }
 }
 

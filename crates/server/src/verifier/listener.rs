@@ -301,7 +301,7 @@ async fn talk(
         Ok(seat) => seat,
         Err(why) => return refuse(&mut stream, why).await,
     };
-    let terms = Terms { cost: app.hasher.policy().cost, tag_bytes: 32 };
+    let terms = Terms { cost: app.hasher.policy().cost(), tag_bytes: 32 };
     send(&mut stream, &Frame::Welcome(terms)).await?;
     let ready = measured(&mut stream).await?;
     let who = Introduction { key: key.0, name: worker.name, address };

@@ -182,12 +182,15 @@ impl Bench {
         let hasher = match &*pool {
             Some((cost, hasher)) if *cost == terms.cost => hasher.clone(),
             _ => {
+                let cost = terms.cost;
+                let policy = Policy::new(cost.memory(), cost.passes(), cost.lanes());
+                let policy = policy.map_err(|bad| bad.to_string())?;
                 let settings = Settings {
                     threads: self.work.threads,
                     memory: self.work.memory,
                     // Credits bound what waits.
                     max_wait: Duration::from_secs(60),
-                    policy: Policy { cost: terms.cost },
+                    policy,
                     calibration: self.folder.learnt(),
                     ..Settings::default()
                 };

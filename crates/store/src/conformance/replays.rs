@@ -132,7 +132,8 @@ impl World {
             changes.push(Change::SetMember { group: "staff".into(), user: name.into(), member: true });
         }
         for name in ["ada", "eve"] {
-            let consent = Consent { user: name.into(), client: "shop".into(), scope: Scope::default(), granted: Time(5) };
+            let consent =
+                Consent { user: name.into(), client: "shop".into(), scope: Scope::default(), granted: Time(5) };
             changes.push(Change::GrantConsent { consent: Box::new(consent), seen: None });
         }
         for name in ["used", "open"] {

@@ -104,13 +104,6 @@ impl Hashing {
         self.lanes.iter().filter(move |lane| lane.threads == threads)
     }
 
-    /// How many side by side are best with so many threads: as the server finds out, more have to pay.
-    pub fn best(&self, threads: usize) -> Option<&Lane> {
-        /// As the server climbs (`hasher`'s cost.rs).
-        const GAIN: f64 = 1.03;
-        self.of_threads(threads).reduce(|best, next| if next.rate.value > best.rate.value * GAIN { next } else { best })
-    }
-
     /// The most threads that were measured.
     pub fn threads(&self) -> usize {
         self.lanes.iter().map(|lane| lane.threads).max().unwrap_or(1)
@@ -142,7 +135,7 @@ impl Probe {
     /// For so many cores, in `memory` bytes at most.
     pub fn new(cores: usize, memory: u64, quick: bool) -> Probe {
         let span = if quick { SPAN / 4 } else { SPAN };
-        Probe { cost: Policy::default().cost, memory, span, single: vec![], rested: vec![], lanes: vec![], cores }
+        Probe { cost: Policy::default().cost(), memory, span, single: vec![], rested: vec![], lanes: vec![], cores }
     }
 
     /// One more sample of everything.
@@ -241,19 +234,8 @@ mod tests {
     }
 
     #[test]
-    fn the_best_lane_is_one_that_pays() {
-        let lane = |together, rate| Lane { threads: 2, together, rate: Figure::exact(rate) };
-        let lanes = vec![lane(1, 100.0), lane(2, 150.0), lane(3, 151.0), lane(4, 160.0)];
-        let hashing = Hashing {
-            parameters: Parameters { memory_kib: 1, passes: 1, lanes: 1 },
-            memory: 1,
-            single_ms: Figure::exact(1.0),
-            rested_ms: None,
-            lanes,
-            choices: vec![],
-        };
-        assert_eq!(hashing.best(2).map(|lane| lane.together), Some(4));
-        assert_eq!(hashing.best(1), None);
-        assert!((hashing.lanes[1].batch() - 4.0 / 150.0).abs() < 1e-12);
+    fn a_batch_takes_as_long_as_all_threads_need_for_theirs() {
+        let lane = Lane { threads: 2, together: 2, rate: Figure::exact(150.0) };
+        assert!((lane.batch() - 4.0 / 150.0).abs() < 1e-12);
     }
 }

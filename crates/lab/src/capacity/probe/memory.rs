@@ -45,7 +45,7 @@ impl Probe {
         if others > 0 {
             let under = thread::scope(|scope| {
                 let hashing = scope.spawn(move || {
-                    tune::rate(Policy::default().cost, (others, together), SPAN * 2);
+                    tune::rate(Policy::default().cost(), (others, together), SPAN * 2);
                 });
                 // They begin by mapping their memory.
                 thread::sleep(SPAN / 4);

@@ -55,7 +55,7 @@ const ROOM: u64 = 512 << 20;
 
 /// How many threads a server hashes on: one for each core, where each has room for a hash of its policy.
 fn hashing_threads(cores: usize, memory: u64) -> usize {
-    let fit = memory / (u64::from(Policy::default().cost.memory()) * 1024);
+    let fit = memory / (u64::from(Policy::default().cost().memory()) * 1024);
     cores.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
 }
 
@@ -98,7 +98,7 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
 
 /// What hashing takes on a server that is configured to nothing else.
 fn hashing_memory(machine: &Machine) -> Result<u64, Refusal> {
-    let least = u64::from(hasher::Policy::default().cost.memory()) * 1024;
+    let least = u64::from(hasher::Policy::default().cost().memory()) * 1024;
     // Beside hashing stand a server and buffers to copy.
     const OTHERS: u64 = 320 << 20;
     if machine.memory < OTHERS + 4 * least {
@@ -147,7 +147,7 @@ mod tests {
     /// Red where a machine with many cores and little memory is taken for one thread.
     #[test]
     fn as_many_threads_hash_as_have_room() {
-        let one = u64::from(Policy::default().cost.memory()) * 1024;
+        let one = u64::from(Policy::default().cost().memory()) * 1024;
         assert_eq!([6 * one, 8 * one, 99 * one, one - 1].map(|memory| hashing_threads(8, memory)), [6, 8, 8, 1]);
     }
 }

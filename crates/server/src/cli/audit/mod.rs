@@ -49,7 +49,7 @@ Examples:
   portiere audit tail -n 50
   portiere audit tail -f --kind signin.failed --json")]
     Tail(tail::Tail),
-    /// List what was refused to who had not shown who they are, newest first
+    /// List what was refused to callers that had not shown who they are, newest first
     ///
     /// Sign-ins with names that nobody has (name), applications that did not prove who they are (client), and whoever was told
     /// to wait first, because too much failed before (throttled). They have no lines in the log, so that nobody can fill the

@@ -1,4 +1,4 @@
-//! What was refused to who had not shown who they are.
+//! What was refused to callers that had not shown who they are.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless};

@@ -26,6 +26,11 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     door.account((&session, &user), Said { notice, ..Said::default() }).await
 }
 
+/// `GET /.well-known/change-password`: to the form, wherever the pages are.
+pub async fn where_passwords_change(door: Door, _: Body) -> Result<Response, Refusal> {
+    Ok(reply::see_other(&format!("{}/account#change", door.site.url.path())))
+}
+
 /// What the account home says beside what is so.
 #[derive(Default)]
 struct Said<'a> {

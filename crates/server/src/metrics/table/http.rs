@@ -44,8 +44,9 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_refusals_total",
             &["reason"],
-            "Requests that were refused for a reason that no protocol gives: busy (too many wait for a hash or for a place) and database are answered 503, \
-             throttled and rate 429.",
+            "Requests that were refused for a reason that no protocol gives: busy (too many wait for a hash or for a place), database and \
+             contended (others changed the same each time) are answered 503, throttled and rate 429, fault 500; the others say what was \
+             wrong with a body, a form or the host.",
             |now, out| out.each(now.from.requests.refusals.sums()),
         ),
         counter(

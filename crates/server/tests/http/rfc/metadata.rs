@@ -23,6 +23,8 @@ fn rfc8414_3_1_an_issuer_with_a_path_has_it_at_the_right_place() {
     let metadata = get("/id/.well-known/openid-configuration").json();
     assert_eq!(metadata["token_endpoint"], format!("{url}/oauth2/token"));
     get("/id/oauth2/jwks").must_be(200);
+    // Where password managers look, which know the host alone.
+    assert_eq!(get("/.well-known/change-password").must_be(303).location(), Some("/id/account#change"));
 }
 
 #[test]
