@@ -130,9 +130,10 @@ impl App {
     pub async fn sealed_after(&self, place: &Place, limit: i64) -> Result<Vec<Line>, Fault> {
         // Block 0 is what is not sealed.
         let (block, after) = if place.block > 0 { (place.block, place.line.as_str()) } else { (1, "") };
-        let rest = Within { block, after, limit };
-        let others = Between { after: block, before: i64::MAX, limit };
-        let (mut lines, others) = self.ask((rest, others)).await?;
+        // The later blocks first: the place may be before a block that is not sealed yet, and what is sealed between the two looks
+        // would be passed over the other way round.
+        let others = self.ask(Between { after: block, before: i64::MAX, limit }).await?;
+        let mut lines = self.ask(Within { block, after, limit }).await?;
         let room = usize::try_from(limit).unwrap_or(usize::MAX) - lines.len();
         lines.extend(others.into_iter().take(room));
         Ok(lines)

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Longest `state` and `nonce` that are carried along.
-const ECHO_LIMIT: usize = 2048;
+const ECHO_LIMIT: usize = 4096;
 
 /// A request whose client, redirect URI and parameters are right.
 #[derive(Clone, Debug)]
@@ -237,7 +237,7 @@ fn is_sha256(text: &str) -> bool {
 fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     let long = ["state", "nonce"].into_iter().any(|name| params.get(name).is_some_and(|text| text.len() > ECHO_LIMIT));
     if long {
-        return Err(Error::request("state and nonce are at most 2,048 bytes"));
+        return Err(Error::request("state and nonce are at most 4,096 bytes"));
     }
     params.portable()
 }

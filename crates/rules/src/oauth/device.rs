@@ -110,11 +110,20 @@ pub struct Asked {
 /// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter (RFC 8628 §6.1), nor the dashes and
 /// spaces that phones and word processors make of these.
 pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
+    letters(typed).map(|letters| Handle(mac(key, &[b"user code", letters.as_bytes()])))
+}
+
+/// A user code as the device shows it, of what somebody typed; what is none stays as it is.
+pub fn as_shown(typed: &str) -> String {
+    letters(typed).map_or_else(|| typed.to_owned(), |letters| format!("{}-{}", &letters[..4], &letters[4..]))
+}
+
+/// The letters of a user code.
+fn letters(typed: &str) -> Option<String> {
     let between = |c: &char| matches!(c, ' ' | '\t' | '\u{a0}' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     let letters: String = typed.chars().filter(|c| !between(c)).collect();
-    let letters = letters.to_ascii_uppercase().into_bytes();
-    (letters.len() == LENGTH && letters.iter().all(|b| ALPHABET.contains(b)))
-        .then(|| Handle(mac(key, &[b"user code", &letters])))
+    let letters = letters.to_ascii_uppercase();
+    (letters.len() == LENGTH && letters.bytes().all(|b| ALPHABET.contains(&b))).then_some(letters)
 }
 
 /// RFC 8628 §3.1: a device asks.
@@ -378,11 +387,13 @@ mod tests {
         for between in ["\u{2013}", "\u{2212}", "\u{a0}", "\t", " - "] {
             let typed = code.replace('-', between);
             assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle), "{typed:?}");
+            assert_eq!(as_shown(&typed.to_lowercase()), code);
         }
         for more in ["\u{e9}", ".", "_", "\0"] {
             assert!(user_code_handle(&key, &format!("{code}{more}")).is_none(), "{more:?}");
         }
         assert!(user_code_handle(&key, "AEIO-UAEI").is_none());
         assert!(user_code_handle(&key, "BCDF").is_none());
+        assert_eq!(as_shown("b\u{e9}d"), "b\u{e9}d");
     }
 }

@@ -11,6 +11,7 @@ use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
 use hasher::remote::{Introduction, Lie, Link, Parted};
 use rules::Secret;
 use rules::secret::{Handle, base64url};
+use rules::worker::Worker;
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
@@ -287,14 +288,13 @@ async fn talk(
         }
         _ => return Err(out_of_turn()),
     };
-    let Some(worker) = app.workers().await?.into_iter().find(|known| known.key == key) else {
-        let why = "this server does not know this worker: it was revoked, or never enrolled here";
-        return refuse(&mut stream, why.into()).await;
-    };
-    *known = true;
-    understood(&mut stream, version).await?;
-    if let Some((_, why)) = worker.quarantine {
-        let why = format!("this worker is quarantined: {why}; see portiere verifier trust");
+    let found = app.workers().await?.into_iter().find(|known| known.key == key);
+    *known = found.is_some();
+    let admitted = let_in(found);
+    if *known {
+        understood(&mut stream, version).await?;
+    }
+    if let Err(why) = admitted {
         return refuse(&mut stream, why).await;
     }
     let _seat = match threshold.cross(key) {
@@ -304,11 +304,27 @@ async fn talk(
     let terms = Terms { cost: app.hasher.policy().cost(), tag_bytes: 32 };
     send(&mut stream, &Frame::Welcome(terms)).await?;
     let ready = measured(&mut stream).await?;
+    // That took seconds: somebody may have revoked it meanwhile.
+    let worker = match let_in(app.workers().await?.into_iter().find(|known| known.key == key)) {
+        Ok(worker) => worker,
+        Err(why) => return refuse(&mut stream, why).await,
+    };
     let who = Introduction { key: key.0, name: worker.name, address };
     tracing::info!(worker = who.name, %from, threads = ready.threads, holds = ready.holds, "a hash worker has come");
     let seed = Zeroizing::new(app::entropy::bytes()?);
     let link = app.hasher.attach(who, ready, seed).map_err(Fault::from)?;
     work(stream, &link).await
+}
+
+/// Whether a worker may work, as the database knows it now; why not.
+fn let_in(found: Option<Worker>) -> Result<Worker, String> {
+    let Some(worker) = found else {
+        return Err("this server does not know this worker: it was revoked, or never enrolled here".to_owned());
+    };
+    match worker.quarantine {
+        Some((_, why)) => Err(format!("this worker is quarantined: {why}; see portiere verifier trust")),
+        None => Ok(worker),
+    }
 }
 
 async fn understood(stream: &mut Stream, version: u8) -> Result<(), Ended> {

@@ -14,6 +14,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use rules::login::session::Session;
 use rules::oauth::ErrorCode;
+use rules::oauth::device::as_shown;
 use rules::oauth::params::Params;
 use rules::people::User;
 
@@ -95,7 +96,7 @@ impl Door {
         let scopes: Vec<&str> = waiting.device.scope.tokens().iter().map(String::as_str).collect();
         let view = DeviceConfirmPage {
             csrf: &csrf,
-            user_code: code,
+            user_code: &as_shown(code),
             client: &waiting.client.name,
             account: &form.user.username,
             requester: &waiting.device.address,

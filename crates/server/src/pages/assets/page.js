@@ -3,6 +3,10 @@
 
 for (const input of document.querySelectorAll("input[data-show]")) {
   const form = input.form;
+  // Moving it takes the focus from whoever is typing already.
+  const focused = document.activeElement === input;
+  const nobody = document.activeElement === document.body;
+  const caret = [input.selectionStart, input.selectionEnd];
   const box = document.createElement("div");
   box.className = "reveal";
   input.replaceWith(box);
@@ -25,11 +29,12 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   });
   box.append(input, button);
   label();
-  if (input.autofocus) input.focus();
+  if (focused || (input.autofocus && nobody)) input.focus();
+  if (focused) input.setSelectionRange(...caret);
 }
 
 // What has to be typed anew is where the page begins.
-if (!document.querySelector("[autofocus]")) document.querySelector("[aria-invalid=true]")?.focus();
+if (document.activeElement === document.body && !document.querySelector("[autofocus]")) document.querySelector("[aria-invalid=true]")?.focus();
 
 for (const form of document.querySelectorAll("form[data-once]")) {
   let sent = false;

@@ -333,7 +333,7 @@ fn oidc_core_3_1_2_4_saying_no_is_access_denied() {
 fn rfc6749_4_1_2_1_a_state_that_is_too_long_comes_back_with_the_error_that_says_so() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
-    let state = "s".repeat(3000);
+    let state = "s".repeat(5000);
     let landed = Browser::of(server, &person).get(&app.ask().with("state", &state).target()).landed();
     assert_eq!((landed["error"].as_str(), &landed["state"]), ("invalid_request", &state));
 }
