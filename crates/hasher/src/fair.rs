@@ -2,7 +2,7 @@
 //!
 //! Both levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that moves ahead by the cost of
 //! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served, but no further ahead of
-//! the others than the cheapest job that waits: after a job that was hundreds of times as dear it would wait for hundreds of
+//! the others than a job costs that waits, in the mean: after a job that was hundreds of times as dear it would wait for hundreds of
 //! theirs. So flows that wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most
 //! about one job of every other flow, and a flow that comes and goes gains nothing by it.
 //!
@@ -55,10 +55,12 @@ struct Level<K, C> {
     clock: u64,
     arrivals: u64,
     waiting: u64,
-    /// How many wait of each cost: as many entries as there are kinds.
-    costs: BTreeMap<u64, u64>,
+    /// How many wait.
+    many: u64,
     /// Flows that went with a tag that the clock has not reached: they come back to it.
-    gone: BTreeMap<K, u64>,
+    gone: HashMap<K, u64>,
+    /// The same by tag.
+    owed: BTreeSet<(u64, K)>,
     flows: HashMap<K, Flow<C>>,
     turns: BTreeMap<Turn, K>,
     sizes: BTreeSet<(u64, K)>,
@@ -74,8 +76,8 @@ struct Flow<C> {
 impl<K, C> Default for Level<K, C> {
     fn default() -> Self {
         let (flows, turns, sizes) = (HashMap::new(), BTreeMap::new(), BTreeSet::new());
-        let (costs, gone) = (BTreeMap::new(), BTreeMap::new());
-        Level { clock: 0, arrivals: 0, waiting: 0, costs, gone, flows, turns, sizes }
+        let (gone, owed) = (HashMap::new(), BTreeSet::new());
+        Level { clock: 0, arrivals: 0, waiting: 0, many: 0, gone, owed, flows, turns, sizes }
     }
 }
 
@@ -84,9 +86,11 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn enter(&mut self, key: &K, cost: u64) -> &mut C {
         self.arrivals += 1;
         self.waiting += cost;
-        *self.costs.entry(cost).or_default() += 1;
+        self.many += 1;
         let flow = self.flows.entry(key.clone()).or_insert_with(|| {
-            let tag = self.gone.remove(key).unwrap_or_default().max(self.clock);
+            let owed = self.gone.remove(key).unwrap_or_default();
+            self.owed.remove(&(owed, key.clone()));
+            let tag = owed.max(self.clock);
             let turn = (tag, self.arrivals);
             self.turns.insert(turn, key.clone());
             Flow { turn, waiting: 0, inner: C::default() }
@@ -101,18 +105,15 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn leave(&mut self, key: &K, cost: u64, served: bool) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         self.waiting -= cost;
-        if let Some(many) = self.costs.get_mut(&cost) {
-            *many -= 1;
-        }
-        self.costs.retain(|_, many| *many > 0);
+        self.many -= 1;
         self.sizes.remove(&(flow.waiting, key.clone()));
         flow.waiting -= cost;
         if served {
             self.arrivals += 1;
             // Who is served as company may be far ahead of those whose turn it is.
             let first = self.turns.first_key_value().map_or(flow.turn.0, |((tag, _), _)| *tag);
-            let cheapest = self.costs.keys().next().map_or(cost, |cheapest| cost.min(*cheapest));
-            self.clock = self.clock.max(first + cheapest);
+            let step = self.waiting.checked_div(self.many).map_or(cost, |mean| mean.min(cost));
+            self.clock = self.clock.max(first + step);
             self.turns.remove(&flow.turn);
             flow.turn = (flow.turn.0 + cost, self.arrivals);
             self.turns.insert(flow.turn, key.clone());
@@ -122,15 +123,28 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
             self.turns.remove(&flow.turn);
             self.flows.remove(key);
             self.gone.insert(key.clone(), tag);
+            self.owed.insert((tag, key.clone()));
         } else {
             self.sizes.insert((flow.waiting, key.clone()));
         }
         if self.waiting == 0 {
-            self.clock = self.gone.values().copied().max().unwrap_or_default().max(self.clock);
+            self.clock = self.owed.last().map_or(0, |(tag, _)| *tag).max(self.clock);
         }
-        let clock = self.clock;
-        self.gone.retain(|_, tag| *tag > clock);
+        self.forgive();
     }
+
+    /// Forgets those that have gone and whose tag the clock has reached, and those that come next where they are too many.
+    fn forgive(&mut self) {
+        while let Some((tag, _)) = self.owed.first()
+            && (*tag <= self.clock || self.owed.len() > Self::MOST_GONE)
+        {
+            let Some((_, key)) = self.owed.pop_first() else { return };
+            self.gone.remove(&key);
+        }
+    }
+
+    /// Flows that are remembered after they have gone.
+    const MOST_GONE: usize = 4096;
 
     fn next(&self) -> Option<&K> {
         self.turns.first_key_value().map(|(_, key)| key)

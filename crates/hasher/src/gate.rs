@@ -11,7 +11,8 @@
 //!
 //! One lock guards the books. Hashing threads, which are of low priority, hold it too; a thread that lost its core
 //! meanwhile would keep those who admit jobs waiting. So what is done under it is bounded: steps for each thread and each
-//! kind that waits, one search of the queue for a batch and one for those who may pass (64 looks each). Passwords are wiped
+//! kind that waits, one search of the queue for a batch and one for those who may pass (64 looks each), and two for each job that a
+//! worker is given (400 looks). Passwords are wiped
 //! and answers sent when it is open again.
 
 mod remote;

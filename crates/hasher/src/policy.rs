@@ -33,9 +33,6 @@ impl Policy {
     /// Most memory of one hash, in KiB: 1 GiB, as of every hash that is stored.
     pub const MAX_MEMORY: u32 = 1 << 20;
 
-    /// Most memory times passes of one hash, in KiB: 16 GiB, as of every hash that is stored.
-    pub const MAX_WORK: u64 = 1 << 24;
-
     /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` and `lanes`.
     ///
     /// # Errors
@@ -43,9 +40,6 @@ impl Policy {
     pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
         if memory > Self::MAX_MEMORY {
             return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
-        }
-        if memory as u64 * passes as u64 > Self::MAX_WORK {
-            return Err(BadCost("memory times passes must be at most 16 GiB"));
         }
         match Cost::new(memory, passes, lanes) {
             Ok(cost) => Ok(Policy { cost }),

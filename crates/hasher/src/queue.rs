@@ -10,9 +10,8 @@ use crate::{
 /// Jobs that one search looks at. Threads of low priority search while those that admit jobs wait for the queue: this bounds it to
 /// some microseconds.
 const LOOKS: usize = 64;
-/// The same for workers, which would have nothing to do behind so many that are not for them: as many as may wait where three
-/// seconds are allowed and two hundred are hashed in each, twice.
-const LOOKS_FOR_WORKERS: usize = 1200;
+/// The same for workers, which would have nothing to do behind so many that are not for them.
+const LOOKS_FOR_WORKERS: usize = 400;
 
 /// What waits.
 pub(crate) struct Queue {

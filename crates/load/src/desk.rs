@@ -15,7 +15,8 @@ use tokio::time::{sleep, sleep_until, timeout_at};
 
 /// How long after the window an iteration that was due in it may still begin, where the machine is busy.
 const LATE: Duration = Duration::from_millis(100);
-/// How long a visitor waits after no connection could be made, so that a server that is gone is not called in a tight loop.
+/// How long a visitor waits after no connection could be made, or one that ended, so that a server that is gone, behind a proxy or
+/// not, is not called in a tight loop.
 const RECONNECT: Duration = Duration::from_millis(100);
 /// How often a visitor that nothing is asked of renews its tokens at most, however short they live.
 const RENEW: Duration = Duration::from_secs(1);

@@ -86,6 +86,24 @@ fn a_dear_job_does_not_put_newcomers_behind_a_flood() {
     assert!((0..20).any(|_| queue.pop() == Some("dear again")));
 }
 
+/// Red where the clock goes by the cheapest of what waits: whoever waits would be served after hundreds of newcomers.
+#[test]
+fn one_cheap_job_does_not_put_off_who_waits_behind_newcomers() {
+    let mut queue = Fair::new();
+    queue.push(&key("main", 253), 5000, "dear");
+    queue.pop();
+    queue.push(&key("main", 253), 1, "cheap, and behind what was dear");
+    for _ in 0..100 {
+        queue.push(&key("main", 255), 100, "steady");
+    }
+    let mut served = 0;
+    for host in 0..100 {
+        queue.push(&key("main", host), 100, "new");
+        served += u32::from(queue.pop() == Some("steady"));
+    }
+    assert!(served >= 10, "{served} of 100");
+}
+
 #[test]
 fn a_flood_of_newcomers_does_not_put_off_who_waits() {
     let mut queue = Fair::new();

@@ -9,8 +9,8 @@
 //! $devise$importid=ID$2a$11$SALT22TAG31     Devise: the password, then its pepper
 //! ```
 //!
-//! bcrypt itself hashes the first 72 bytes only. For a stored hash nothing can be done about that: whoever signs in
-//! first is hashed again with all that was typed.
+//! bcrypt itself hashes the first 72 bytes only, and WordPress takes off blanks before. For a stored hash nothing can be done about
+//! that; who typed more than was heard is not hashed again, since the rest may be a slip.
 
 use std::fmt;
 
@@ -125,7 +125,11 @@ impl BcryptHash {
 
     /// Whether all of a password counts.
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
-        !matches!(self.before, Before::Nothing | Before::Devise(_)) || password.len() <= crate::bcrypt::KEY_BYTES
+        match self.before {
+            Before::Nothing | Before::Devise(_) => password.len() <= crate::bcrypt::KEY_BYTES,
+            Before::WordPress => trimmed(password).len() == password.len(),
+            Before::Django | Before::Passlib | Before::PasslibOld => true,
+        }
     }
 
     pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {

@@ -54,8 +54,6 @@ pub(crate) const JSON: Limit = Limit::new("length of a credential's JSON in byte
 /// At least 8 KiB for each lane besides (RFC 9106 §3.1).
 pub(crate) const ARGON2_MEMORY: Limit = Limit::new("Argon2 memory (m) in KiB", 8, Policy::MAX_MEMORY as u64);
 pub(crate) const ARGON2_PASSES: Limit = Limit::new("Argon2 passes (t)", 1, Cost::MAX_PASSES as u64);
-/// Each pass walks through all of the memory once: 2^24 KiB of it take two or three seconds.
-pub(crate) const ARGON2_WORK: Limit = Limit::new("Argon2 m * t in KiB", 1, Policy::MAX_WORK);
 pub(crate) const ARGON2_LANES: Limit = Limit::new("Argon2 lanes (p)", 1, Cost::MAX_LANES as u64);
 /// RFC 9106 §3.1 asks for at least 8.
 pub(crate) const ARGON2_SALT: Limit = Limit::new("Argon2 salt in bytes", 8, 64);
@@ -107,7 +105,6 @@ pub(crate) fn argon2(memory: u32, passes: u32, lanes: u32) -> Result<Cost, Limit
     ARGON2_PASSES.admit(passes.into())?;
     let memory_limit = Limit { least: 8 * u64::from(lanes), ..ARGON2_MEMORY };
     memory_limit.admit(memory.into())?;
-    ARGON2_WORK.admit(u64::from(memory) * u64::from(passes))?;
     Cost::new(memory, passes, lanes).map_err(|_| memory_limit)
 }
 

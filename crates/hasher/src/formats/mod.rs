@@ -236,7 +236,7 @@ impl Stored {
         }
     }
 
-    /// Whether all of a password counts: bcrypt ends after 72 bytes.
+    /// Whether all of a password counts: bcrypt ends after 72 bytes, and WordPress takes off blanks.
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),

@@ -151,6 +151,11 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
         let verified = hasher.verify(&key, &stored, &vec![b'x'; length]).await.unwrap();
         assert_eq!((verified.ok, verified.rehash), (true, rehash), "{length}");
     }
+    let stored: Stored = "$wp$2y$10$Q1xinFjrZeLWJBvxviIL6u834Fu.evIEFHAUVisQ5O.w9Dm0sMdES".parse().unwrap();
+    for (typed, rehash) in [("admin", true), ("admin ", false)] {
+        let verified = hasher.verify(&key, &stored, typed.as_bytes()).await.unwrap();
+        assert_eq!((verified.ok, verified.rehash), (true, rehash), "{typed:?}");
+    }
 }
 
 #[tokio::test]

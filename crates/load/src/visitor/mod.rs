@@ -295,14 +295,13 @@ impl Visitor {
     /// token that is sent a second time ends what it came from (RFC 9700 §4.14.2).
     fn lose(&mut self, setback: &Setback) {
         let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
-        if !(why.starts_with('4') || why == NOT_ACTIVE) {
-            return;
-        }
+        let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.starts_with(status));
         match step {
-            Step::Refresh | Step::Introspect | Step::Userinfo if self.scene.holds_tokens() => {
-                self.held = Granted::default();
-            }
-            Step::Account | Step::SignIn if self.scene.account_held().is_some() => self.account = Granted::default(),
+            Step::Refresh if own && says("400 invalid_grant") => self.held = Granted::default(),
+            Step::Userinfo if own && says("401") => self.held = Granted::default(),
+            Step::Introspect if own && why == NOT_ACTIVE => self.held = Granted::default(),
+            Step::Account if says("401") => self.account = Granted::default(),
+            Step::SignIn if says("400") || says("401") => self.account = Granted::default(),
             _ => {}
         }
     }

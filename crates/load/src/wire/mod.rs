@@ -293,10 +293,7 @@ mod tests {
         let url = Url::parse("http://localhost:1/a?b").unwrap();
         let request =
             Request { url: &url, body: Body::Nothing, headers: &[("accept", "*/*")], cookies: Some(&Jar::default()) };
-        assert_eq!(
-            written(&request),
-            "GET /a?b HTTP/1.1\r\nhost: localhost:1\r\nuser-agent: portiere-load/0.1.0\r\naccept: */*\r\n\r\n"
-        );
+        assert_eq!(written(&request), format!("GET /a?b HTTP/1.1\r\nhost: localhost:1\r\n{AGENT}accept: */*\r\n\r\n"));
     }
 
     #[test]
@@ -315,8 +312,10 @@ mod tests {
         jar.keep("a=1");
         jar.keep("b=2; Path=/");
         let request = Request { url: &url, body: Body::Form("x=y"), headers: &[], cookies: Some(&jar) };
-        let expected = "POST /a HTTP/1.1\r\nhost: localhost\r\nuser-agent: portiere-load/0.1.0\r\ncookie: a=1; b=2\r\n\
-                        content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\nx=y";
+        let expected = format!(
+            "POST /a HTTP/1.1\r\nhost: localhost\r\n{AGENT}cookie: a=1; b=2\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\nx=y"
+        );
         assert_eq!(written(&request), expected);
     }
 }

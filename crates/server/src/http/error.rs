@@ -283,7 +283,7 @@ impl Refusal {
                 ThrottledPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
             (_, Some(wait)) => {
-                let away = matches!(self, Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)));
+                let away = matches!(self, Refusal::Fault(Fault::Unavailable(_)));
                 BusyPage { away, seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
             _ => {
