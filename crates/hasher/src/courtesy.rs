@@ -6,9 +6,9 @@
 //! group's weight changes, and what it owes others is reckoned anew. Whoever sleeps for a moment takes the group off the core,
 //! and those who wait have their turn. Where nobody waits, nothing is given away: the system is asked first how many run.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long it hashes before it looks whether others wait: processor time, for while it is held up others have their turn.
+/// How long it hashes before it looks whether others wait.
 const LOOK: Duration = Duration::from_micros(250);
 /// At how many looks, one after the other, somebody waited before it lets go: who comes and goes is served anyway.
 const LOOKS: u32 = 4;
@@ -18,7 +18,7 @@ const AWAY: Duration = Duration::from_micros(1);
 
 /// What one hashing thread knows about those beside it.
 pub(crate) struct Courtesy {
-    looked: Duration,
+    looked: Instant,
     /// Looks since nobody waited, or it let go.
     waited: u32,
     system: Option<System>,
@@ -27,22 +27,21 @@ pub(crate) struct Courtesy {
 impl Courtesy {
     /// For the thread that will hash.
     pub(crate) fn new() -> Self {
-        Courtesy { looked: Duration::ZERO, waited: 0, system: System::found() }
+        Courtesy { looked: Instant::now(), waited: 0, system: System::found() }
     }
 
     /// To be called several times a millisecond while hashing.
     pub(crate) fn offer(&mut self) {
         let Some(system) = &self.system else { return };
-        let spent = system.spent();
-        if spent.saturating_sub(self.looked) < LOOK {
+        if self.looked.elapsed() < LOOK {
             return;
         }
-        self.looked = spent;
         self.waited = if system.somebody_waits() { self.waited + 1 } else { 0 };
         if self.waited == LOOKS {
             self.waited = 0;
             system.let_others_go_first();
         }
+        self.looked = Instant::now();
     }
 }
 
@@ -59,10 +58,6 @@ impl System {
         false
     }
 
-    fn spent(&self) -> Duration {
-        Duration::ZERO
-    }
-
     fn let_others_go_first(&self) {}
 }
 
@@ -71,8 +66,7 @@ use linux::System;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::{AWAY, Duration};
-    use rustix::time::{ClockId, clock_gettime};
+    use super::AWAY;
     use std::{fs, fs::File, os::unix::fs::FileExt, str, thread};
 
     /// Where Linux tells how many threads run or wait for a core.
@@ -86,12 +80,6 @@ mod linux {
         pub(super) fn found() -> Option<System> {
             let cores = cores(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)?;
             Some(System { load: File::open("/proc/loadavg").ok()?, cores })
-        }
-
-        /// Processor time of the calling thread.
-        pub(super) fn spent(&self) -> Duration {
-            let spent = clock_gettime(ClockId::ThreadCPUTime);
-            Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec as u32)
         }
 
         pub(super) fn let_others_go_first(&self) {
@@ -141,13 +129,13 @@ mod tests {
         let mut told = fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
         let load = fs::File::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let mut courtesy = Courtesy { looked: Duration::ZERO, waited: 0, system: Some(System { load, cores: 2 }) };
+        let mut courtesy = Courtesy { looked: Instant::now(), waited: 0, system: Some(System { load, cores: 2 }) };
         let mut slept = 0;
         for running in running {
             told.rewind().unwrap();
             writeln!(told, "0.20 0.18 0.12 {running}/80 11206").unwrap();
-            let (before, system) = (sleeps(), courtesy.system.as_ref().unwrap());
-            while system.spent() - courtesy.looked < LOOK {}
+            let (begun, before) = (Instant::now(), sleeps());
+            while begun.elapsed() < LOOK {}
             courtesy.offer();
             // It was asked a moment ago.
             (0..9).for_each(|_| courtesy.offer());
