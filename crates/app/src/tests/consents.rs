@@ -1,6 +1,6 @@
 //! Somebody who takes their time over the consent page.
 
-use super::{NOW, application, database, newcomer, node, sign_in};
+use super::{NOW, database, newcomer, node, shop, sign_in};
 use crate::App;
 use crate::admin::clients::ClientSecret;
 use crate::authorize::{Asked, Outcome, SignIn};
@@ -8,7 +8,7 @@ use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::sign_in::Next;
 use rules::Span;
-use rules::oauth::client::{AuthMethod, Client, Grant};
+use rules::oauth::client::Client;
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::people::Role;
@@ -47,14 +47,7 @@ fn consent_page(outcome: Outcome) -> Box<Asked> {
 /// Ada and the shop; a browser that nobody is signed in with.
 async fn prepared(app: &App) -> Browser {
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
-    let shop = Client {
-        redirect_uris: vec!["https://shop.test/cb".into()],
-        grants: vec![Grant::AuthorizationCode],
-        scope: Scope::from("openid".to_owned()),
-        auth_methods: vec![AuthMethod::None],
-        ..application("shop")
-    };
-    app.add_client(shop, ClientSecret::Nothing).await.unwrap().unwrap();
+    app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
     Browser { flow: Some(Secret::new("the flow of this browser")), ..Browser::default() }
 }
 

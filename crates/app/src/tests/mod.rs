@@ -33,7 +33,8 @@ use crate::sign_in::{Next, Typed};
 use crate::sign_up::NewPerson;
 use hasher::{Hasher, Settings as Hashing};
 use rules::Time;
-use rules::oauth::client::Client;
+use rules::oauth::client::{AuthMethod, Client, Grant};
+use rules::oauth::scope::Scope;
 use rules::people::User;
 use rules::realm::{Realm, Settings};
 use serde_json::json;
@@ -83,8 +84,19 @@ fn ada() -> User {
     User::new("ada".into(), "ada", NOW)
 }
 
+/// An application that people sign in to.
+pub(crate) fn shop() -> Client {
+    Client {
+        redirect_uris: vec!["https://shop.test/cb".into()],
+        grants: vec![Grant::AuthorizationCode],
+        scope: Scope::from("openid".to_owned()),
+        auth_methods: vec![AuthMethod::None],
+        ..application("shop")
+    }
+}
+
 /// An application that has tokens of its own.
-pub(crate) fn application(id: &str) -> Client {
+fn application(id: &str) -> Client {
     serde_json::from_value(json!({
         "id": id, "name": id, "grants": ["client_credentials"], "scope": "read",
         "auth_methods": ["client_secret_basic"],

@@ -86,6 +86,18 @@ fn a_dear_job_does_not_put_newcomers_behind_a_flood() {
     assert!((0..20).any(|_| queue.pop() == Some("dear again")));
 }
 
+/// How many of one address that has much waiting are served of a hundred, while somebody new comes each time.
+fn served_beside_newcomers(mut queue: Fair<&'static str>) -> usize {
+    for _ in 0..100 {
+        queue.push(&key("main", 255), 100, "steady");
+    }
+    let served = (0..100).filter(|host| {
+        queue.push(&key("main", *host), 100, "new");
+        queue.pop() == Some("steady")
+    });
+    served.count()
+}
+
 /// Red where the clock goes by the cheapest of what waits: whoever waits would be served after hundreds of newcomers.
 #[test]
 fn one_cheap_job_does_not_put_off_who_waits_behind_newcomers() {
@@ -93,29 +105,13 @@ fn one_cheap_job_does_not_put_off_who_waits_behind_newcomers() {
     queue.push(&key("main", 253), 5000, "dear");
     queue.pop();
     queue.push(&key("main", 253), 1, "cheap, and behind what was dear");
-    for _ in 0..100 {
-        queue.push(&key("main", 255), 100, "steady");
-    }
-    let mut served = 0;
-    for host in 0..100 {
-        queue.push(&key("main", host), 100, "new");
-        served += u32::from(queue.pop() == Some("steady"));
-    }
-    assert!(served >= 10, "{served} of 100");
+    assert!(served_beside_newcomers(queue) >= 10);
 }
 
 #[test]
 fn a_flood_of_newcomers_does_not_put_off_who_waits() {
-    let mut queue = Fair::new();
-    for _ in 0..100 {
-        queue.push(&key("main", 255), 5, "steady");
-    }
-    let mut served = 0;
-    for host in 0..100 {
-        queue.push(&key("main", host), 5, "new");
-        served += u32::from(queue.pop() == Some("steady"));
-    }
-    assert!(served >= 10, "{served} of 100: many wait by then, and each has its turn");
+    // Many wait by then, and each has its turn.
+    assert!(served_beside_newcomers(Fair::new()) >= 10);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::admin::clients::ClientSecret;
-use crate::tests::application;
-use rules::oauth::client::{AuthMethod, Client, Grant};
+use crate::tests::shop;
 use store::tables::clients;
 
 /// Of a dump that is older than the journal, and whose fence nobody can answer.
@@ -39,14 +38,7 @@ async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
     // red with `fence.epoch` in the place of `upto.has` in store::tables::journal, again.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
-    let shop = Client {
-        redirect_uris: vec!["https://shop.test/cb".into()],
-        grants: vec![Grant::AuthorizationCode],
-        scope: Scope::from("openid".to_owned()),
-        auth_methods: vec![AuthMethod::None],
-        ..application("shop")
-    };
-    one.app.add_client(shop, ClientSecret::Nothing).await.unwrap().unwrap();
+    one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
     let standby = server.standby().await;
     other.app.remove_client(&"shop".into()).await.unwrap().unwrap();
     server.fail_over(standby, "second");

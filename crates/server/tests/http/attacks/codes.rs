@@ -27,6 +27,11 @@ fn co_01_only_the_right_client_in_time_gets_tokens() {
     Tokens::of(&right.redeem(&right.code(&mut browser, &person, &right.ask())));
 }
 
+/// What is sent with a code, but for who sends it.
+fn exchange<'a>(app: &'a App, code: &'a str) -> [(&'a str, &'a str); 4] {
+    [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", &app.redirect), ("code_verifier", VERIFIER)]
+}
+
 #[test]
 fn co_02_a_code_in_foreign_hands_is_burnt() {
     // red without Change::BurnCode for another client in rules/oauth/code.rs.
@@ -43,14 +48,8 @@ fn co_02_somebody_without_proof_of_a_client_burns_nothing() {
     // red if the code were looked at before prove_client in app/token.rs, token.
     let (app, person, mut browser) = setting();
     let code = app.code(&mut browser, &person, &app.ask());
-    let fields = [
-        ("grant_type", "authorization_code"),
-        ("code", code.as_str()),
-        ("redirect_uri", &app.redirect),
-        ("code_verifier", VERIFIER),
-        ("client_id", &app.id),
-        ("client_secret", "not the secret of this client, certainly"),
-    ];
+    let proof = [("client_id", app.id.as_str()), ("client_secret", "not the secret of this client, certainly")];
+    let fields = [&exchange(&app, &code)[..], &proof].concat();
     app.server.post("/oauth2/token", &fields).must_fail(401, "invalid_client");
     Tokens::of(&app.redeem(&code));
 }
@@ -125,12 +124,7 @@ fn co_08_a_code_travels_in_the_body_of_a_post() {
     // red without the check of the query in server/http/extract.rs, posted.
     let (app, person, mut browser) = setting();
     let code = app.code(&mut browser, &person, &app.ask());
-    let fields = [
-        ("grant_type", "authorization_code"),
-        ("code", code.as_str()),
-        ("redirect_uri", &app.redirect),
-        ("code_verifier", VERIFIER),
-    ];
+    let fields = exchange(&app, &code);
     for query in [format!("code={code}"), format!("x=y&code_verifier={VERIFIER}"), "client%5Fsecret=x".into()] {
         app.post(&format!("/oauth2/token?{query}"), &fields).must_fail(400, "invalid_request");
     }
@@ -145,12 +139,7 @@ fn rfc6749_3_2_a_query_of_which_nobody_here_knows_is_ignored() {
     const MARKS: &str = "?client-request-id=0193&ngsw-bypass=&scope=";
     let (app, person, mut browser) = setting();
     let code = app.code(&mut browser, &person, &app.ask());
-    let fields = [
-        ("grant_type", "authorization_code"),
-        ("code", code.as_str()),
-        ("redirect_uri", &app.redirect),
-        ("code_verifier", VERIFIER),
-    ];
+    let fields = exchange(&app, &code);
     let tokens = Tokens::of(&app.post(&format!("/oauth2/token{MARKS}"), &fields));
     for path in ["introspect", "revoke"] {
         app.post(&format!("/oauth2/{path}{MARKS}"), &[("token", &tokens.access)]).must_be(200);
