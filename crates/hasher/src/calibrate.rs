@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     argon2::{Algorithm, Cost, Params},
-    cost::{Family, MAX_TOGETHER, pays},
+    cost::{self, Family, MAX_TOGETHER, pays},
     job::Kind,
 };
 
@@ -282,8 +282,8 @@ impl Course {
         self.step = match self.step {
             Step::Feel => self.warm(left, last),
             Step::Warm => Step::Climb(1),
-            // Two steps in a row that did not pay are enough, as under load.
-            Step::Climb(size) if size < self.samples.len() && size < best + 2 => match size {
+            // Some steps in a row that did not pay are enough, as under load.
+            Step::Climb(size) if size < self.samples.len() && size < best + cost::PATIENCE => match size {
                 // Two lanes are looked at whatever it takes: without them nothing would be known.
                 1 => Step::Climb(2),
                 size if last + last / size as u32 <= left => Step::Climb(size + 1),

@@ -1,6 +1,6 @@
-//! Who is next: fair sharing between tenants, and within a tenant between addresses.
+//! Who is next: fair sharing between tenants, within a tenant between networks, and within one of those between addresses.
 //!
-//! Both levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that moves ahead by the cost of
+//! All levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that moves ahead by the cost of
 //! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served, but no further ahead of
 //! the others than a job costs that waits, in the mean: after a job that was hundreds of times as dear it would wait for hundreds of
 //! theirs. So flows that wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most
@@ -12,11 +12,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     hash::Hash,
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::Arc,
 };
 
-/// On whose behalf a password is hashed: tenants share the pool equally, then the addresses within a tenant.
+/// On whose behalf a password is hashed: tenants share the pool equally, then the networks within a tenant, then the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FairKey {
     tenant: Arc<str>,
@@ -26,7 +26,8 @@ pub struct FairKey {
 
 impl FairKey {
     /// A visitor of `tenant` (a realm's id) from `address`. The 64-bit networks of IPv6 count as one address each,
-    /// since one household or server gets a whole one.
+    /// since one household or server gets a whole one; and those of one 48-bit network, which is what a site gets, have together
+    /// what one IPv4 address has.
     pub fn new(tenant: &str, address: IpAddr) -> Self {
         let address = match address.to_canonical() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -43,6 +44,14 @@ impl FairKey {
     }
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled
+    }
+}
+
+/// The network that an address belongs to: what one party may have thousands of addresses in.
+fn network_of(address: u128) -> u128 {
+    match Ipv6Addr::from_bits(address).to_ipv4_mapped() {
+        Some(_) => address,
+        None => address >> 80 << 80,
     }
 }
 
@@ -212,9 +221,12 @@ impl<T> Line<T> {
     }
 }
 
+/// The addresses of a network, and what waits for each.
+type Network<T> = Level<u128, Line<T>>;
+
 /// What waits, in fair order.
 pub(crate) struct Fair<T> {
-    tenants: Level<Arc<str>, Level<u128, Line<T>>>,
+    tenants: Level<Arc<str>, Level<u128, Network<T>>>,
     len: usize,
     last_id: u64,
 }
@@ -237,9 +249,13 @@ impl<T> Fair<T> {
         self.len += 1;
         self.last_id += 1;
         let id = self.last_id;
-        let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
-        line.entries.push_back(Entry { id, cost, item });
+        self.enter(key, cost).entries.push_back(Entry { id, cost, item });
         id
+    }
+
+    fn enter(&mut self, key: &FairKey, cost: u64) -> &mut Line<T> {
+        let networks = self.tenants.enter(&key.tenant, cost);
+        networks.enter(&network_of(key.address), cost).enter(&key.address, cost)
     }
 
     /// The number that the next [`Fair::push`] gives.
@@ -250,7 +266,7 @@ impl<T> Fair<T> {
     /// Puts one back that was taken, under the number that it had: before those of its address that came later.
     pub(crate) fn put_back(&mut self, key: &FairKey, cost: u64, (id, item): (u64, T)) {
         self.len += 1;
-        let line = self.tenants.enter(&key.tenant, cost).enter(&key.address, cost);
+        let line = self.enter(key, cost);
         let at = line.entries.partition_point(|entry| entry.id < id);
         line.entries.insert(at, Entry { id, cost, item });
     }
@@ -260,10 +276,7 @@ impl<T> Fair<T> {
         let (before, mut out) = (self.cost(), Vec::new());
         while before - self.cost() < need {
             let Some((_, tenant)) = self.tenants.largest().cloned() else { break };
-            let Some((_, address)) = self.tenants.inner(&tenant).and_then(|addresses| addresses.largest().copied())
-            else {
-                break;
-            };
+            let Some(address) = self.longest(&tenant, None) else { break };
             out.extend(self.take(&tenant, address, false, |line| line.entries.pop_back()));
         }
         out
@@ -271,20 +284,37 @@ impl<T> Fair<T> {
 
     /// What [`Fair::pop`] would take, with the number that names it.
     pub(crate) fn peek(&self) -> Option<(u64, &T)> {
-        let addresses = self.tenants.inner(self.tenants.next()?)?;
-        addresses.inner(addresses.next()?)?.entries.front().map(|entry| (entry.id, &entry.item))
+        let (tenant, address) = self.next()?;
+        self.line(tenant, address)?.entries.front().map(|entry| (entry.id, &entry.item))
+    }
+
+    fn next(&self) -> Option<(&Arc<str>, u128)> {
+        let tenant = self.tenants.next()?;
+        let networks = self.tenants.inner(tenant)?;
+        let addresses = networks.inner(networks.next()?)?;
+        Some((tenant, *addresses.next()?))
+    }
+
+    fn line(&self, tenant: &Arc<str>, address: u128) -> Option<&Line<T>> {
+        self.tenants.inner(tenant)?.inner(&network_of(address))?.inner(&address)
+    }
+
+    /// The address that has most waiting in a network of this tenant, or in that which has most.
+    fn longest(&self, tenant: &Arc<str>, network: Option<u128>) -> Option<u128> {
+        let networks = self.tenants.inner(tenant)?;
+        let network = network.or_else(|| Some(networks.largest()?.1))?;
+        Some(networks.inner(&network)?.largest()?.1)
     }
 
     /// What [`Fair::pop_alike`] would take first.
     pub(crate) fn peek_alike(&self, mut looks: usize, alike: impl Fn(&T) -> bool) -> Option<&T> {
         let (tenant, address, at) = self.find(&mut looks, &alike)?;
-        Some(&self.tenants.inner(&tenant)?.inner(&address)?.entries.get(at)?.item)
+        Some(&self.line(&tenant, address)?.entries.get(at)?.item)
     }
 
     /// Takes who is next.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let tenant = self.tenants.next()?.clone();
-        let address = *self.tenants.inner(&tenant)?.next()?;
+        let (tenant, address) = self.next().map(|(tenant, address)| (tenant.clone(), address))?;
         self.take(&tenant, address, true, |line| line.remove(0))
     }
 
@@ -300,8 +330,8 @@ impl<T> Fair<T> {
     }
 
     fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Arc<str>, u128, usize)> {
-        for (tenant, addresses) in self.tenants.in_turn() {
-            for (address, line) in addresses.in_turn() {
+        for (tenant, networks) in self.tenants.in_turn() {
+            for (address, line) in networks.in_turn().flat_map(|(_, addresses)| addresses.in_turn()) {
                 if let Some(at) = line.find(looks, &alike) {
                     return Some((tenant.clone(), *address, at));
                 }
@@ -322,13 +352,13 @@ impl<T> Fair<T> {
     }
 
     /// Makes room of at least `need` for a newcomer of `cost`, at the expense of the longest queue: the last to come of
-    /// the tenant that has most waiting, or of another address of the newcomer's own. Answers `None` and changes
+    /// the tenant that has most waiting, or of another network or address of the newcomer's own. Answers `None` and changes
     /// nothing where that queue would end up shorter than the newcomer's.
     pub(crate) fn make_room(&mut self, key: &FairKey, cost: u64, need: u64) -> Option<Vec<T>> {
-        let tenant = self.whose_room(key, cost.saturating_add(need))?;
+        let (tenant, network) = self.whose_room(key, cost.saturating_add(need))?;
         let (mut freed, mut out) = (0, Vec::new());
         while freed < need {
-            let (_, address) = *self.tenants.inner(&tenant)?.largest()?;
+            let address = self.longest(&tenant, network)?;
             let before = self.cost();
             out.push(self.take(&tenant, address, false, |line| line.entries.pop_back())?);
             freed += before - self.cost();
@@ -341,17 +371,23 @@ impl<T> Fair<T> {
         self.whose_room(key, cost.saturating_add(need)).is_some()
     }
 
-    /// The tenant that has to give, if one does: someone's queue there is longer than the newcomer's by `margin`.
-    fn whose_room(&self, key: &FairKey, margin: u64) -> Option<Arc<str>> {
+    /// The tenant that has to give, and which of its networks, if not always the largest: someone's queue there is longer than the
+    /// newcomer's by `margin`.
+    fn whose_room(&self, key: &FairKey, margin: u64) -> Option<(Arc<str>, Option<u128>)> {
         let longer = |largest: u64, own: u64| largest >= own.saturating_add(margin);
         let (largest, tenant) = self.tenants.largest()?;
         if *tenant != key.tenant && longer(*largest, self.tenants.waiting(&key.tenant)) {
-            return Some(tenant.clone());
+            return Some((tenant.clone(), None));
         }
-        let addresses = self.tenants.inner(&key.tenant)?;
+        let (networks, own) = (self.tenants.inner(&key.tenant)?, network_of(key.address));
+        let (largest, network) = networks.largest()?;
+        if *network != own && longer(*largest, networks.waiting(&own)) {
+            return Some((key.tenant.clone(), Some(*network)));
+        }
+        let addresses = networks.inner(&own)?;
         let (largest, address) = addresses.largest()?;
         let gives = *address != key.address && longer(*largest, addresses.waiting(&key.address));
-        gives.then(|| key.tenant.clone())
+        gives.then(|| (key.tenant.clone(), Some(own)))
     }
 
     /// Takes everything, in no order.
@@ -366,9 +402,11 @@ impl<T> Fair<T> {
         served: bool,
         choose: impl FnOnce(&mut Line<T>) -> Option<Entry<T>>,
     ) -> Option<T> {
-        let addresses = self.tenants.inner_mut(tenant)?;
+        let (networks, network) = (self.tenants.inner_mut(tenant)?, network_of(address));
+        let addresses = networks.inner_mut(&network)?;
         let entry = choose(addresses.inner_mut(&address)?)?;
         addresses.leave(&address, entry.cost, served);
+        networks.leave(&network, entry.cost, served);
         self.tenants.leave(tenant, entry.cost, served);
         self.len -= 1;
         Some(entry.item)

@@ -123,7 +123,12 @@ impl Hasher {
     ) -> Result<Verified, Refusal> {
         admissible(password)?;
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
-        let ok = self.accepts(key, prepared).await?;
+        let mut ok = self.accepts(key, prepared).await?;
+        for other in stored.spellings(password) {
+            if !ok {
+                ok = self.accepts(key, stored.prepare(&other, subject, &self.0.keys)?).await?;
+            }
+        }
         // Where the format cuts a password short, what was typed need not be the password: a slip behind its end is none to it.
         let whole = stored.hears_all_of(password);
         Ok(Verified { ok, rehash: ok && whole && self.0.policy.outdates(stored, &self.0.keys) })

@@ -42,7 +42,7 @@ impl Row {
     pub fn print(self, name: &str, (plain, pooled): (f64, Option<f64>)) {
         clear();
         let over = |base: &[f64]| median(self.pool.iter().zip(base).map(|(pool, base)| pool / base).collect());
-        let judged = |ratio: f64, goal: f64| format!("{ratio:.2} {}", if ratio >= goal { "ok" } else { "LOW" });
+        let judged = |ratio: f64, goal: f64| format!("{ratio:.2} {}", verdict(ratio >= goal));
         let pooled = pooled.filter(|_| !self.pooled.is_empty()).map(|goal| judged(over(&self.pooled), goal));
         println!(
             "{name:<16} {:>14} {:>14} {:>15} {:>11} {:>11}",
@@ -57,12 +57,13 @@ impl Row {
         let best = self.fixed.iter().max_by(|one, other| mean(one).total_cmp(&mean(other)));
         let of_best = best.map_or(0.0, |best| over(best));
         println!(
-            "    lanes: {}, then {}: {:.0} /s; 1, 2, …: {} /s; {:.0} % of the best",
+            "    lanes: {}, then {}: {:.0} /s; 1, 2, …: {} /s; {:.0} % of the best {}",
             self.calibrated_lanes,
             self.lanes,
             mean(&self.pool),
             fixed.join(" "),
-            of_best * 100.0
+            of_best * 100.0,
+            verdict(of_best >= OF_BEST)
         );
         let single = self.single.as_secs_f64();
         let beside = self.single_pooled.map_or(String::new(), |other| {
@@ -75,8 +76,18 @@ impl Row {
         let [half, most, worst] = self.light.map(|late| late.as_secs_f64() * 1e3);
         println!("    one alone: {:.2} ms{beside}; calibrated in {:.0?}", single * 1e3, self.calibrated);
         println!("    a light thread wakes late by {half:.2} ms (p50), {most:.2} ms (p99), {worst:.2} ms (worst)");
-        println!("    resident at most {} MiB, ceiling {} MiB", self.resident >> 20, self.ceiling >> 20);
+        let within = if self.resident <= self.ceiling + BESIDE { "ok" } else { "MUCH" };
+        println!("    resident at most {} MiB, ceiling {} MiB {within}", self.resident >> 20, self.ceiling >> 20);
     }
+}
+
+/// The share of the rate with the best number of lanes that the pool has to reach.
+const OF_BEST: f64 = 0.95;
+/// What may be resident beside the memory of hashes, in bytes.
+const BESIDE: u64 = 64 << 20;
+
+fn verdict(reached: bool) -> &'static str {
+    if reached { "ok" } else { "LOW" }
 }
 
 /// One line that is overwritten; nothing where nobody looks.

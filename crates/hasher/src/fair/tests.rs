@@ -35,6 +35,27 @@ fn addresses_of_a_tenant_take_turns() {
     assert_eq!(order(&mut queue), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2)]);
 }
 
+/// Red without networks: one party has 65,536 addresses of 64 bits in its /48, and nobody's queue is long.
+#[test]
+fn thousands_of_addresses_of_one_network_are_one_party() {
+    let site = |subnet: u16| {
+        let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, 1, subnet, 0, 0, 0, 1);
+        FairKey::new("main", IpAddr::V6(address))
+    };
+    let other = FairKey::new("main", IpAddr::V6("2001:db8:2::1".parse().unwrap()));
+    let mut queue = Fair::new();
+    for subnet in 0..1000 {
+        queue.push(&site(subnet), 5, "site");
+    }
+    for newcomer in [&key("main", 1), &other] {
+        assert_eq!(queue.make_room(newcomer, 5, 5), Some(vec!["site"]));
+        queue.push(newcomer, 5, "newcomer");
+    }
+    assert_eq!(queue.make_room(&site(1), 5, 5), None, "of itself nobody gets room");
+    let first: Vec<_> = (0..4).filter_map(|_| queue.pop()).collect();
+    assert_eq!(first.iter().filter(|who| **who == "newcomer").count(), 2, "{first:?}");
+}
+
 #[test]
 fn shares_are_of_time_not_of_jobs() {
     let mut queue = Fair::new();

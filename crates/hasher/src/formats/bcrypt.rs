@@ -15,11 +15,9 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Sha256, Sha384};
 use zeroize::Zeroizing;
 
-use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, serial::kept, text};
+use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, spelling::trimmed, text};
 use crate::{
     bcrypt::{BadText, Flavour, Hash, Job},
     gate::Refusal,
@@ -123,6 +121,10 @@ impl BcryptHash {
         }
     }
 
+    pub(super) fn is_of_wordpress(&self) -> bool {
+        matches!(self.before, Before::WordPress)
+    }
+
     /// Whether all of a password counts.
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
         match self.before {
@@ -143,34 +145,18 @@ impl BcryptHash {
     fn key(&self, password: &[u8], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Refusal> {
         Ok(match self.before {
             Before::Nothing => Zeroizing::new(password.to_vec()),
-            Before::WordPress => base64(&mac::<Hmac<Sha384>>(b"wp-sha384", trimmed(password))),
+            Before::WordPress => base64(&Digest::Sha384.mac(b"wp-sha384", trimmed(password))),
             Before::Django => text::hex_text(&Digest::Sha256.of(&[password])),
-            Before::Passlib => base64(&mac::<Hmac<Sha256>>(self.hash.salt_text().as_bytes(), password)),
+            Before::Passlib => base64(&Digest::Sha256.mac(self.hash.salt_text().as_bytes(), password)),
             Before::PasslibOld => base64(&Digest::Sha256.of(&[password])),
             Before::Devise(id) => Zeroizing::new([password, key(keys, Role::Import, id)?.bytes()].concat()),
         })
     }
 }
 
-/// As PHP's `trim`, which WordPress has for what is typed.
-fn trimmed(password: &[u8]) -> &[u8] {
-    let kept = |byte: &u8| !b" \t\n\r\0\x0B".contains(byte);
-    let first = password.iter().position(kept).unwrap_or(password.len());
-    let end = password.iter().rposition(kept).map_or(first, |last| last + 1);
-    &password[first..end]
-}
-
 /// Base64 of something as secret as the password: the text is of its final size at once.
 fn base64(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(STANDARD.encode(bytes).into_bytes())
-}
-
-/// A MAC of the whole message.
-fn mac<M: Mac + KeyInit>(key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
-    match <M as KeyInit>::new_from_slice(key) {
-        Ok(mac) => kept(mac.chain_update(message).finalize().into_bytes()),
-        Err(_) => unreachable!("HMAC takes a key of any length"),
-    }
 }
 
 impl fmt::Display for BcryptHash {

@@ -103,6 +103,11 @@ impl ChainHash {
         }
     }
 
+    /// Of a program in PHP that may have changed what was typed. Drupal does not.
+    pub(super) fn is_of_php(&self) -> bool {
+        matches!(self.form, Form::Phpass)
+    }
+
     pub(super) fn prepare(&self, password: &[u8]) -> Prepared {
         let (password, whole) = self.form.longest().cut(password);
         let check = match self.form {

@@ -25,6 +25,7 @@ mod romix;
 mod scrypt;
 pub(crate) mod serial;
 mod sha_crypt;
+mod spelling;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -32,6 +33,8 @@ mod werkzeug;
 mod wrapped;
 
 use std::{fmt, str::FromStr};
+
+use zeroize::Zeroizing;
 
 pub use limits::Limit;
 pub use serial::Digest;
@@ -236,11 +239,22 @@ impl Stored {
         }
     }
 
-    /// Whether all of a password counts: bcrypt ends after 72 bytes, and WordPress takes off blanks.
+    /// Whether all of a password counts: bcrypt ends after 72 bytes, and WordPress takes off blanks. What another program may have
+    /// put a backslash into need not be what its owner types.
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),
+            Recipe::Chain(hash) if hash.is_of_php() => !password.contains(&b'\\'),
             _ => true,
+        }
+    }
+
+    /// What the program that made the hash may have been given in the place of this password, where that differs.
+    pub(crate) fn spellings(&self, password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+        match &self.0 {
+            Recipe::Bcrypt(hash) if hash.is_of_wordpress() => spelling::of_wordpress(password),
+            Recipe::Chain(hash) if hash.is_of_php() => spelling::of_phpass(password),
+            _ => Vec::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Hashes without a kernel: computed one at a time, scrypt by `romix`, the others with the crates of their field, and
 //! replaced at the owner's next login.
 
-use hmac::{EagerHash, digest::Digest as _};
+use hmac::{EagerHash, Hmac, KeyInit, Mac, digest::Digest as _};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
@@ -67,6 +67,14 @@ impl Digest {
             let mut hash = H::new();
             parts.iter().for_each(|part| hash.update(part));
             kept(hash.finalize())
+        })
+    }
+
+    /// HMAC of the whole message (RFC 2104).
+    pub(super) fn mac(self, key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
+        with_digest!(self, H => match <Hmac<H> as KeyInit>::new_from_slice(key) {
+            Ok(mac) => kept(mac.chain_update(message).finalize().into_bytes()),
+            Err(_) => unreachable!("HMAC takes a key of any length"),
         })
     }
 }

@@ -68,14 +68,19 @@ pub(crate) fn any_base64(text: &str) -> Result<Vec<u8>, ParseError> {
     STANDARD_NO_PAD.decode(&*bare).map_err(|_| ParseError::Malformed("not base64"))
 }
 
-/// Hexadecimal digits in either case. `None` for anything else.
+/// Hexadecimal digits in either case. `None` for anything else. They may be those of a digest, which is as good as a password: the
+/// bytes are of their final size at once, since what grows leaves copies behind.
 pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {
         return None;
     }
-    pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8)).collect()
+    let mut bytes = Vec::with_capacity(pairs.len());
+    for &[high, low] in pairs {
+        bytes.push((digit(high)? << 4 | digit(low)?) as u8);
+    }
+    Some(bytes)
 }
 
 /// The two lower-case hexadecimal digits of a byte.

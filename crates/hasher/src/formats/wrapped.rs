@@ -5,6 +5,7 @@
 //! $wrapped$d=sha1$argon2id$v=19$…
 //! $wrapped$d=sha1,salt=before:SALT$argon2id$v=19$…
 //! $wrapped$d=sha1,salt=after:SALT$argon2id$v=19$…
+//! $wrapped$d=sha1,salt=key:SALT$argon2id$v=19$…       HMAC, whose key is the salt
 //! ```
 
 use std::fmt;
@@ -31,6 +32,8 @@ pub enum Salted {
     Before(Vec<u8>),
     /// H(password, salt).
     After(Vec<u8>),
+    /// HMAC of the password, with the salt for its key.
+    Key(Vec<u8>),
 }
 
 impl fmt::Debug for Salted {
@@ -39,6 +42,7 @@ impl fmt::Debug for Salted {
             Salted::Not => "Not",
             Salted::Before(_) => "Before(…)",
             Salted::After(_) => "After(…)",
+            Salted::Key(_) => "Key(…)",
         })
     }
 }
@@ -54,7 +58,7 @@ impl Inner {
     /// # Errors
     /// [`ParseError::Limit`] when the salt is empty or too long.
     pub(super) fn new(digest: Digest, salt: Salted) -> Result<Self, ParseError> {
-        if let Salted::Before(salt) | Salted::After(salt) = &salt {
+        if let Salted::Before(salt) | Salted::After(salt) | Salted::Key(salt) = &salt {
             limits::DIGEST_SALT.length(salt)?;
         }
         Ok(Inner { digest, salt })
@@ -67,6 +71,7 @@ impl Inner {
             Salted::Not => self.digest.of(&[password]),
             Salted::Before(salt) => self.digest.of(&[salt, password]),
             Salted::After(salt) => self.digest.of(&[password, salt]),
+            Salted::Key(salt) => self.digest.mac(salt, password),
         }
     }
 }
@@ -82,7 +87,8 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
             match salt.strip_prefix("salt=").and_then(|salt| salt.split_once(':')) {
                 Some(("before", salt)) => Salted::Before(text::b64(salt)?),
                 Some(("after", salt)) => Salted::After(text::b64(salt)?),
-                _ => return Err(ParseError::Malformed("salt must stand before or after")),
+                Some(("key", salt)) => Salted::Key(text::b64(salt)?),
+                _ => return Err(ParseError::Malformed("salt must stand before or after, or be a key")),
             },
         ),
     };
@@ -118,6 +124,7 @@ impl fmt::Display for WrappedHash {
             Salted::Not => {}
             Salted::Before(salt) => write!(f, ",salt=before:{}", STANDARD_NO_PAD.encode(salt))?,
             Salted::After(salt) => write!(f, ",salt=after:{}", STANDARD_NO_PAD.encode(salt))?,
+            Salted::Key(salt) => write!(f, ",salt=key:{}", STANDARD_NO_PAD.encode(salt))?,
         }
         self.outer.fmt(f)
     }

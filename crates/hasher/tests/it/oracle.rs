@@ -158,6 +158,28 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
     }
 }
 
+/// Red without `spellings`: whoever has a quote in the password is locked out by an import. Hashes of Python's hashlib and bcrypt.
+#[tokio::test]
+async fn what_programs_in_php_make_of_a_password_is_known() {
+    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
+    for (stored, typed) in [
+        ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#"it's "so""#),
+        ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#" it's "so" "#),
+        ("$H$7saltsaltkQ9X8jRDfiK5IOz7OVZTT0", "a&b<c>"),
+        ("$wp$2y$04$abcdefghijklmnopqrstuuEGMIWjYVBOZeWWtvtgpSHx6RDBRa73a", "it's"),
+    ] {
+        let stored: Stored = stored.parse().unwrap();
+        let verified = hasher.verify(&key, &stored, typed.as_bytes()).await.unwrap();
+        assert!(verified.ok && verified.rehash, "{typed}");
+        let wrong = hasher.verify(&key, &stored, b"it's not & never").await.unwrap();
+        assert!(!wrong.ok);
+    }
+    // What was stored, typed as it is: it may be the one, or the other, and stays as it is.
+    let stored: Stored = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0".parse().unwrap();
+    let verified = hasher.verify(&key, &stored, br#"it\'s \"so\""#).await.unwrap();
+    assert!(verified.ok && !verified.rehash);
+}
+
 #[tokio::test]
 async fn a_retired_pepper_still_verifies_and_asks_for_a_rehash() {
     let new = Key::pepper(KeyId::new(b"k2").unwrap(), Zeroizing::new([7; 32]));

@@ -96,7 +96,7 @@ impl std::fmt::Debug for Fast {
 /// [`ParseError`] says why it is none.
 pub fn text(text: &str) -> Result<Imported, ParseError> {
     limits::TEXT.length(text.as_bytes())?;
-    match ldap::fast(text).or_else(|| django_digest(text)) {
+    match ldap::fast(text).or_else(|| salted_digest(text)) {
         Some(fast) => fast.map(Imported::Fast),
         None => text.parse().map(Imported::Stored),
     }
@@ -148,16 +148,21 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
     .map(Imported::Stored)
 }
 
-/// `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django: H(salt, password).
-fn django_digest(text: &str) -> Option<Result<Fast, ParseError>> {
-    let digest = match text.split_once('$')?.0 {
-        "md5" => Digest::Md5,
-        "sha1" => Digest::Sha1,
+/// `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django, H(salt, password); and those, and `sha256$SALT$HEX` and so on, of
+/// Werkzeug before 3.0: an HMAC, whose key is the salt. Werkzeug's salts had 8 characters, later 16; Django's 5, later 12 and 22.
+fn salted_digest(text: &str) -> Option<Result<Fast, ParseError>> {
+    let (digest, both) = match text.split_once('$')?.0 {
+        "md5" => (Digest::Md5, true),
+        "sha1" => (Digest::Sha1, true),
+        "sha256" => (Digest::Sha256, false),
+        "sha384" => (Digest::Sha384, false),
+        "sha512" => (Digest::Sha512, false),
         _ => return None,
     };
-    Some(fields(text, '$').and_then(|[_, salt, value]| match salt {
-        "" => Fast::hex(digest, Salted::Not, value),
-        salt => Fast::hex(digest, Salted::Before(salt.as_bytes().to_vec()), value),
+    Some(fields(text, '$').and_then(|[_, salt, value]| match salt.as_bytes() {
+        [] => Fast::hex(digest, Salted::Not, value),
+        salt if !both || matches!(salt.len(), 8 | 16) => Fast::hex(digest, Salted::Key(salt.to_vec()), value),
+        salt => Fast::hex(digest, Salted::Before(salt.to_vec()), value),
     }))
 }
 

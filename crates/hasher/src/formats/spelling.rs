@@ -1,0 +1,85 @@
+//! What programs in PHP make of a password before they hash it.
+
+use zeroize::Zeroizing;
+
+/// As PHP's `trim`, which WordPress has for what is typed.
+pub(super) fn trimmed(password: &[u8]) -> &[u8] {
+    let kept = |byte: &u8| !b" \t\n\r\0\x0B".contains(byte);
+    let first = password.iter().position(kept).unwrap_or(password.len());
+    let end = password.iter().rposition(kept).map_or(first, |last| last + 1);
+    &password[first..end]
+}
+
+/// WordPress hashes what PHP's `addslashes` makes of a form, wherever it does not take the slashes away again. It trims by itself.
+pub(super) fn of_wordpress(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+    others(password, [slashed(password)])
+}
+
+/// Of `$P$` and `$H$` nobody knows which program made them: WordPress trims and adds slashes, phpBB writes what HTML escapes
+/// (`htmlspecialchars` with `ENT_COMPAT`), and others hash what is typed.
+pub(super) fn of_phpass(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+    let bare = trimmed(password);
+    others(password, [slashed(bare), Zeroizing::new(bare.to_vec()), escaped(password)])
+}
+
+/// Those that differ from the password and from each other.
+fn others<const N: usize>(password: &[u8], all: [Zeroizing<Vec<u8>>; N]) -> Vec<Zeroizing<Vec<u8>>> {
+    let mut differ: Vec<Zeroizing<Vec<u8>>> = Vec::with_capacity(N);
+    for one in all {
+        if **one != *password && !differ.contains(&one) {
+            differ.push(one);
+        }
+    }
+    differ
+}
+
+fn slashed(password: &[u8]) -> Zeroizing<Vec<u8>> {
+    replaced(password, |byte| match byte {
+        b'\'' => Some(b"\\'"),
+        b'"' => Some(b"\\\""),
+        b'\\' => Some(b"\\\\"),
+        0 => Some(b"\\0"),
+        _ => None,
+    })
+}
+
+fn escaped(password: &[u8]) -> Zeroizing<Vec<u8>> {
+    replaced(password, |byte| match byte {
+        b'&' => Some(b"&amp;"),
+        b'<' => Some(b"&lt;"),
+        b'>' => Some(b"&gt;"),
+        b'"' => Some(b"&quot;"),
+        _ => None,
+    })
+}
+
+/// Of its final size at once: what grows leaves copies behind.
+fn replaced(password: &[u8], by: impl Fn(u8) -> Option<&'static [u8]>) -> Zeroizing<Vec<u8>> {
+    let bytes = password.iter().map(|byte| by(*byte).map_or(1, <[u8]>::len)).sum();
+    let mut text = Zeroizing::new(Vec::with_capacity(bytes));
+    for byte in password {
+        match by(*byte) {
+            Some(other) => text.extend_from_slice(other),
+            None => text.push(*byte),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[Zeroizing<Vec<u8>>]) -> Vec<&str> {
+        all.iter().map(|one| std::str::from_utf8(one).unwrap()).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_tried() {
+        assert!(of_wordpress(b"plain").is_empty() && of_phpass(b"plain").is_empty());
+        assert_eq!(texts(&of_wordpress(br#"it's "so" \"#)), [r#"it\'s \"so\" \\"#]);
+        assert_eq!(texts(&of_phpass(b" it's ")), [r"it\'s", "it's"]);
+        assert_eq!(texts(&of_phpass(b"a&b<c>")), ["a&amp;b&lt;c&gt;"]);
+        assert_eq!(texts(&of_phpass(br#"say "a""#)), [r#"say \"a\""#, "say &quot;a&quot;"]);
+    }
+}
