@@ -29,6 +29,9 @@ class Figure:
 
     @property
     def reached(self) -> bool:
+        if not self.at_least and not self.target:
+            # What must never be is not made good by the other rounds.
+            return max(self.runs) <= 0
         return self.value >= self.target if self.at_least else self.value <= self.target
 
     @property

@@ -138,4 +138,5 @@ def hostile(bench: Bench, place: Place, server: Server) -> None:
     most = peak.stop()
     bench.add(f"sign-ins beside {SLOW} slow connections and huge requests, p99", [report["latency"]["p99"]], "ms",
               most=1000, reports=[report])
+    bench.add("sign-ins beside them: failures other than refusals", [report["failed"]], "", most=0)
     bench.add("memory beside them", [most], "MiB", most=400, reference=f"{before:.0f} MiB before")

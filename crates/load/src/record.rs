@@ -104,7 +104,7 @@ pub struct Record {
     pub requests: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
-    /// Iterations that the server refused politely (503 with Retry-After), by step.
+    /// Iterations that the server refused politely (503 or 429 with Retry-After), by step.
     pub refused: BTreeMap<Step, Latencies>,
     /// Iterations that failed, by step and reason.
     pub failed: BTreeMap<(Step, String), u64>,
@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn successes_failures_and_refusals_are_kept_apart() {
         let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
-        let refused = Cause::Refused { retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
+        let refused =
+            Cause::Refused { status: 503, retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
         let mut record = Record::default();
         let second = Place { counts: Some(1), ended: Some(1) };
         record.take(&lap, second, Duration::from_millis(10), &Ok(()));

@@ -51,7 +51,7 @@ pub struct Report {
     pub requests_per_second: f64,
     /// Iterations that failed.
     pub failed: u64,
-    /// Iterations that the server refused with 503 and Retry-After.
+    /// Iterations that the server refused with 503 or 429, and Retry-After.
     pub refused: u64,
     /// Iterations that were under way at the end, or (open loop) due and not done in time.
     pub unfinished: u64,
@@ -122,7 +122,7 @@ pub struct StepReport {
     pub step: Step,
     /// How often it was finished.
     pub count: u64,
-    /// How often it was refused with 503 and Retry-After.
+    /// How often it was refused with 503 or 429, and Retry-After.
     pub refused: u64,
     /// How often it failed.
     pub failed: u64,
@@ -247,7 +247,10 @@ impl Report {
         }
         if self.lacks_users() {
             let count = self.waited_for_users;
-            said.push(format!("{count} starts waited for a free user, which is in the latencies: raise --vus."));
+            said.push(format!(
+                "{count} starts waited for a free user, or found none by the end: raise --vus. The waits are in the latencies of those \
+                 that began."
+            ));
         }
         said
     }
@@ -442,7 +445,7 @@ pub(crate) mod tests {
         report.waited_for_users = 11;
         let table = report.to_string();
         assert!(report.is_bound_by_generator() && !report.is_busy());
-        assert!(table.contains("11 starts waited for a free user, which is in the latencies: raise --vus."), "{table}");
+        assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus."), "{table}");
     }
 
     #[test]

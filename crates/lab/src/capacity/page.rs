@@ -45,7 +45,7 @@ fn paragraph(out: &mut String, text: &str) {
 }
 
 fn table(out: &mut String, table: &Table) {
-    out.push_str("<div class=\"wide\"><table>");
+    out.push_str("<div class=\"wide\" tabindex=\"0\"><table>");
     for (at, row) in table.rows().iter().enumerate() {
         let cell = if at == 0 { "<th>" } else { "<td>" };
         out.push_str("<tr>");

@@ -39,6 +39,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         rouse: (http.rested.server_us.value - http.server_us.value).max(0.0) * MICRO,
         rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
         cold: cold(probes),
+        toll: toll(probes),
         wake: (wake(&http.rested), wake(&http.hashing)),
         late: late(probes),
         read: 1.0 / probes.storage.reads.value,
@@ -74,6 +75,15 @@ fn cold(probes: &Probes) -> Cold {
         seldom: (NOW_AND_THEN / cores, times(&seldom.server_us, &seldom.generator_us)),
         often: (often.rate.value / cores, times(&often.server_us, &often.generator_us)),
     }
+}
+
+/// What hashing loses to a thread that wakes up: what it lost beside many requests, less what server and generator spent on them. Two
+/// threads wake up for each.
+fn toll(probes: &Probes) -> f64 {
+    let often = &probes.http.often;
+    let lost = often.hashes_left.map_or(0.0, |left| 1.0 - left.value) * probes.machine.cores as f64;
+    let beyond = lost / often.rate.value - (often.server_us.value + often.generator_us.value) * 1e-6;
+    (beyond / 2.0).max(0.0)
 }
 
 /// What a commit costs by itself, and each batch in it: a line through the processor times of lone batches and large groups.

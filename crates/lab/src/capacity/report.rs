@@ -299,6 +299,9 @@ fn rest(capacity: &Capacity) -> Table {
     line("the same while all cores hash, ms", shown(&http.hashing.p50_ms));
     line("µs of CPU each then, server", shown(&http.hashing.server_us));
     line("the same where many come, server", shown(&http.often.server_us));
+    if let Some(left) = http.often.hashes_left {
+        line("hashing beside those, % of alone", shown(&Figure { value: left.value * 100.0, ..left }));
+    }
     line("memory, one core, GB/s", shown(&memory.alone));
     if let Some(under) = &memory.under_hashing {
         line("the same while the others hash", shown(under));
@@ -320,6 +323,15 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
         probes.rounds,
         if probes.rounds == 1 { "" } else { "s" }
     )];
+    if machine.is_memory {
+        lines
+            .push("That disk is memory: what commits cost is not what they cost on a disk (--data FOLDER).".to_owned());
+    }
+    if let Some(quota) = machine.quota {
+        lines.push(format!(
+            "This program may use {quota:.2} cores' time (cpu.max of its cgroup). The model counts whole cores: do not rely on it."
+        ));
+    }
     if let Some(others) = machine.others.filter(|others| *others > DISTURBED) {
         lines.push(format!(
             "Other programs kept {others:.2} cores busy meanwhile: this is less than the machine carries, and not exact."

@@ -196,6 +196,9 @@ pub struct Stations {
     pub rouse_generator: f64,
     /// What everything else costs while all cores hash.
     pub cold: Cold,
+    /// What hashing loses to each thread that is given something to do meanwhile, beyond what that takes of the cores: it steps
+    /// aside, and comes back to caches that hold something else.
+    pub toll: f64,
     /// From when a thread has something to do until it is at it: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
     /// How much longer that takes while all cores hash.
@@ -288,17 +291,22 @@ impl Stations {
         let write = demand.batches * (self.writer.batch + self.writer.commit / together);
         let signing = demand.rs256 * self.sign[0] + demand.es256 * self.sign[1] + demand.eddsa * self.sign[2];
         let here = f64::from(u8::from(self.generator.is_some()));
+        let asks = here * demand.requests;
         let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
         let bulk = self.warm(operation) + asking + write;
         // Who comes while all threads are at work need not wake one: the share of u = x (bulk + (1 - u) rousing) / cores.
         let wakes = demand.requests + demand.hashes + demand.batches;
-        let rousing = wakes * self.rouse + here * demand.requests * self.rouse_generator;
+        let rousing = wakes * self.rouse + asks * self.rouse_generator;
         let cores = self.cores as f64;
         let awake = (rate * (bulk + signing + rousing) / (cores + rate * rousing)).clamp(0.0, 1.0);
         let rouse = (1.0 - awake) * rousing;
-        let cold = self.chill(hash / (hash + bulk + signing + rouse), rate * demand.requests);
-        let whole = hash + signing + (bulk + rouse) * cold;
-        let generator = (asking + here * (1.0 - awake) * demand.requests * self.rouse_generator) * cold;
+        let hashing = hash / (hash + bulk + signing + rouse);
+        let cold = self.chill(hashing, rate * demand.requests);
+        // Who comes right after another takes the core from nobody who hashes.
+        let turns = (1.0 - awake) * (asks + demand.requests + demand.hashes + 2.0 * demand.batches);
+        let toll = turns * self.toll * hashing;
+        let whole = hash + signing + (bulk + rouse) * cold + toll;
+        let generator = (asking + (1.0 - awake) * asks * self.rouse_generator) * cold;
         let mut stations = vec![
             (Station::Cores, whole / self.cores as f64),
             (Station::Writer, demand.batches * self.writer.least()),

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::{Experiment, Halt, Published};
-use crate::private::{Private, Setup};
+use crate::private::{Cores, Private, Setup};
 use crate::report::{Bound, Expect, Group, Row, Sheet, figure};
 use load::plan::{Pace, Plan, Workload};
 use std::thread::sleep;
@@ -17,7 +17,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         promised. One hashing thread, as in a program that hashes where it serves, makes it worse.",
     method: "W1 with passwords (sign-in page, password, code, introspection, refresh) in closed loops of 100, 500 and 1,000 \
         users; Argon2id with m = 64 MiB, t = 3, p = 1. Who is refused stays away as long as was asked; who waits for an answer \
-        for 10 s gives up and begins again. Unlimited: hash.max_wait = 1m, the most that can be set and six times as long as \
+        for 10 s gives up and begins again. On a machine with more than two cores each server has two, so that these crowds are as \
+        large for it. Unlimited: hash.max_wait = 1m, the most that can be set and six times as long as \
         anybody waits. The time is that of sign-ins that came out well, from the start of the last try. Work left is for how long \
         the server goes on hashing once everybody has gone; the next turn begins after that.",
     published: Some(Published {
@@ -30,6 +31,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
+/// Cores of a server, where there are more: on all of them these crowds would be none.
+const CORES: usize = 2;
 /// How long people wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -44,7 +47,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         let setup = setup.with("hash.max_wait", "1m").with("limits.max_wait", "1m");
         setup.with("limits.passwords", "100000").with("ready.strained_after", "0s")
     };
-    let shipped = dear(bench.setup());
+    let shipped = dear(Setup { cores: some_cores(), ..bench.setup() });
     let (all, one) = (unlimited(shipped.clone()), unlimited(shipped.clone()).with("hash.threads", "1"));
     let mut servers = bench.servers(&[all, one, shipped])?;
     let figures = [
@@ -70,6 +73,12 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         bench.turns(sheet, group, &mut servers, |bench, server| measure(bench, server, users))?;
     }
     Ok(())
+}
+
+/// The cores that a server is held to; `None` where it may have all there are.
+fn some_cores() -> Option<Cores> {
+    let all = Cores::all().ok().filter(|all| all.count() > CORES)?;
+    all.first(CORES).ok().filter(|cores| cores.hold(|| ()).is_ok())
 }
 
 fn measure(bench: &mut Bench<'_>, server: &mut Private, users: usize) -> Result<Vec<f64>, Halt> {

@@ -66,7 +66,7 @@ impl fmt::Display for Machine {
 }
 
 /// Whether a folder is on tmpfs or ramfs.
-fn is_memory(folder: &Path) -> bool {
+pub fn is_memory(folder: &Path) -> bool {
     const KINDS: [u32; 2] = [0x0102_1994, 0x8584_58F6];
     // The field is signed or not, and 32 or 64 bits, depending on the platform; the numbers are 32 bits.
     rustix::fs::statfs(folder).is_ok_and(|found| KINDS.contains(&(found.f_type as u32)))

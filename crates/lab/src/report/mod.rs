@@ -1,7 +1,7 @@
 //! What the experiments came to: as a text, as JSON, as a page, as Markdown with pictures.
 
 mod bars;
-mod machine;
+pub(crate) mod machine;
 mod markdown;
 mod page;
 mod saved;

@@ -2,6 +2,7 @@
 
 use lab::capacity::advice::{faster_disk, more_cores, staffed};
 use lab::capacity::demand::Operation;
+use lab::capacity::figure::Figure;
 use lab::capacity::predict::{Generator, stations};
 use lab::capacity::probe::Probes;
 use lab::capacity::simulate::{Arrivals, Outcome, in_steps, simulate};
@@ -16,6 +17,7 @@ fn machine() -> Stations {
         rouse: 0.0,
         rouse_generator: 0.0,
         cold: Cold::NEVER,
+        toll: 0.0,
         wake: (0.0, 0.0),
         late: Late::NEVER,
         read: 2e-6,
@@ -71,6 +73,33 @@ fn a_hash_on_a_thread_that_rested_takes_longer_and_one_of_many_does_not() {
     near(roused - rested, 4.0, 0.01, "milliseconds more, now and then");
     let (busy, still) = (sign_ins(&machine(), Arrivals::Users(32)).rate, sign_ins(&tired, Arrivals::Users(32)).rate);
     near(still, busy, 0.02, "a second, where threads never rest");
+}
+
+#[test]
+fn what_hashing_loses_to_requests_lowers_limit_and_simulation_alike() {
+    let bothered = Stations { toll: 80e-6, ..machine() };
+    for operation in [Operation::SignIn, Operation::Day] {
+        let at = |stations: &Stations| simulate(stations, operation, Arrivals::Users(32), 20_000).rate;
+        let limit = bound(&bothered, operation) / bound(&machine(), operation);
+        assert!(limit < 0.97, "{limit}");
+        near(at(&bothered) / at(&machine()), limit, 0.08, operation.name());
+    }
+    assert_eq!(bound(&bothered, Operation::Introspect), bound(&machine(), Operation::Introspect), "nobody hashes");
+}
+
+#[test]
+fn what_hashing_loses_is_what_neither_server_nor_generator_took() {
+    let mut probes: Probes = serde_json::from_str(include_str!("probes.json")).unwrap();
+    let toll = |probes: &Probes| stations(probes, Generator::Here).toll;
+    assert_eq!(toll(&probes), 0.0, "saved before it was measured");
+    let often = &mut probes.http.often;
+    let spent = (often.server_us.value + often.generator_us.value) * 1e-6;
+    let share = |lost: f64| Some(Figure { value: 1.0 - lost * often.rate.value / 2.0, ..often.rate });
+    let (more, less) = (share(spent + 20e-6), share(spent - 20e-6));
+    often.hashes_left = more;
+    near(toll(&probes), 10e-6, 1e-6, "for each of two threads");
+    probes.http.often.hashes_left = less;
+    assert_eq!(toll(&probes), 0.0, "noise is not made into a gain");
 }
 
 #[test]

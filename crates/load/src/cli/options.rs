@@ -93,7 +93,7 @@ pub struct Options {
     /// Threads of the generator
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
-    /// Stay away as long as a 503 asks for, instead of coming straight back
+    /// Stay away as long as a 503 or 429 asks for, instead of coming straight back
     #[arg(long)]
     pub heed_retry_after: bool,
     /// Process of the server, to count its CPU time; may be given several times

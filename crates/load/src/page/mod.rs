@@ -75,7 +75,7 @@ fn trials(out: &mut String, trials: &[Trial]) {
     };
     let _ = writeln!(out, "<h2>Throughput and latency</h2>\n{}", throughput.svg());
     for Table { head, rows } in tables(trials) {
-        let _ = write!(out, "<div class=\"wide\"><table><tr><th>{}", head.join("<th>"));
+        let _ = write!(out, "<div class=\"wide\" tabindex=\"0\"><table><tr><th>{}", head.join("<th>"));
         for row in rows {
             let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
             let _ = write!(out, "<tr><td>{}", cells.join("<td>"));
@@ -121,7 +121,7 @@ fn figures(out: &mut String, run: &Report) {
 }
 
 fn table(out: &mut String, run: &Report) {
-    out.push_str("<div class=\"wide\"><table><tr><th>ms<th>count<th>mean<th>p50<th>p90<th>p95<th>p99<th>p99.9<th>max");
+    out.push_str("<div class=\"wide\" tabindex=\"0\"><table><tr><th>ms<th>count<th>mean<th>p50<th>p90<th>p95<th>p99<th>p99.9<th>max");
     let mut row = |name: &str, count: u64, latency: &Latency| {
         let Latency { mean, p50, p90, p95, p99, p999, max } = *latency;
         let _ = write!(out, "<tr><td>{}<td>{count}", escaped(name));

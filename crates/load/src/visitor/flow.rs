@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Where nobody was to be asked anything: the session is over.
+pub(super) const DESPITE: &str = "a page despite a session";
+
 /// The most redirects that are followed at once, as in browsers.
 const MAX_REDIRECTS: usize = 20;
 /// The most pages between password and code.
@@ -124,9 +127,7 @@ impl Visitor {
                 self.finish(Step::Authorize, begun);
                 Ok(Pass { code, verifier: errand.verifier })
             }
-            Landing::Page(seen) => {
-                Err(Step::Authorize.wrong(format!("a page despite a session ({})", seen.page.name())))
-            }
+            Landing::Page(seen) => Err(Step::Authorize.wrong(format!("{DESPITE} ({})", seen.page.name()))),
         }
     }
 

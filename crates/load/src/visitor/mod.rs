@@ -17,6 +17,7 @@ pub use provider::Provider;
 use crate::plan::{Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
+use flow::DESPITE;
 use grant::{Granted, NOT_ACTIVE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -92,8 +93,10 @@ pub struct Setback {
 /// What went wrong in a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// 503 with Retry-After (RFC 9110 §15.6.4): the server says no in time. Not a failure.
+    /// 503 or 429 with Retry-After (RFC 9110 §15.6.4, RFC 6585 §4): the server says no in time. Not a failure.
     Refused {
+        /// Which of the two.
+        status: u16,
         /// When to come back.
         retry_after: Duration,
         /// How long it took to say so.
@@ -114,7 +117,9 @@ impl std::fmt::Display for Setback {
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Cause::Refused { retry_after, .. } => write!(f, "503, come back after {} s", retry_after.as_secs()),
+            Cause::Refused { status, retry_after, .. } => {
+                write!(f, "{status}, come back after {} s", retry_after.as_secs())
+            }
             Cause::Lost(fault) => write!(f, "{fault}"),
             Cause::Wrong(what) => f.write_str(what),
         }
@@ -299,6 +304,7 @@ impl Visitor {
         match step {
             Step::Refresh if own && says("400 invalid_grant") => self.held = Granted::default(),
             Step::Userinfo if own && says("401") => self.held = Granted::default(),
+            Step::Authorize if !own && why.starts_with(DESPITE) => self.held = Granted::default(),
             Step::Introspect if own && why == NOT_ACTIVE => self.held = Granted::default(),
             Step::Account if says("401") => self.account = Granted::default(),
             Step::SignIn if says("400") || says("401") => self.account = Granted::default(),
@@ -433,11 +439,12 @@ impl Visitor {
 async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Result<Reply<'w>, Setback> {
     let asked = Instant::now();
     let reply = wire.send(request).await.map_err(|fault| Setback { step, cause: Cause::Lost(fault) })?;
+    let status = reply.status();
     match reply.header("retry-after") {
-        Some(seconds) if reply.status() == 503 => {
+        Some(seconds) if matches!(status, 429 | 503) => {
             // A date is allowed too; no clock is read for it.
             let retry_after = Duration::from_secs(seconds.trim().parse().unwrap_or(1));
-            Err(Setback { step, cause: Cause::Refused { retry_after, took: asked.elapsed() } })
+            Err(Setback { step, cause: Cause::Refused { status, retry_after, took: asked.elapsed() } })
         }
         _ => Ok(reply),
     }

@@ -213,7 +213,11 @@ impl Connection {
     async fn connect(&self) -> Result<Stream, Fault> {
         let stream = connect(&self.addresses).await?;
         let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
-        let agreed = Box::pin(connector.connect(name.clone(), stream)).await.map_err(|_| Fault::Tls)?;
+        let agreed = Box::pin(connector.connect(name.clone(), stream)).await.map_err(|error| match error.kind() {
+            // What TLS itself objects to; anything else is a connection that ended.
+            std::io::ErrorKind::InvalidData => Fault::Tls,
+            _ => broken(error),
+        })?;
         Ok(Stream::Secure(Box::new(agreed)))
     }
 }

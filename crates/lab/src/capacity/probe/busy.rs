@@ -40,9 +40,14 @@ impl Busy {
 
     /// Hashes a second over so long.
     pub fn rate(&self, span: Duration) -> f64 {
+        self.beside(|| thread::sleep(span)).1
+    }
+
+    /// Does something, and says how many hashes a second there were beside it.
+    pub fn beside<T>(&self, work: impl FnOnce() -> T) -> (T, f64) {
         let (before, begun) = (self.hasher.state().done_total, Instant::now());
-        thread::sleep(span);
-        (self.hasher.state().done_total - before) as f64 / begun.elapsed().as_secs_f64()
+        let result = work();
+        (result, (self.hasher.state().done_total - before) as f64 / begun.elapsed().as_secs_f64())
     }
 
     /// How many each thread runs side by side.

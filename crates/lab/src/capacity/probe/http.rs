@@ -59,6 +59,10 @@ pub struct Often {
     pub server_us: Figure,
     /// What the generator spends on one.
     pub generator_us: Figure,
+    /// Hashes a second beside them, as a share of those of the pool alone just before and after; nothing in what was saved before
+    /// this was measured.
+    #[serde(default)]
+    pub hashes_left: Option<Figure>,
 }
 
 #[derive(Default)]
@@ -92,6 +96,7 @@ pub struct Probe {
     hashing: Samples,
     often: Samples,
     pool: Vec<f64>,
+    left: Vec<f64>,
     lanes: usize,
 }
 
@@ -115,6 +120,7 @@ impl Probe {
             hashing,
             often,
             pool: empty(),
+            left: empty(),
             lanes: 1,
         })
     }
@@ -141,13 +147,18 @@ impl Probe {
         let busy = Busy::start(lanes, self.memory)?;
         // Its memory is mapped by then, and it has found its pace.
         busy.rate(self.span / 3);
-        self.pool.push(busy.rate(self.span));
-        self.lanes = busy.lanes();
         // From here on as people come: those who come together meet the turn that hashing has just been given.
         let slow = Plan { arrivals: Arrivals::Poisson, ..slow };
-        self.hashing.take(&self.server, &slow)?;
         let pace = Pace::Open { rate: ONE_UPON_ANOTHER, visitors: CONNECTIONS };
-        self.often.take(&self.server, &Plan { pace, ..slow })
+        let many = Plan { pace, ..slow.clone() };
+        let before = busy.rate(self.span / 2);
+        let (taken, beside) = busy.beside(|| self.often.take(&self.server, &many));
+        taken?;
+        let alone = f64::midpoint(before, busy.rate(self.span / 2));
+        self.pool.push(alone);
+        self.left.push(beside / alone);
+        self.lanes = busy.lanes();
+        self.hashing.take(&self.server, &slow)
     }
 
     /// What it came to.
@@ -159,7 +170,7 @@ impl Probe {
             generator_us: Figure::of(&self.generator_us),
             rested: self.rested.figures(),
             hashing: self.hashing.figures(),
-            often: self.often.many(),
+            often: self.often.many(&self.left),
             pool: Figure::of(&self.pool),
             lanes: self.lanes,
         }
@@ -188,12 +199,13 @@ impl Samples {
         }
     }
 
-    fn many(&self) -> Often {
+    fn many(&self, left: &[f64]) -> Often {
         Often {
             rate: Figure::of(&self.rate),
             tail_ms: Some(self.tail()),
             server_us: Figure::of(&self.server_us),
             generator_us: Figure::of(&self.generator_us),
+            hashes_left: Some(Figure::of(left)),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The machine, and who else is at work on it.
 
 use super::{cpu, cpu_of};
+use crate::private::Cores;
+use crate::report::machine::is_memory;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
@@ -16,6 +18,12 @@ pub struct Machine {
     pub memory: u64,
     /// The folder on whose disk was written.
     pub disk: String,
+    /// That disk is memory.
+    #[serde(default)]
+    pub is_memory: bool,
+    /// The processor time that this program may have, in cores, where that is limited (cgroups(7)).
+    #[serde(default)]
+    pub quota: Option<f64>,
     /// Cores that others kept busy meanwhile, on average; nothing where the system does not tell.
     pub others: Option<f64>,
 }
@@ -30,9 +38,23 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory: hasher::tune::default_memory() * 4,
             disk: disk.display().to_string(),
+            is_memory: is_memory(disk),
+            quota: quota(Path::new("/")),
             others: None,
         }
     }
+}
+
+/// The least limit of processor time of the groups around this process, in cores (cgroups(7), version 2).
+fn quota(root: &Path) -> Option<f64> {
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let limit = |group: &Path| {
+        let text = std::fs::read_to_string(root.join("sys/fs/cgroup").join(group).join("cpu.max")).ok()?;
+        let (time, period) = text.trim().split_once(' ')?;
+        Some(time.parse::<f64>().ok()? / period.parse::<f64>().ok().filter(|period| *period > 0.0)?)
+    };
+    Path::new(path).ancestors().filter_map(limit).min_by(f64::total_cmp)
 }
 
 /// How busy a machine must be with others' work for figures to be doubted, in cores.
@@ -64,19 +86,25 @@ fn own(pid: u32) -> f64 {
     cpu().as_secs_f64() + cpu_of(pid).as_secs_f64()
 }
 
-/// Seconds that all cores together were at work since the machine started, those that its host took away included. See
-/// proc_stat(5).
+/// Seconds that the cores that this program may use were at work since the machine started, those that its host took away included.
+/// See proc_stat(5).
 fn busy() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    of_stat(&stat, rustix::param::clock_ticks_per_second() as f64)
+    let cores = Cores::all().ok()?;
+    of_stat(&stat, rustix::param::clock_ticks_per_second() as f64, |core| cores.has(core))
 }
 
-fn of_stat(stat: &str, ticks: f64) -> Option<f64> {
-    let fields: Vec<f64> =
-        stat.lines().next()?.split_ascii_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; what guests use is in user already.
-    let [user, nice, system, _, _, irq, softirq, steal, ..] = fields.as_slice() else { return None };
-    Some((user + nice + system + irq + softirq + steal) / ticks)
+fn of_stat(stat: &str, ticks: f64, ours: impl Fn(usize) -> bool) -> Option<f64> {
+    let at_work = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+        let fields: Vec<f64> = words.filter_map(|n| n.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; what guests use is in user already.
+        let [user, nice, system, _, _, irq, softirq, steal, ..] = fields.as_slice() else { return None };
+        ours(core).then_some(user + nice + system + irq + softirq + steal)
+    };
+    let all: Vec<f64> = stat.lines().filter_map(at_work).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / ticks)
 }
 
 #[cfg(test)]
@@ -85,8 +113,30 @@ mod tests {
 
     #[test]
     fn all_that_is_not_idle_counts() {
-        assert_eq!(of_stat("cpu  100 10 20 9999 8888 1 2 7 50 0\ncpu0 1", 100.0), Some(1.4));
-        assert_eq!(of_stat("cpu 1 2", 100.0), None);
+        let stat =
+            "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\ncpu1 400 0 0 9 8 0 0 0 0 0\nintr 1";
+        assert_eq!(of_stat(stat, 100.0, |_| true), Some(5.4));
+        assert_eq!(of_stat(stat, 100.0, |core| core == 0), Some(1.4), "and nobody's who may not be used");
+        assert_eq!(of_stat("cpu0 1 2", 100.0, |_| true), None);
+    }
+
+    #[test]
+    fn the_least_limit_of_all_groups_around_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert_eq!(quota(root.path()), None);
+        write("proc/self/cgroup", "0::/pods/one\n");
+        assert_eq!(quota(root.path()), None);
+        write("sys/fs/cgroup/pods/one/cpu.max", "max 100000\n");
+        assert_eq!(quota(root.path()), None, "no limit");
+        write("sys/fs/cgroup/pods/cpu.max", "150000 100000\n");
+        assert_eq!(quota(root.path()), Some(1.5));
+        write("sys/fs/cgroup/pods/one/cpu.max", "50000 100000\n");
+        assert_eq!(quota(root.path()), Some(0.5));
     }
 
     #[test]

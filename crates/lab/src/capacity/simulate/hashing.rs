@@ -33,6 +33,15 @@ impl World<'_> {
         }
     }
 
+    /// A thread is given something to do, other than by the one before it on its core: whoever hashes there steps aside, and loses
+    /// more than the time of that.
+    pub(super) fn hinder(&mut self) {
+        let (toll, active) = (self.stations.toll / self.stations.cores as f64, self.hashing.len());
+        for batch in &mut self.hashing {
+            batch.left += toll / self.stations.pool.batch(batch.visits.len(), active).max(f64::MIN_POSITIVE);
+        }
+    }
+
     /// When the next batch will be done, as things stand.
     pub(super) fn foresee(&mut self) {
         self.state += 1;

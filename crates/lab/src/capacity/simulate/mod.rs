@@ -399,6 +399,7 @@ impl<'a> World<'a> {
     fn start(&mut self, task: Task, seconds: f64) {
         if self.busy < self.stations.cores && !self.is_behind_another() {
             self.progress();
+            self.hinder();
             self.busy += 1;
             self.after(seconds, Event::Done(task));
             self.foresee();
