@@ -115,7 +115,7 @@ async fn verified(engine: &Shared, wanted: usize) -> Done {
     let (blocks, backlog, begins) = fetched.map_err(|why| why.0)?;
     same(backlog, (0, None), "lines that are not sealed")?;
     let (realm, keys) = (realm(), keys());
-    let verifier = Verifier { realm: &realm, keys: &keys, head: None };
+    let verifier = Verifier { realm: &realm, keys: &keys, head: None, mark: None };
     let (mut told, mut findings) = verifier.begin(begins.as_ref());
     for block in &blocks {
         let within = Within { block: block.number, after: "", limit: 1000 };

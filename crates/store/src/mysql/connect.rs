@@ -29,6 +29,8 @@ pub(super) struct Node {
     opts: Opts,
     timeout: Duration,
     accepted: Vec<Loss>,
+    /// The URL names others, too.
+    among_others: bool,
 }
 
 /// Why there is no connection.
@@ -121,7 +123,8 @@ impl Node {
             .wait_timeout(Some(0))
             .stmt_cache_size(STATEMENTS);
         let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
-        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted })
+        let among_others = address.hosts.len() > 1;
+        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted, among_others })
     }
 
     /// The longest that connecting may take: a part of what a request may, so that there is time left to ask another server.
@@ -163,10 +166,12 @@ impl Node {
     pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
         let lost = |error: Error| Refused::Unreachable(format!("{}: {}", self.host, sentence(&error)));
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
-        let status =
-            if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
-        let mut fitness = fitness::judge(&variables, &Answers::of(status), &self.accepted)
-            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))?;
+        let status = Answers::of(conn.query(fitness::STATUS).await.map_err(lost)?);
+        let unfit = |why| Refused::Unfit(format!("{}: {why}", self.host));
+        let mut fitness = fitness::judge(&variables, &status, &self.accepted).map_err(unfit)?;
+        if self.among_others {
+            fitness::follows(&status).map_err(unfit)?;
+        }
         if fitness.forgets() {
             let started: Option<i64> = conn.query_first(fitness::started(fitness.flavor)).await.map_err(lost)?;
             if let Some(started) = started {
@@ -203,7 +208,8 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
     format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
          character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
-         foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
+         foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, sql_safe_updates = 0, sql_big_selects = 1, \
+         sql_select_limit = 18446744073709551615, completion_type = 0, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
          {limits}, autocommit = 1{sync}"
     )
 }

@@ -8,13 +8,13 @@ use crate::remote::Loss;
 
 /// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
-     'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
+     'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
      'sync_binlog', 'binlog_format', 'wsrep_on', 'server_uuid', 'server_id', 'hostname', 'port')";
 
-/// What a server says of itself at this moment; only asked where it can say something.
+/// What a server says of itself at this moment.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
-     'wsrep_ready')";
+     'wsrep_ready', 'Slave_running', 'Slaves_running')";
 
 /// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
 /// the same however late it is asked, and wherever the clock was set meanwhile.
@@ -90,18 +90,27 @@ impl Fitness {
     }
 }
 
-/// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
-pub(super) fn flavor(variables: &Answers) -> (Flavor, bool) {
+/// Which server it is.
+fn flavor(variables: &Answers) -> Flavor {
     let mariadb = variables.text("version").to_ascii_lowercase().contains("mariadb");
-    let flavor = if mariadb { Flavor::MariaDb } else { Flavor::MySql };
-    (flavor, flavor == Flavor::MySql || variables.is_on("wsrep_on"))
+    if mariadb { Flavor::MariaDb } else { Flavor::MySql }
+}
+
+/// Whether a server follows another one at this moment, as MariaDB says: what is written to it does not get there. Of several servers
+/// that a URL names such a one is passed over, although it can be written to: it should say `read_only`, and by default does not.
+pub(super) fn follows(status: &Answers) -> Result<(), String> {
+    let several = status.text("slaves_running").parse::<u32>().is_ok_and(|running| running > 0);
+    match several || status.is_on("slave_running") {
+        true => Err("it follows another server, which may be written to: give replicas read_only = ON".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// Judges a server; otherwise says in a sentence what is wrong with it.
 pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
-    let (flavor, _) = flavor(variables);
+    let flavor = flavor(variables);
     recent(flavor, variables.text("version"))?;
-    for name in ["read_only", "super_read_only", "innodb_read_only"] {
+    for name in ["read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"] {
         if !variables.is_off(name) {
             return Err(format!("it only reads ({name} = {})", variables.text(name)));
         }
@@ -260,10 +269,25 @@ mod tests {
             (MARIADB, "read_only", "ON"),
             (MARIADB, "read_only", "NO_LOCK_NO_ADMIN"),
             (MARIADB, "innodb_read_only", "ON"),
+            (MARIADB, "tx_read_only", "ON"),
+            (MYSQL, "transaction_read_only", "ON"),
             (MYSQL, "super_read_only", "ON"),
         ] {
             assert!(but(server, name, value, &[]).unwrap_err().contains("only reads"), "{name} = {value}");
         }
+    }
+
+    #[test]
+    fn a_server_that_follows_another_is_told() {
+        for (name, value, is_well) in [
+            ("Slave_running", "OFF", true),
+            ("Slaves_running", "0", true),
+            ("Slave_running", "ON", false),
+            ("Slaves_running", "2", false),
+        ] {
+            assert_eq!(follows(&answers(&[(name, value)])).is_ok(), is_well, "{name} = {value}");
+        }
+        assert!(follows(&answers(&[])).is_ok());
     }
 
     #[test]
@@ -298,7 +322,6 @@ mod tests {
     fn a_galera_node_is_fit_while_it_is_synced_in_the_primary_component() {
         let mut variables = answers(MARIADB);
         variables.0.insert("wsrep_on".to_owned(), "ON".to_owned());
-        assert!(flavor(&variables).1, "its status is asked");
         let synced = [
             ("wsrep_cluster_conf_id", "7"),
             ("wsrep_cluster_status", "Primary"),

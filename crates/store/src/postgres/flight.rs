@@ -153,7 +153,13 @@ impl Flight {
                     false => self.failed = Some(failure),
                 }
             }
-            Message::Notice(notice) if notice.severity == "WARNING" => self.warned = Some(notice.text),
+            // Only where nothing but the commit remains does it say that what was committed is elsewhere perhaps not.
+            Message::Notice(notice) if notice.severity == "WARNING" && self.is_complete() => {
+                self.warned = Some(notice.text);
+            }
+            Message::Notice(notice) if notice.severity == "WARNING" => {
+                tracing::debug!(why = notice.text, "the database warns");
+            }
             Message::Notice(_) | Message::Other | Message::Ready { .. } => {}
         }
         Ok(())

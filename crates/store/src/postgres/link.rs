@@ -110,6 +110,9 @@ impl Link {
             let identity = Identity::of(&rows).ok_or_else(nonsense)?;
             self.generation = Some(pool.recognize(identity)?);
         }
+        if purpose == Purpose::Batches {
+            self.must_find_a_standby(pool).await?;
+        }
         let prelude = match pool.mode {
             Statements::Unnamed => Some(prelude(level, pool.timeout)),
             Statements::Kept => {
@@ -120,6 +123,19 @@ impl Link {
         };
         pool.learn(&facts, prelude);
         Ok(())
+    }
+
+    /// Where as many commits as this node has connections have been waiting for a standby, one more would wait, too. Each that is given
+    /// up leaves a connection behind on the server, until it has none left for anybody.
+    async fn must_find_a_standby(&mut self, pool: &Pool) -> Result<(), OpenError> {
+        let most = pool.purposes().filter(|purpose| *purpose == Purpose::Batches).count() as i64;
+        let rows = self.read(pool, server::stranded(pool.timeout)).await.unwrap_or_default();
+        match rows.first().and_then(|row| row.first()) {
+            Some(Value::Int(stranded)) if *stranded >= most => Err(OpenError::Unreachable(format!(
+                "{stranded} commits wait for a synchronous standby, and none confirms them"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Asks one thing, with nobody else on the connection.

@@ -1,6 +1,7 @@
 //! What a server is, and what its acknowledgement is worth.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::engine::{Durability, Read, Row, Sql, Value};
 use crate::remote::{Loss, OpenError, Replication};
@@ -104,6 +105,16 @@ const UNSAID: &str = "a standby confirms the server's commits, and nobody said w
 /// where only a process of the server died. Microseconds since 1970.
 const LIFE: &str = ", concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
      (SELECT CAST(extract(epoch FROM stats_reset) * 1000000 AS bigint) FROM pg_stat_bgwriter))";
+
+/// Asks how many commits of ours wait for a standby for longer than anybody waits for them. Nobody can end such a wait: each keeps its
+/// connection, and its locks, until a standby is there.
+pub(super) fn stranded(patience: Duration) -> Read {
+    let sql = Sql::fixed(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep' \
+         AND query_start < now() - CAST(? AS interval)",
+    );
+    Read { sql, args: vec![Value::Text(format!("{} milliseconds", patience.as_millis()))] }
+}
 
 /// Asks for its [`Identity`], which has its life in it where it `forgets`. Not everybody may.
 pub(super) fn identity(forgets: bool) -> Read {
