@@ -219,7 +219,7 @@ impl App {
         };
         let blocks = self.ask(Whole { number: newest.number - 1, limit: 1 }).await?;
         let Some(block) = blocks.first().filter(|block| block.mac == newest.mac) else { return Ok(Ok(false)) };
-        match (Verifier { realm, keys, head: None }).record(block) {
+        match (Verifier { realm, keys, head: None, mark: None }).record(block) {
             None => Ok(Ok(true)),
             Some(_) if keys.find(&block.key).is_none() => Ok(Ok(false)),
             Some(finding) => Ok(Err(finding.why)),

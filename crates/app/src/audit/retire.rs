@@ -122,7 +122,7 @@ impl App {
     }
 
     fn verifier(&self) -> Verifier<'_> {
-        Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None }
+        Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None, mark: None }
     }
 
     /// A stream that has not delivered all of a block.

@@ -23,21 +23,21 @@ pub struct Verified {
     pub done: bool,
     /// The newest block.
     pub newest: i64,
-    /// The end as this node saw it last, where no other was given.
+    /// The end as this node saw it last.
     pub mark: Option<Head>,
     /// Lines that are not sealed, of which nothing can be proved; at the end.
     pub unsealed: i64,
 }
 
 impl App {
-    /// Looks at the next blocks after what was `told`, or at the first ones. Where no exported head is given, nothing may
-    /// be missing from before the end that this node saw last.
+    /// Looks at the next blocks after what was `told`, or at the first ones. Nothing may be missing from before the exported
+    /// head, if one is given, and from before the end that this node saw last.
     pub async fn verify_audit(&self, told: Option<&Told>, head: Option<&Head>) -> Result<Verified, Fault> {
         let keys = &self.books.terms().keys;
         // Before any block is read: what was sealed since is not missing.
         let known = self.books.marked().known();
-        let mark = if let (Known::End(mark), None) = (&known, head) { Some(mark.clone()) } else { None };
-        let verifier = Verifier { realm: &self.realm.id, keys, head: head.or(mark.as_ref()) };
+        let mark = if let Known::End(mark) = &known { Some(mark.clone()) } else { None };
+        let verifier = Verifier { realm: &self.realm.id, keys, head, mark: mark.as_ref() };
         for _ in 0..TRIES {
             let (begins, newest) = self.ask((Begins, Newest)).await?;
             let newest = newest.map_or(0, |newest| newest.number);
@@ -61,7 +61,7 @@ impl App {
                 findings.extend(verifier.end(&here));
                 unsealed = self.ask(Backlog).await?.0;
             }
-            if let (Known::Untold { why, .. }, None, true) = (&known, head, told.is_none()) {
+            if let (Known::Untold { why, .. }, true) = (&known, told.is_none()) {
                 findings.insert(0, Finding::of(0, "mark.edited", why.clone()));
             }
             return Ok(Verified { told: here, findings, done, newest, mark, unsealed });

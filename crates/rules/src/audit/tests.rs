@@ -78,7 +78,7 @@ impl Log {
     fn verified(&self, keys: &Keys, head: Option<&Head>) -> Vec<Finding> {
         let (realm, mut lines) = (main(), self.lines.clone());
         lines.sort_by(|one, other| one.id.cmp(&other.id));
-        let verifier = Verifier { realm: &realm, keys, head };
+        let verifier = Verifier { realm: &realm, keys, head, mark: None };
         let (mut told, mut findings) = verifier.begin(self.checkpoint.as_ref());
         let of = |number| lines.iter().filter(|line| line.block == number).cloned().collect::<Vec<_>>();
         for block in &self.blocks {

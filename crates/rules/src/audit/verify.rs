@@ -62,7 +62,7 @@ pub struct Told {
     pub lines: u64,
     /// The last key that was missing: it is told once.
     missing: Option<String>,
-    /// Whether the block was met that was the end once.
+    /// Whether the block was met that was the end when it was exported.
     met: bool,
 }
 
@@ -72,8 +72,10 @@ pub struct Verifier<'a> {
     pub realm: &'a RealmId,
     /// The keys that are there.
     pub keys: &'a Keys,
-    /// The end as it was once: exported, or noted by this node.
+    /// The end as it was once, exported.
     pub head: Option<&'a Head>,
+    /// The end as this node noted it, which may be a later one.
+    pub mark: Option<&'a Head>,
 }
 
 impl Verifier<'_> {
@@ -99,8 +101,8 @@ impl Verifier<'_> {
                 let why = format!("the exported head is of the realm {}, not {}", head.realm, self.realm);
                 findings.push(Finding::of(0, "head.differs", why));
             }
-            self.meet(&mut told, &mut findings);
         }
+        self.meet(&mut told, &mut findings);
         (told, findings)
     }
 
@@ -155,24 +157,26 @@ impl Verifier<'_> {
 
     /// Ends after the last block.
     pub fn end(&self, told: &Told) -> Vec<Finding> {
-        let Some(head) = self.head else { return Vec::new() };
-        if head.block <= told.end.number {
+        let ends = [self.head, self.mark].into_iter().flatten();
+        let Some(head) = ends.max_by_key(|head| head.block).filter(|head| head.block > told.end.number) else {
             return Vec::new();
-        }
+        };
         let (from, last) = (told.end.number + 1, head.block);
         let which = if from == last { format!("{from} is") } else { format!("{from} to {last} are") };
         let why = format!("the chain was cut: it ended with block {last} once, and block {which} missing");
         vec![Finding::of(from, "chain.cut", why)]
     }
 
-    /// Compares with the end as it was once, at its block.
+    /// Compares with an end as it was once, at its block.
     fn meet(&self, told: &mut Told, findings: &mut Vec<Finding>) {
-        let Some(head) = self.head.filter(|head| head.block > 0 && head.block == told.end.number) else { return };
-        told.met = true;
-        if head.mac != told.end.mac || head.lines != told.end.last {
-            let why = format!("block {} is another one than when the log ended with it", head.block);
-            findings.push(Finding::of(head.block, "head.differs", why));
+        let here = |end: &&Head| end.block > 0 && end.block == told.end.number;
+        let (head, mark) = (self.head.filter(here), self.mark.filter(here));
+        let differs = |end: &&Head| end.mac != told.end.mac || end.lines != told.end.last;
+        if let Some(end) = head.into_iter().chain(mark).find(differs) {
+            let why = format!("block {} is another one than when the log ended with it", end.block);
+            findings.push(Finding::of(end.block, "head.differs", why));
         }
+        told.met |= head.is_some();
     }
 }
 
@@ -182,7 +186,7 @@ impl Told {
         Told { blocks: self.blocks, lines: self.lines, met: self.met || from.met, ..from }
     }
 
-    /// Whether the end as it was once was compared: not if retention removed its block, or if there was none.
+    /// Whether the exported end was compared: not if retention removed its block, or if there was none.
     pub fn met_head(&self) -> bool {
         self.met
     }

@@ -90,6 +90,21 @@ async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
     }
 }
 
+/// Red where an exported head takes the place of what this node saw last.
+#[tokio::test]
+async fn an_older_head_does_not_hide_that_the_newest_blocks_are_gone() {
+    let (world, _drawer) = six().await;
+    let head = world.app.audit_head().await.unwrap();
+    world.sealed(2, 3).await;
+    world.app.keep_mark(true).await.unwrap();
+    assert_eq!(world.verify(Some(&head)).await.1, vec![]);
+    let gone = "DELETE FROM events WHERE block > 7; DELETE FROM audit_blocks WHERE number > 7";
+    let world = world.tamper(gone).await;
+    let (told, found) = world.verify(Some(&head)).await;
+    assert!(told.met_head());
+    assert_eq!(whats(&found), [("chain.cut", 8)]);
+}
+
 #[tokio::test]
 async fn a_chain_that_grew_elsewhere_is_gone_on_with_if_it_has_what_was_seen() {
     for (retired, forged) in [(0, false), (0, true), (5, false), (7, false)] {

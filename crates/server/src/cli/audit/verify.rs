@@ -142,7 +142,8 @@ impl Verify {
         }
         match (&self.exported, compared) {
             (Some(head), Some(true)) if state.count == 0 => {
-                text.push_str(&format!("nothing was cut off since {}\n", iso(head.sealed_at)));
+                let (block, at) = (head.block, iso(head.sealed_at));
+                text.push_str(&format!("nothing up to block {block} was cut off, the end at {at} (--head)\n"));
             }
             (Some(head), Some(false)) if head.block <= told.begin => {
                 let block = head.block;
@@ -150,9 +151,9 @@ impl Verify {
                     "the exported head, block {block}, was taken out by retention: export a newer one\n"
                 ));
             }
-            (None, _) => text.push_str(&since_the_mark(step, state)),
             _ => {}
         }
+        text.push_str(&since_the_mark(step, state, self.exported.is_some()));
         text
     }
 }
@@ -172,16 +173,15 @@ impl State {
     }
 }
 
-/// What the mark of this node told, where no exported head was given.
-fn since_the_mark(step: &Verified, state: &State) -> String {
+/// What the mark of this node told, beside an exported head or alone.
+fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
     match &step.mark {
         Some(mark) if state.count == 0 => {
             let (block, at) = (mark.block, iso(mark.sealed_at));
-            format!(
-                "nothing was cut off since {at}, when this node saw block {block}; --head compares with another machine\n"
-            )
+            let more = if beside { "" } else { "; --head compares with another machine" };
+            format!("nothing up to block {block} was cut off, the end that this node saw at {at}{more}\n")
         }
-        None if step.told.end.number > 0 => {
+        None if !beside && step.told.end.number > 0 => {
             let why =
                 if state.has(MARK) { "the mark of this node tells nothing" } else { "this node keeps no mark yet" };
             format!("whether newer blocks were cut off cannot be told without --head: {why}\n")
