@@ -211,6 +211,8 @@ impl App {
             required: &["iss", "sub", "aud", "exp", "iat"],
             issuer: Some(&self.realm.issuer),
             ignore_exp: true,
+            // With the groups of somebody who has hundreds of them; as long as what may be posted.
+            longest: 64 << 10,
             ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::Jwt], now)
         };
         // Only ID tokens have auth_time here: an access token of a client that wants `typ: JWT` is no hint (JW-16).

@@ -134,7 +134,16 @@ impl App {
     }
 
     /// RFC 7662: what a token is, told to a client that proves who it is, and only if it concerns them.
-    pub async fn introspect(&self, token: &str, proof: Proof) -> Result<Result<Map<String, Value>, Error>, Fault> {
+    pub async fn introspect(
+        &self,
+        token: Option<&str>,
+        proof: Proof,
+    ) -> Result<Result<Map<String, Value>, Error>, Fault> {
+        let Some(token) = token else {
+            // Who asks is looked at first, whatever is asked.
+            let asker = self.asker(proof, self.epoch().await?).await?;
+            return Ok(Err(asker.err().unwrap_or(Error::request("token is missing"))));
+        };
         if let Some(refresh) = RefreshToken::read(token, &self.keyring.sealing) {
             let epoch = self.epoch().await?;
             return match self.asker(proof, epoch).await? {

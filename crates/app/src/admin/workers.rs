@@ -62,7 +62,11 @@ impl App {
                 )));
             }
             if let Some(known) = known.iter().find(|known| known.key == key) {
-                return Ok(Decision::refuse(Refused(format!("a worker with this key is enrolled as {}", known.name))));
+                let name = &known.name;
+                return Ok(Decision::refuse(Refused(format!(
+                    "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll once more, or \
+                     enroll with another folder"
+                ))));
             }
             let name = free(&known, wanted);
             let event = Event::new(Kind::WorkerEnrolled, now).address(address).detail("worker", name.as_str());

@@ -47,7 +47,7 @@ impl Two {
     async fn live(&self, token: &str) -> [bool; 2] {
         let mut live = [false; 2];
         for (at, app) in [&self.behind, &self.ahead].into_iter().enumerate() {
-            live[at] = app.introspect(token, proof()).await.unwrap().is_ok_and(|told| told["active"] == true);
+            live[at] = app.introspect(Some(token), proof()).await.unwrap().is_ok_and(|told| told["active"] == true);
         }
         live
     }

@@ -97,7 +97,7 @@ async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
         from(async {
             assert!(app.token(&client, posting(name)).await.unwrap().is_err());
             assert!(app.authenticate(posting(name)).await.unwrap().is_err());
-            assert!(app.introspect("x", posting(name)).await.unwrap().is_err());
+            assert!(app.introspect(Some("x"), posting(name)).await.unwrap().is_err());
             assert!(app.first_party(posting(name), None).await.unwrap().is_err());
             assert!(app.first_party(naming(name), None).await.unwrap().is_err());
         })
@@ -106,7 +106,7 @@ async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
         assert!(listed(&app).await.contains(&row), "{row:?}: {:?}", listed(&app).await);
     }
     from(async {
-        assert!(app.introspect("x", naming("open")).await.unwrap().is_err());
+        assert!(app.introspect(Some("x"), naming("open")).await.unwrap().is_err());
         assert!(app.proof_in(Err(Error::client("it cannot be read"))).await.is_err());
         assert!(app.proof_in(Err(Error::request("it says two things"))).await.is_err());
     })

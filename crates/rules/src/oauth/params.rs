@@ -7,7 +7,7 @@ const REPEATABLE: [&str; 2] = ["resource", "audience"];
 /// More parameters than any honest request has.
 const MOST: usize = 256;
 
-/// The longest request that is carried through pages, or comes again in an address, in bytes of names and values.
+/// The longest request that is carried through pages, or comes again in an address: bytes of names and values as they stand there.
 pub const LONGEST: usize = 12 * 1024;
 
 /// The fields of our forms in which passwords are typed. No parameter of a protocol is called so.
@@ -122,7 +122,7 @@ impl Params {
     /// # Errors
     /// They are too long.
     pub fn portable(&self) -> Result<(), Error> {
-        let length: usize = self.0.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let length: usize = self.0.iter().map(|(name, value)| in_an_address(name) + in_an_address(value)).sum();
         if length > LONGEST { Err(Error::request("the request is longer than 12 KiB")) } else { Ok(()) }
     }
     /// The same with `value` in the place of the one that `name` has, if it has one.
@@ -139,9 +139,24 @@ impl Params {
     }
 }
 
+/// How many bytes a text is in the query of an address (`application/x-www-form-urlencoded`).
+fn in_an_address(text: &str) -> usize {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { 1 } else { "%00".len() }).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_escaped_counts_as_it_stands_in_an_address() {
+        let of = |value: String| params(&[("state", &value)]).unwrap().portable();
+        assert!(of("x ".repeat(6000)).is_ok());
+        assert!(of("x".repeat(LONGEST)).is_err(), "with its name");
+        assert!(of("é".repeat(2000)).is_ok());
+        assert!(of("é".repeat(2100)).is_err(), "six bytes each");
+    }
 
     fn params(pairs: &[(&str, &str)]) -> Result<Params, Error> {
         Params::parse(pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect())

@@ -10,6 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const WEIGHT: u64 = 16;
 /// The least that anybody is asked to stay away.
 const LEAST: Duration = Duration::from_secs(1);
+/// The longest wait that is told: what stood still so long may go on any moment.
+const MOST: Duration = Duration::from_secs(60);
 
 /// Places for requests of one kind.
 pub struct Lane {
@@ -121,7 +123,7 @@ impl Lane {
 
     fn refuse(&self, wait: Duration) -> Duration {
         self.refused.fetch_add(1, Relaxed);
-        wait.max(LEAST)
+        wait.clamp(LEAST, MOST)
     }
 
     /// For metrics.

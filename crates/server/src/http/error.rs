@@ -2,6 +2,7 @@
 
 use super::Site;
 use super::door::{AsExpected, Door};
+use super::front::Lines;
 use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::metrics::Refused;
@@ -16,6 +17,8 @@ use rules::Span;
 use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::{Error, ErrorCode};
 use serde_json::json;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use store::dialect::moving::REFUSAL;
 
 /// When there may be room for a large body again: most of those that hold it have come by then.
@@ -40,6 +43,8 @@ pub enum Refusal {
     Forgery,
     /// The form is too old, or of another browser; and where what it was on the way to can be asked for once more.
     Stale(Option<String>),
+    /// So it seems: the browser sent no cookie of a flow. It may keep none.
+    NoCookie(Option<String>),
     /// This caller has to wait.
     Wait(Span),
     /// There is no such thing.
@@ -110,10 +115,25 @@ pub fn log(fault: &Fault, visit: &Visit) {
         Fault::Broken(why) => tracing::error!(%request, why, "broken"),
         // It lasts, and whoever moves the database knows.
         Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
-        Fault::Unavailable(why) => tracing::warn!(%request, why, "unavailable"),
-        Fault::Contended(why) => tracing::warn!(%request, why, "contended"),
+        Fault::Unavailable(why) => {
+            if let Some(left_out) = room() {
+                tracing::warn!(%request, why, left_out, "unavailable");
+            }
+        }
+        Fault::Contended(why) => {
+            if let Some(left_out) = room() {
+                tracing::warn!(%request, why, left_out, "contended");
+            }
+        }
         Fault::Busy(_) | Fault::Over(_) => {}
     }
+}
+
+/// Whether there is room in the log for one more request that the database was away for; if so, how many found none since the one
+/// before. While it is away that is every request.
+fn room() -> Option<u64> {
+    static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
+    WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).room(Instant::now())
 }
 
 /// How each refusal shows outside: status, code, a sentence, and how long to wait.
@@ -152,10 +172,10 @@ impl Refusal {
                 new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request", "the body is too large", Reason::TooLarge)
             }
             Refusal::Body(BodyError::TooSlow) => {
-                new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body came too slowly", Reason::BadRequest)
+                new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the body came too slowly", Reason::Slow)
             }
             Refusal::Body(BodyError::Broken) => {
-                new(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off", Reason::BadRequest)
+                new(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off", Reason::Slow)
             }
             Refusal::Body(BodyError::NoRoom) => Outside {
                 wait: Some(BODIES_GO),
@@ -179,6 +199,12 @@ impl Refusal {
                 "the form is too old or of another browser",
                 Reason::Stale,
             ),
+            Refusal::NoCookie(_) => new(
+                StatusCode::FORBIDDEN,
+                "invalid_request",
+                "no cookie of this flow came with the form",
+                Reason::NoCookie,
+            ),
             Refusal::Wait(wait) => Outside {
                 wait: Some(*wait),
                 ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many attempts", Reason::Denied)
@@ -198,7 +224,7 @@ impl Refusal {
             Refusal::Body(BodyError::NoRoom) => Refused::Busy,
             Refusal::MediaType => Refused::MediaType,
             Refusal::Forgery => Refused::ForeignForm,
-            Refusal::Stale(_) => Refused::StaleForm,
+            Refusal::Stale(_) | Refusal::NoCookie(_) => Refused::StaleForm,
             Refusal::Wait(_) => Refused::Throttled,
         })
     }
@@ -298,7 +324,7 @@ impl Refusal {
                     detail: Some(outside.why),
                     request_id,
                     back,
-                    anew: if let Refusal::Stale(anew) = self { anew.as_deref() } else { None },
+                    anew: self.anew(),
                 }
                 .render(chrome)
             }
@@ -307,6 +333,14 @@ impl Refusal {
         let mut response = reply::page(outside.status, visit, html, forms);
         self.tell_on(&mut response, &door.site, visit);
         response
+    }
+
+    /// Where somebody who came too late can begin anew.
+    fn anew(&self) -> Option<&str> {
+        match self {
+            Refusal::Stale(anew) | Refusal::NoCookie(anew) => anew.as_deref(),
+            _ => None,
+        }
     }
 
     /// Says in headers when to come back, where that helps.
@@ -340,6 +374,10 @@ fn reason_of(error: &Error) -> Reason {
 pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
     let visit = &door.visit;
     let chrome = visit.chrome(&door.site, &door.headers, None);
+    let (base, path) = (door.site.url.path(), door.uri.path());
+    let below = |part: &str| path.strip_prefix(base).is_some_and(|path| path.starts_with(part));
+    let first = ["/account", "/device", "/setup"].into_iter().find(|part| below(part)).unwrap_or("/");
+    let anew = format!("{base}{first}");
     let page = ErrorPage {
         status: 405,
         reason: Reason::WrongMethod,
@@ -347,7 +385,7 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
         detail: None,
         request_id: &visit.request_id,
         back: None,
-        anew: None,
+        anew: Some(&anew),
     };
     let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay);
     let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();

@@ -53,9 +53,12 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let named = host(&request).map(|host| site.serves(host));
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
-    // Probes do not know our name.
-    let known = if PROBES.contains(&request.uri().path()) { Some(true) } else { named };
-    let of_account = is_of_account(&site, request.uri().path());
+    // Probes do not know our name; and the page that tells it looks like ours.
+    let path = request.uri().path();
+    let known = if PROBES.contains(&path) || is_of(&site, "/assets", path) { Some(true) } else { named };
+    // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
+    // a sign-in in windows that they keep a handle to, so those have none.
+    let of_account = is_of(&site, "/account", path);
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
@@ -93,19 +96,24 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     response
 }
 
-/// The most lines about slow requests in a second. They tell where the time goes as well as more of them would.
+/// The most lines of a kind in a second. They tell what is wrong as well as more of them would.
 const LINES: u32 = 10;
 
-/// The lines about slow requests that were written lately.
-struct Lines {
+/// The lines of a kind that were written lately.
+pub struct Lines {
     since: Option<Instant>,
     written: u32,
     left_out: u64,
 }
 
 impl Lines {
+    /// None yet.
+    pub const fn none() -> Lines {
+        Lines { since: None, written: 0, left_out: 0 }
+    }
+
     /// Whether there is room for one more; if so, how many found none since the one before.
-    fn room(&mut self, now: Instant) -> Option<u64> {
+    pub fn room(&mut self, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1)) {
             (self.since, self.written) = (Some(now), 0);
         }
@@ -120,7 +128,7 @@ impl Lines {
 
 /// Of this process, as its log is.
 fn lines() -> MutexGuard<'static, Lines> {
-    static WRITTEN: Mutex<Lines> = Mutex::new(Lines { since: None, written: 0, left_out: 0 });
+    static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -216,7 +224,7 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         detail: None,
         request_id: &visit.request_id,
         back: None,
-        anew: None,
+        anew: Some(door.site.url.as_str()),
     };
     let html = page.render(&visit.chrome(&door.site, &door.headers, None));
     let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay);
@@ -228,10 +236,9 @@ async fn nameless(_: Door, _: Body) -> Result<Response, Refusal> {
     Ok(reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST))
 }
 
-/// Whether a path is one of somebody's account, whatever is answered there: an error page, too, is of the account's origin
-/// and in its window. Applications open the pages of a sign-in in windows that they keep a handle to, so those have none.
-fn is_of_account(site: &Site, path: &str) -> bool {
-    let below = path.strip_prefix(site.url.path()).and_then(|path| path.strip_prefix("/account"));
+/// Whether a path is this one below our base, or lies below it.
+fn is_of(site: &Site, part: &str, path: &str) -> bool {
+    let below = path.strip_prefix(site.url.path()).and_then(|path| path.strip_prefix(part));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

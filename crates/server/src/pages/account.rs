@@ -70,7 +70,7 @@ pub struct SessionRow<'a> {
     pub id: &'a str,
     /// The `User-Agent` header as it came; shown as browser and system.
     pub agent: &'a str,
-    /// The network address it was last seen at.
+    /// The network address it signed in from.
     pub address: &'a str,
     /// When it signed in.
     pub signed_in: Time,

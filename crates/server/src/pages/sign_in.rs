@@ -30,8 +30,10 @@ impl LoginProblem {
         }
     }
 
-    fn text(&self, t: &Messages) -> String {
+    /// In words; whoever has to prove `again` who they are has typed a password alone.
+    fn text(&self, again: &bool, t: &Messages) -> String {
         match self {
+            LoginProblem::Wrong if *again => t.say("login.wrong_again").to_owned(),
             LoginProblem::Wrong => t.say("login.wrong").to_owned(),
             LoginProblem::Throttled { seconds } => t.with_wait("problem.throttled", *seconds),
             LoginProblem::Busy { seconds } => t.with_wait("problem.busy", *seconds),

@@ -18,8 +18,12 @@ pub enum Reason {
     WrongScope,
     /// The person, or a rule, said no.
     Denied,
+    /// What was sent did not come whole.
+    Slow,
     /// The form is too old or was opened in another browser: begin again.
     Stale,
+    /// So it seems, or the browser keeps no cookie: none came.
+    NoCookie,
     /// The form was sent from another site.
     ForeignForm,
     /// There is no such page.
@@ -52,7 +56,12 @@ impl Reason {
 
     /// Whether whoever came without an application can begin again here.
     fn begins_anew(self) -> bool {
-        self == Reason::Stale
+        matches!(self, Reason::Stale | Reason::NoCookie | Reason::WrongMethod)
+    }
+
+    /// Whether the way on is an address to be read.
+    fn names_address(self) -> bool {
+        self == Reason::WrongHost
     }
 
     fn key(self) -> &'static str {
@@ -63,7 +72,9 @@ impl Reason {
             Reason::ClientForbidden => "error.client_forbidden",
             Reason::WrongScope => "error.wrong_scope",
             Reason::Denied => "error.denied",
+            Reason::Slow => "error.slow",
             Reason::Stale => "error.stale",
+            Reason::NoCookie => "error.no_cookie",
             Reason::ForeignForm => "error.foreign_form",
             Reason::NotFound => "error.not_found",
             Reason::WrongMethod => "error.wrong_method",

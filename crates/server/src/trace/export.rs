@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout, timeout_at};
 const TOGETHER: usize = 256;
 /// How long others are waited for.
 const GATHER: Duration = Duration::from_secs(1);
-/// The longest that a batch may be on its way.
+/// The longest that a batch may be on its way, in all its tries; the next one waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pauses before a batch is sent once more.
 const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
@@ -82,15 +82,21 @@ impl Exporter {
                     _ => break,
                 }
             }
-            let mut pauses = AGAIN.iter();
-            loop {
-                match (self.deliver().await, pauses.next()) {
-                    (Err(Lost::Now(_)), Some(pause)) => sleep(*pause).await,
-                    (outcome, _) => {
-                        self.settle(outcome);
-                        break;
-                    }
-                }
+            let outcome = self.insist().await;
+            self.settle(outcome);
+        }
+    }
+
+    /// Sends a batch, again and again where that may help, as long as there is time.
+    async fn insist(&self) -> Result<(), Lost> {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        let mut pauses = AGAIN.iter();
+        loop {
+            let late = |_| Err(Lost::Now("the collector took too long".to_owned()));
+            let outcome = timeout_at(end, self.deliver()).await.unwrap_or_else(late);
+            match (outcome, pauses.next()) {
+                (Err(Lost::Now(_)), Some(pause)) if tokio::time::Instant::now() + *pause < end => sleep(*pause).await,
+                (outcome, _) => return outcome,
             }
         }
     }
@@ -129,9 +135,7 @@ impl Exporter {
 
     async fn deliver(&self) -> Result<(), Lost> {
         let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
-        let late = |_| Lost::Now("the collector took too long".to_owned());
-        let posted = self.inbox.post(self.headers.clone(), body.into());
-        let status = timeout(PATIENCE, posted).await.map_err(late)?.map_err(Lost::Now)?.status;
+        let status = self.inbox.post(self.headers.clone(), body.into()).await.map_err(Lost::Now)?.status;
         match status {
             status if status.is_success() => Ok(()),
             StatusCode::TOO_MANY_REQUESTS

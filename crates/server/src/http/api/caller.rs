@@ -178,7 +178,7 @@ impl Call {
     /// The account that a request's access token opens. What changes something needs the CSRF token beside a cookie.
     pub async fn account(&self, purpose: Purpose) -> Result<Opened, Problem> {
         let token = match self.keeping {
-            Keeping::Bearer => extract::bearer(&self.door.headers).map_err(Problem::protocol)?,
+            Keeping::Bearer => extract::bearer(&self.door.headers).map_err(Problem::bearer)?,
             Keeping::Cookies => self.door.site.cookie(&self.door.headers, Name::Access),
         };
         let token = token.ok_or(Problem::of(Kind::TokenRefused).without_credentials())?;

@@ -103,12 +103,14 @@ pub struct Problem {
     fault: Option<Fault>,
     /// Nothing was presented that could be wrong.
     bare: bool,
+    /// What was to be an access token cannot be read.
+    unreadable: bool,
 }
 
 impl Problem {
     /// A problem with nothing more to say.
     pub fn of(kind: Kind) -> Self {
-        Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None, bare: false }
+        Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None, bare: false, unreadable: false }
     }
     /// A problem of this occurrence.
     pub fn new(kind: Kind, detail: &'static str) -> Self {
@@ -189,6 +191,7 @@ impl Problem {
             // RFC 6750 §3: at least one parameter follows the scheme.
             Kind::TokenRefused if self.bare => Some("Bearer realm=\"account API\""),
             Kind::TokenRefused => Some("Bearer error=\"invalid_token\""),
+            Kind::MalformedRequest if self.unreadable => Some("Bearer error=\"invalid_request\""),
             _ => None,
         };
         if let Some(challenge) = challenge {
@@ -234,6 +237,10 @@ impl Problem {
             Refusal::Wrong => Problem::of(wrong),
             Refusal::Wait(wait) => Problem { wait: Some(wait), ..Problem::of(Kind::TooManyAttempts) },
         }
+    }
+    /// An `Authorization` header that is none of a bearer (RFC 6750 §3.1).
+    pub fn bearer(error: Error) -> Self {
+        Problem { unreadable: true, ..Problem::protocol(error) }
     }
     /// A refusal of the protocol's rules.
     pub fn protocol(error: Error) -> Self {

@@ -35,9 +35,10 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     // Whom `logout_confirmed` would sign out: also a session that may not be used at present.
     if let Some((session, _)) = app.session_to_end(&browser).await? {
-        door.must_be_of(&session, &params)?;
+        let anew = |why| if let Refusal::Stale(None) = why { Refusal::Stale(door.anew(&flow.to)) } else { why };
+        door.must_be_of(&session, &params).map_err(anew)?;
         if flow.asks != Some(Question::SignOut(session.id)) {
-            return Err(Refusal::Stale(None));
+            return Err(Refusal::Stale(door.anew(&flow.to)));
         }
     }
     if params.get("decision") != Some("sign_out") {

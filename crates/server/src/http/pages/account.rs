@@ -4,6 +4,7 @@ use super::{OwnForm, weakness};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
+use crate::http::oauth::authorize::with_query;
 use crate::http::reply::{self, Forms};
 use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, ProfileFields, SessionRow, Setback};
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
@@ -149,9 +150,14 @@ forms! {
 
 /// `POST /account/signout`.
 pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
-    match door.own_form_to_end(body).await? {
-        Some(form) => leave(&door, &form).await,
-        None => Ok(door.sign_in_first()),
+    // Of nobody any more, or of a page that is older than the session as it is now: whether somebody is signed in, and who, is what
+    // the page for signing out says.
+    let out = with_query(&door.site, "/oauth2/logout", &[]);
+    match door.own_form_to_end(body).await {
+        Ok(Some(form)) => leave(&door, &form).await,
+        Ok(None) => Ok(reply::see_other(&out)),
+        Err(Refusal::Stale(_)) => Err(Refusal::Stale(Some(out))),
+        Err(why) => Err(why),
     }
 }
 

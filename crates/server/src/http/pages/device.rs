@@ -46,28 +46,34 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 /// `POST /device`: `user_code`, `csrf`. Shows who asks.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     match door.recent_form(body).await? {
-        Some(form) => door.find(&form).await,
-        None => Ok(door.start_again()),
+        Ok(form) => door.find(&form).await,
+        Err(code) => Ok(door.start_again(&code)),
     }
 }
 
 /// `POST /device/confirm`: `user_code`, `csrf`, `decision` of `allow` or `deny`.
 pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     match door.recent_form(body).await? {
-        Some(form) => door.answer(&form).await,
-        None => Ok(door.start_again()),
+        Ok(form) => door.answer(&form).await,
+        Err(code) => Ok(door.start_again(&code)),
     }
 }
 
 impl Door {
-    /// The form of somebody who signed in a short time ago.
-    async fn recent_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
+    /// The form of somebody who signed in a short time ago, or else the code that it had.
+    async fn recent_form(&self, body: Body) -> Result<Result<OwnForm, String>, Refusal> {
         let now = self.site.app.clock.now();
-        Ok(self.own_form(body).await?.filter(|form| form.session.is_fresh(now)))
+        let posted = self.posted(body).await?;
+        let code = posted.params.get("user_code").unwrap_or("").to_owned();
+        Ok(self.own(posted).await?.filter(|form| form.session.is_fresh(now)).ok_or(code))
     }
 
-    fn start_again(&self) -> Response {
-        reply::see_other(&format!("{}/device", self.site.url.path()))
+    /// To the sign-in page, and back here with the code as it was typed.
+    fn start_again(&self, code: &str) -> Response {
+        /// Longer than any code, however it is written.
+        const LONGEST: usize = 64;
+        let typed = (!code.is_empty() && code.len() <= LONGEST).then(|| ("user_code".to_owned(), code.to_owned()));
+        reply::see_other(&with_query(&self.site, "/device", typed.as_slice()))
     }
 
     fn enter(&self, session: &Session, user: &User, code: &str, problem: Option<DeviceProblem>) -> Response {
@@ -124,7 +130,9 @@ impl Door {
                 let outcome = match app.device_answer(&waiting.device, allow, &form.session).await? {
                     Ok(()) if allow => DeviceOutcome::Approved,
                     Ok(()) => DeviceOutcome::Denied,
-                    Err(error) if error.code == ErrorCode::LoginRequired => return Ok(self.start_again()),
+                    Err(error) if error.code == ErrorCode::LoginRequired => {
+                        return Ok(self.start_again(form.params.get("user_code").unwrap_or("")));
+                    }
                     Err(_) => DeviceOutcome::Expired,
                 };
                 (outcome, Some(waiting.client.id.0.clone()))

@@ -50,16 +50,18 @@ impl Door {
     }
 
     /// Says that a flow cannot go on, and where what it was on the way to can be asked for once more.
-    fn stale(&self, flow: &str) -> Refusal {
-        Refusal::Stale(app::flow::destination(flow).and_then(|to| self.anew(&to)))
+    fn stale(&self, flow: &str, browser: &Browser) -> Refusal {
+        let anew = app::flow::destination(flow).and_then(|to| self.anew(&to));
+        if browser.flow.is_none() { Refusal::NoCookie(anew) } else { Refusal::Stale(anew) }
     }
 
     /// The link by which somebody is on the way there anew.
-    fn anew(&self, to: &To) -> Option<String> {
+    pub fn anew(&self, to: &To) -> Option<String> {
         let link = match to {
             To::Client(request) => with_query(&self.site, "/oauth2/authorize", request),
             To::Place(Place::Device(code)) => with_query(&self.site, "/device", &[("user_code".into(), code.clone())]),
-            To::Place(Place::Account) | To::Out(_) => return None,
+            To::Out(request) => with_query(&self.site, "/oauth2/logout", request),
+            To::Place(Place::Account) => return None,
         };
         (link.len() <= LONGEST_LINK).then_some(link)
     }
@@ -85,7 +87,7 @@ impl Door {
     pub async fn posted_flow(&self, body: Body) -> Result<(Posted, Flow), Refusal> {
         let posted = self.posted(body).await?;
         let text = posted.params.get("flow").unwrap_or("");
-        let flow = self.site.app.open_flow(text, &posted.browser).ok_or_else(|| self.stale(text))?;
+        let flow = self.site.app.open_flow(text, &posted.browser).ok_or_else(|| self.stale(text, &posted.browser))?;
         Ok((posted, flow))
     }
 

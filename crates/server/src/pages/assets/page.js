@@ -1,4 +1,4 @@
-// Two comforts, both optional: a password can be shown, and a form is not sent twice.
+// Three comforts, all optional: a password can be shown, a form is not sent twice, and what was done is said once.
 "use strict";
 
 for (const input of document.querySelectorAll("input[data-show]")) {
@@ -51,3 +51,6 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   // So it may when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));
 }
+
+// Loaded again, the page does not say again that something was done.
+if (document.querySelector(".alert.good[role=status]")) history.replaceState(null, "", location.pathname);
