@@ -30,6 +30,7 @@ use crate::{
     },
     settings::{Settings, StartError},
     state::{KindState, Refusal, State},
+    turn,
 };
 
 /// Longest password that is looked at, in bytes; a longer one is refused as unsupported. Sane limits are lower and
@@ -124,11 +125,16 @@ impl Hasher {
         admissible(password)?;
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
         let mut ok = self.accepts(key, prepared).await?;
+        let first = turn::moment();
         for other in stored.spellings(password) {
             if !ok {
-                ok = self.accepts(key, stored.prepare(&other, subject, &self.0.keys)?).await?;
+                let prepared = stored.prepare(&other, subject, &self.0.keys)?;
+                // One was tried, whatever becomes of the others.
+                ok = self.accepts(key, prepared).await.map_err(unconfirmed)?;
             }
         }
+        // All of them are one question, which began with the first.
+        first.into_iter().for_each(turn::begun);
         // Where the format cuts a password short, what was typed need not be the password: a slip behind its end is none to it.
         let whole = stored.hears_all_of(password);
         Ok(Verified { ok, rehash: ok && whole && self.0.policy.outdates(stored, &self.0.keys) })
@@ -316,7 +322,7 @@ impl Hasher {
     pub fn work(&self, stored: &Stored) -> Result<Work, Refusal> {
         // Some formats take the longer the longer the password is.
         let kind = stored.prepare(&[0; MAX_PASSWORD], NOBODY, &self.0.keys)?.kind;
-        self.0.gate.fits(kind).map(|()| Work(kind))
+        self.0.gate.fits(kind).map(|()| Work(kind.repeated(stored.tries())))
     }
 
     /// Expected time of one such job that has a thread to itself.
@@ -383,10 +389,7 @@ impl Hasher {
         }
         let own = self.tag(key, kind, Input::Argon2(copy)).await.map_err(|refusal| {
             gate.refused(worker, false);
-            match refusal {
-                Refusal::Busy { retry_after } => Refusal::Unconfirmed { retry_after },
-                other => other,
-            }
+            unconfirmed(refusal)
         })?;
         gate.refused(worker, !bool::from(own.ct_eq(&tag)));
         Ok(check.accepts(&own))
@@ -411,6 +414,14 @@ impl Hasher {
 
 /// Of hashes that are bound to nobody.
 const NOBODY: Subject<'static> = Subject { realm: "", user: "" };
+
+/// What a refusal is after something was found out about the password.
+fn unconfirmed(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Busy { retry_after } => Refusal::Unconfirmed { retry_after },
+        other => other,
+    }
+}
 
 fn admissible(password: &[u8]) -> Result<(), Refusal> {
     let long = password.len() > MAX_PASSWORD;

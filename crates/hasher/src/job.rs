@@ -41,6 +41,17 @@ impl Kind {
         Kind::Argon2(Params { algorithm, version, cost, tag_bytes })
     }
 
+    /// A kind that takes as long as this one so often, where that may be.
+    pub(crate) fn repeated(self, times: u32) -> Self {
+        match self {
+            Kind::Bcrypt { cost } => Kind::Bcrypt { cost: cost + times.next_power_of_two().trailing_zeros() },
+            Kind::Serial(Serial::Chain { digest, rounds, blocks }) => {
+                Kind::Serial(Serial::Chain { digest, rounds: rounds.saturating_mul(times), blocks })
+            }
+            other => other,
+        }
+    }
+
     /// Memory that one job needs, in KiB.
     pub(crate) fn memory(self) -> u64 {
         match self {

@@ -17,6 +17,11 @@ pub async fn told<W: Future>(work: W) -> (W::Output, Option<Instant>) {
         .await
 }
 
+/// When that was, so far.
+pub(crate) fn moment() -> Option<Instant> {
+    BEGUN.try_with(Cell::get).ok().flatten()
+}
+
 /// A password was hashed, in a batch that was begun then. Nobody may be interested.
 pub(crate) fn begun(at: Instant) {
     let _ = BEGUN.try_with(|begun| begun.set(Some(at)));

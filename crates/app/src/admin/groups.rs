@@ -34,8 +34,10 @@ impl App {
 
     /// Makes a group.
     pub async fn add_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
-        if name.len() > 200 || !is_plain(name) {
-            return Ok(Err(Refused::new("a group's name is 1 to 200 bytes of printable text")));
+        // What begins with a hyphen is an option that was mistyped.
+        if name.len() > 200 || !is_plain(name) || name.starts_with('-') {
+            let rule = "a group's name is 1 to 200 bytes of printable text, and does not begin with a hyphen";
+            return Ok(Err(Refused::new(rule)));
         }
         self.settle(|now, fresh| async move {
             if self.group(name).await?.is_some() {

@@ -17,7 +17,11 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
-use super::{Check, Digest, ParseError, Prepared, Recipe, key, limits, spelling::trimmed, text};
+use super::{
+    Check, Digest, ParseError, Prepared, Recipe, key, limits,
+    spelling::{is_plain, trimmed},
+    text,
+};
 use crate::{
     bcrypt::{BadText, Flavour, Hash, Job},
     gate::Refusal,
@@ -129,7 +133,7 @@ impl BcryptHash {
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
         match self.before {
             Before::Nothing | Before::Devise(_) => password.len() <= crate::bcrypt::KEY_BYTES,
-            Before::WordPress => trimmed(password).len() == password.len(),
+            Before::WordPress => is_plain(password),
             Before::Django | Before::Passlib | Before::PasslibOld => true,
         }
     }

@@ -244,8 +244,17 @@ impl Stored {
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),
-            Recipe::Chain(hash) if hash.is_of_php() => !password.contains(&b'\\'),
+            Recipe::Chain(hash) if hash.is_of_php() => spelling::is_plain(password),
             _ => true,
+        }
+    }
+
+    /// How many spellings there may be of a password, with the one that is typed.
+    pub(crate) fn tries(&self) -> u32 {
+        match &self.0 {
+            Recipe::Bcrypt(hash) if hash.is_of_wordpress() => 2,
+            Recipe::Chain(hash) if hash.is_of_php() => 1 + spelling::OF_PHPASS as u32,
+            _ => 1,
         }
     }
 

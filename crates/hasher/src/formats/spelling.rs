@@ -10,16 +10,25 @@ pub(super) fn trimmed(password: &[u8]) -> &[u8] {
     &password[first..end]
 }
 
+/// Whether what is typed is the password for sure: nothing was taken off, and no backslash may be one that was put in.
+pub(super) fn is_plain(password: &[u8]) -> bool {
+    !password.contains(&b'\\') && trimmed(password).len() == password.len()
+}
+
+/// How many of those there may be.
+pub(super) const OF_PHPASS: usize = 4;
+
 /// WordPress hashes what PHP's `addslashes` makes of a form, wherever it does not take the slashes away again. It trims by itself.
 pub(super) fn of_wordpress(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     others(password, [slashed(password)])
 }
 
 /// Of `$P$` and `$H$` nobody knows which program made them: WordPress trims and adds slashes, phpBB writes what HTML escapes
-/// (`htmlspecialchars` with `ENT_COMPAT`), and others hash what is typed.
+/// (`htmlspecialchars` with `ENT_COMPAT`) and trimmed in its early versions, and others hash what is typed.
 pub(super) fn of_phpass(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let bare = trimmed(password);
-    others(password, [slashed(bare), Zeroizing::new(bare.to_vec()), escaped(password)])
+    let all: [_; OF_PHPASS] = [slashed(bare), Zeroizing::new(bare.to_vec()), escaped(password), escaped(bare)];
+    others(password, all)
 }
 
 /// Those that differ from the password and from each other.
@@ -80,6 +89,7 @@ mod tests {
         assert_eq!(texts(&of_wordpress(br#"it's "so" \"#)), [r#"it\'s \"so\" \\"#]);
         assert_eq!(texts(&of_phpass(b" it's ")), [r"it\'s", "it's"]);
         assert_eq!(texts(&of_phpass(b"a&b<c>")), ["a&amp;b&lt;c&gt;"]);
+        assert_eq!(texts(&of_phpass(b"a&b ")), ["a&b", "a&amp;b ", "a&amp;b"]);
         assert_eq!(texts(&of_phpass(br#"say "a""#)), [r#"say \"a\""#, "say &quot;a&quot;"]);
     }
 }

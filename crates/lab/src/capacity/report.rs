@@ -327,7 +327,7 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
         lines
             .push("That disk is memory: what commits cost is not what they cost on a disk (--data FOLDER).".to_owned());
     }
-    if let Some(quota) = machine.quota {
+    if let Some(quota) = machine.quota.filter(|quota| *quota < machine.cores as f64 || quota.fract() > 0.0) {
         lines.push(format!(
             "This program may use {quota:.2} cores' time (cpu.max of its cgroup). The model counts whole cores: do not rely on it."
         ));

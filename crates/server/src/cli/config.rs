@@ -59,11 +59,12 @@ fn check(sources: Sources) -> (Outcome, Option<Failure>) {
         }
     };
     let told: Vec<Value> = problems.iter().map(told).collect();
-    let json = json!({ "file": file, "problems": told, "warnings": warnings });
+    let named = file.as_ref().map(|file| file.display().to_string());
+    let json = json!({ "file": named, "problems": told, "warnings": warnings });
     if !problems.is_empty() {
         return (Outcome::new("", json), Some(failure(&problems)));
     }
-    let what = file.map_or("no configuration file; the defaults".into(), |file| file.display().to_string());
+    let what = named.unwrap_or_else(|| "no configuration file; defaults, environment and flags".to_owned());
     let warnings: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
     (Outcome::new(format!("{warnings}{what}: nothing is wrong"), json), None)
 }

@@ -16,7 +16,7 @@ pub enum Command {
 Examples:
   portiere group add staff
   portiere group member staff ada")]
-    Add(Named),
+    Add(NewGroup),
     /// List groups
     List,
     /// List who is in a group
@@ -31,6 +31,13 @@ Examples:
   portiere group member staff ada
   portiere group member staff ada --remove")]
     Member(Member),
+}
+
+/// A group that there will be.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct NewGroup {
+    /// The group's name
+    pub name: String,
 }
 
 /// A group.
@@ -73,7 +80,7 @@ impl Command {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
-            Command::Add(Named { name }) => {
+            Command::Add(NewGroup { name }) => {
                 app.add_group(&name).await??;
                 Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
             }

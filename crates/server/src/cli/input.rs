@@ -113,8 +113,15 @@ fn typed(prompt: &str) -> Result<Secret, Failure> {
     tcsetattr(io::stdin(), OptionalActions::Now, &before).map_err(failed)?;
     let text = String::from_utf8(line);
     match (read, text) {
-        (Ok(()), Ok(text)) if !text.contains(INTERRUPT as char) => Ok(Secret::new(text.trim_end_matches('\n'))),
-        (Ok(()), Ok(_)) => Err(Failure::Failed("interrupted".into())),
+        (Ok(()), Ok(text)) if text.contains(INTERRUPT as char) => Err(Failure::Failed("interrupted".into())),
+        (Ok(()), Ok(text)) => {
+            let secret = Secret::new(text.trim_end_matches('\n'));
+            match secret.reveal().chars().any(char::is_control) {
+                // A key that means something to a terminal, and nothing to a page.
+                true => Err(Failure::Use("a control character was typed: begin again".into())),
+                false => Ok(secret),
+            }
+        }
         (Ok(()), Err(_)) => Err(Failure::Use("what was typed is not UTF-8 text".into())),
         (Err(error), _) => Err(Failure::Failed(format!("the terminal: {error}"))),
     }

@@ -196,8 +196,17 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             };
             progress.clear();
             outcome.notes.iter().for_each(|note| outcome::say(note));
-            if let Err(error) = printer.show(&outcome) {
-                break Ok(Err(error));
+            match printer.show(&outcome) {
+                Ok(()) => {}
+                // Whether something is wrong is the answer, and the exit code says it to whoever reads nothing.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe && request.ends_with_a_verdict() => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe && outcome.tells_a_secret() => {
+                    break Err(Failure::Failed(
+                        "standard output: nobody took the answer, and the secret in it is lost: have another made"
+                            .to_owned(),
+                    ));
+                }
+                Err(error) => break Ok(Err(error)),
             }
             let Some(next) = outcome.next else { break Ok(printer.finish()) };
             request.go_on(next);

@@ -36,6 +36,11 @@ pub enum Failure {
 pub type Reply = Result<Outcome, Failure>;
 
 impl Outcome {
+    /// Whether it says what is told once and never again.
+    pub fn tells_a_secret(&self) -> bool {
+        ["client_secret", "link", "token"].iter().any(|name| self.json.get(name).is_some_and(Value::is_string))
+    }
+
     /// The same thing for people and for programs.
     pub fn new(text: impl Into<String>, json: Value) -> Self {
         Outcome { text: text.into(), json, next: None, notes: Vec::new() }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Add {
     /// Its client_id
-    #[arg(long, allow_hyphen_values = true)]
+    #[arg(long)]
     pub id: String,
     /// What people know it as [default: its id]
     #[arg(long)]

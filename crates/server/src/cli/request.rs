@@ -174,6 +174,11 @@ impl Request {
         }
     }
 
+    /// Whether its end says if something is wrong, whoever reads what comes before.
+    pub fn ends_with_a_verdict(&self) -> bool {
+        matches!(self, Request::Audit(command) if matches!(**command, audit::Command::Verify(_)))
+    }
+
     /// How long to wait before the next page, after one that was empty.
     pub fn pause(&self) -> Option<Duration> {
         match self {
@@ -265,8 +270,7 @@ impl Backup {
              be used{list}",
             self.file.display()
         );
-        let json =
-            json!({ "file": self.file, "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
+        let json = json!({ "file": self.file.display().to_string(), "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
         Ok(Outcome::new(text, json))
     }
 

@@ -85,11 +85,12 @@ impl Restore {
     async fn make_safe_in_place(&self, config: &Config) -> Reply {
         let data = &config.server.data;
         names_its_database(config)?;
+        // Who may not look finds nothing.
+        own(data)?;
         if config.database().is_some_and(|file| !file.exists()) {
             return Err(Failure::Failed(format!("there is no database in {}; is --data right?", data.display())));
         }
         self.confirm(&mut Input::of_process())?;
-        own(data)?;
         let instance = match Box::pin(Instance::open(config, None)).await {
             Err(BootError::InUse) => return Err(serves(data)),
             opened => opened?,

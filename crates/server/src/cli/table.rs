@@ -207,9 +207,11 @@ fn one_line(report: &str, words: &[OsString]) -> String {
 
 /// What the parser says of numbers, as people say it.
 fn in_words(text: &str) -> String {
-    const WORDS: [(&str, &str); 4] = [
+    const WORDS: [(&str, &str); 6] = [
         ("invalid digit found in string", "it is not a whole number"),
         ("cannot parse integer from empty string", "it is not a whole number"),
+        ("number would be zero for non-zero type", "it is at least 1"),
+        ("invalid float literal", "it is not a number"),
         ("number too large to fit in target type", "it is too large"),
         ("number too small to fit in target type", "it is too small"),
     ];

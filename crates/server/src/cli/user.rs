@@ -124,6 +124,16 @@ pub struct Set {
     pub claims: Vec<(String, String)>,
 }
 
+impl Set {
+    fn names_each_claim_once(&self) -> Result<(), Failure> {
+        let names = || self.claims.iter().map(|(name, _)| name);
+        match names().enumerate().find(|(at, name)| names().take(*at).any(|before| before == *name)) {
+            Some((_, name)) => Err(Failure::Use(format!("{name}: is given twice"))),
+            None => Ok(()),
+        }
+    }
+}
+
 fn role(name: &str) -> Result<Role, &'static str> {
     Role::parse(name).ok_or("it is owner, admin or member")
 }
@@ -168,6 +178,7 @@ impl Command {
                 Ok(Outcome::new(text, account(&user)))
             }
             Command::Set(set) => {
+                set.names_each_claim_once()?;
                 let claims: Vec<(&str, &str)> = set.claims.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
                 let user = app.set_claims(&find(app, &set.name).await?, &claims).await??;
                 show(app, &user).await
@@ -226,8 +237,12 @@ pub fn who(user: &User) -> String {
 }
 
 async fn enable(app: &App, name: &str, enabled: bool) -> Reply {
-    let user = app.set_user_enabled(&find(app, name).await?, enabled).await??;
+    let before = find(app, name).await?;
+    let user = app.set_user_enabled(&before, enabled).await??;
     let text = match enabled {
+        _ if before.is_enabled() == user.is_enabled() => {
+            format!("user {} is {} already", who(&user), if enabled { "enabled" } else { "disabled" })
+        }
         true => format!("user {} enabled", who(&user)),
         false => format!("user {} disabled; every session and token of the account was ended", who(&user)),
     };

@@ -335,6 +335,11 @@ impl Refusal {
         response
     }
 
+    /// The same, of who came too late, with a way on where none is known.
+    pub fn or_anew(self, way: impl FnOnce() -> Option<String>) -> Self {
+        if let Refusal::Stale(None) = self { Refusal::Stale(way()) } else { self }
+    }
+
     /// Where somebody who came too late can begin anew.
     fn anew(&self) -> Option<&str> {
         match self {
@@ -374,13 +379,15 @@ fn reason_of(error: &Error) -> Reason {
 pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
     let visit = &door.visit;
     let chrome = visit.chrome(&door.site, &door.headers, None);
+    // A browser that asks for the answer to a form; a program is told what would do.
+    let is_asked_for = matches!(door.method, Method::GET | Method::HEAD);
     let (base, path) = (door.site.url.path(), door.uri.path());
     let below = |part: &str| path.strip_prefix(base).is_some_and(|path| path.starts_with(part));
     let first = ["/account", "/device", "/setup"].into_iter().find(|part| below(part)).unwrap_or("/");
     let anew = format!("{base}{first}");
     let page = ErrorPage {
         status: 405,
-        reason: Reason::WrongMethod,
+        reason: if is_asked_for && !below("/oauth2") { Reason::FormAnswer } else { Reason::WrongMethod },
         code: "",
         detail: None,
         request_id: &visit.request_id,

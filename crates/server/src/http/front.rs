@@ -53,9 +53,14 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let named = host(&request).map(|host| site.serves(host));
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
-    // Probes do not know our name; and the page that tells it looks like ours.
     let path = request.uri().path();
-    let known = if PROBES.contains(&path) || is_of(&site, "/assets", path) { Some(true) } else { named };
+    let known = match named {
+        // Probes do not know our name,
+        _ if PROBES.contains(&path) => Some(true),
+        // and the page that tells it looks like ours.
+        Some(false) if is_of(&site, "/assets", path) => Some(true),
+        named => named,
+    };
     // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
     // a sign-in in windows that they keep a handle to, so those have none.
     let of_account = is_of(&site, "/account", path);

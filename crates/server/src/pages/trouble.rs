@@ -30,6 +30,8 @@ pub enum Reason {
     NotFound,
     /// The page exists but not for this method.
     WrongMethod,
+    /// The same of a page that is the answer to a form.
+    FormAnswer,
     /// More was sent than is read.
     TooLarge,
     /// The request names a host that is not served here.
@@ -56,7 +58,7 @@ impl Reason {
 
     /// Whether whoever came without an application can begin again here.
     fn begins_anew(self) -> bool {
-        matches!(self, Reason::Stale | Reason::NoCookie | Reason::WrongMethod)
+        matches!(self, Reason::Stale | Reason::NoCookie | Reason::FormAnswer)
     }
 
     /// Whether the way on is an address to be read.
@@ -78,6 +80,7 @@ impl Reason {
             Reason::ForeignForm => "error.foreign_form",
             Reason::NotFound => "error.not_found",
             Reason::WrongMethod => "error.wrong_method",
+            Reason::FormAnswer => "error.form_answer",
             Reason::TooLarge => "error.too_large",
             Reason::WrongHost => "error.wrong_host",
             Reason::Fault => "error.fault",

@@ -29,8 +29,6 @@ pub(super) struct Node {
     opts: Opts,
     timeout: Duration,
     accepted: Vec<Loss>,
-    /// The URL names others, too.
-    among_others: bool,
 }
 
 /// Why there is no connection.
@@ -123,8 +121,7 @@ impl Node {
             .wait_timeout(Some(0))
             .stmt_cache_size(STATEMENTS);
         let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
-        let among_others = address.hosts.len() > 1;
-        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted, among_others })
+        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted })
     }
 
     /// The longest that connecting may take: a part of what a request may, so that there is time left to ask another server.
@@ -166,12 +163,10 @@ impl Node {
     pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
         let lost = |error: Error| Refused::Unreachable(format!("{}: {}", self.host, sentence(&error)));
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
-        let status = Answers::of(conn.query(fitness::STATUS).await.map_err(lost)?);
-        let unfit = |why| Refused::Unfit(format!("{}: {why}", self.host));
-        let mut fitness = fitness::judge(&variables, &status, &self.accepted).map_err(unfit)?;
-        if self.among_others {
-            fitness::follows(&status).map_err(unfit)?;
-        }
+        let status =
+            if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
+        let mut fitness = fitness::judge(&variables, &Answers::of(status), &self.accepted)
+            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))?;
         if fitness.forgets() {
             let started: Option<i64> = conn.query_first(fitness::started(fitness.flavor)).await.map_err(lost)?;
             if let Some(started) = started {

@@ -11,10 +11,10 @@ pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
      'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
      'sync_binlog', 'binlog_format', 'wsrep_on', 'server_uuid', 'server_id', 'hostname', 'port')";
 
-/// What a server says of itself at this moment.
+/// What a server says of itself at this moment; only asked where it can say something.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
-     'wsrep_ready', 'Slave_running', 'Slaves_running')";
+     'wsrep_ready')";
 
 /// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
 /// the same however late it is asked, and wherever the clock was set meanwhile.
@@ -90,25 +90,16 @@ impl Fitness {
     }
 }
 
-/// Which server it is.
-fn flavor(variables: &Answers) -> Flavor {
+/// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
+pub(super) fn flavor(variables: &Answers) -> (Flavor, bool) {
     let mariadb = variables.text("version").to_ascii_lowercase().contains("mariadb");
-    if mariadb { Flavor::MariaDb } else { Flavor::MySql }
-}
-
-/// Whether a server follows another one at this moment, as MariaDB says: what is written to it does not get there. Of several servers
-/// that a URL names such a one is passed over, although it can be written to: it should say `read_only`, and by default does not.
-pub(super) fn follows(status: &Answers) -> Result<(), String> {
-    let several = status.text("slaves_running").parse::<u32>().is_ok_and(|running| running > 0);
-    match several || status.is_on("slave_running") {
-        true => Err("it follows another server, which may be written to: give replicas read_only = ON".to_owned()),
-        false => Ok(()),
-    }
+    let flavor = if mariadb { Flavor::MariaDb } else { Flavor::MySql };
+    (flavor, flavor == Flavor::MySql || variables.is_on("wsrep_on"))
 }
 
 /// Judges a server; otherwise says in a sentence what is wrong with it.
 pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
-    let flavor = flavor(variables);
+    let (flavor, _) = flavor(variables);
     recent(flavor, variables.text("version"))?;
     for name in ["read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"] {
         if !variables.is_off(name) {
@@ -278,19 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_follows_another_is_told() {
-        for (name, value, is_well) in [
-            ("Slave_running", "OFF", true),
-            ("Slaves_running", "0", true),
-            ("Slave_running", "ON", false),
-            ("Slaves_running", "2", false),
-        ] {
-            assert_eq!(follows(&answers(&[(name, value)])).is_ok(), is_well, "{name} = {value}");
-        }
-        assert!(follows(&answers(&[])).is_ok());
-    }
-
-    #[test]
     fn a_server_that_would_lose_something_is_refused_unless_that_was_accepted_by_name() {
         for (server, name, value, loss) in [
             (MARIADB, "innodb_flush_log_at_trx_commit", "2", Loss::Commits),
@@ -322,6 +300,7 @@ mod tests {
     fn a_galera_node_is_fit_while_it_is_synced_in_the_primary_component() {
         let mut variables = answers(MARIADB);
         variables.0.insert("wsrep_on".to_owned(), "ON".to_owned());
+        assert!(flavor(&variables).1, "its status is asked");
         let synced = [
             ("wsrep_cluster_conf_id", "7"),
             ("wsrep_cluster_status", "Primary"),

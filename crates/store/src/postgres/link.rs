@@ -129,7 +129,14 @@ impl Link {
     /// up leaves a connection behind on the server, until it has none left for anybody.
     async fn must_find_a_standby(&mut self, pool: &Pool) -> Result<(), OpenError> {
         let most = pool.purposes().filter(|purpose| *purpose == Purpose::Batches).count() as i64;
-        let rows = self.read(pool, server::stranded(pool.timeout)).await.unwrap_or_default();
+        let rows = match self.read(pool, server::stranded(pool.timeout)).await {
+            Ok(rows) => rows,
+            Err(Fault::Refused(why)) => {
+                tracing::debug!(why, "whether commits wait for a standby cannot be asked");
+                return Ok(());
+            }
+            Err(fault) => return Err(OpenError::Unreachable(fault.sentence())),
+        };
         match rows.first().and_then(|row| row.first()) {
             Some(Value::Int(stranded)) if *stranded >= most => Err(OpenError::Unreachable(format!(
                 "{stranded} commits wait for a synchronous standby, and none confirms them"

@@ -16,11 +16,21 @@ pub(super) struct Batch {
 }
 
 impl World<'_> {
-    /// The share of its speed at which each hashing thread runs.
+    /// The share of its speed at which each hashing thread runs. Who was put off a core waits there: a core that comes free meanwhile
+    /// is not idle for long enough to be given to them.
     pub(super) fn pace(&self) -> f64 {
-        let (cores, busy) = (self.stations.cores as f64, self.busy as f64);
-        let free = (cores - busy).max(0.0) + LEFT_OVER * busy.min(cores);
-        (free / self.hashing.len().max(1) as f64).min(1.0)
+        let threads = self.hashing.len().max(1);
+        let lacking = (threads + self.busy).saturating_sub(self.stations.cores);
+        let waiting = self.displaced.max(lacking).min(threads);
+        ((threads - waiting) as f64 + LEFT_OVER * waiting as f64) / threads as f64
+    }
+
+    /// Whether a thread that is given a core takes it from one that hashes: no core is idle.
+    pub(super) fn displace(&mut self) -> bool {
+        let (threads, cores) = (self.hashing.len(), self.stations.cores);
+        let displaces = self.displaced < threads && self.busy + threads - self.displaced >= cores;
+        self.displaced += usize::from(displaces);
+        displaces
     }
 
     /// What each batch has got done since the pool was looked at last.

@@ -110,7 +110,8 @@ enum Event {
     Come,
     /// A thread has woken up, with so much to do.
     Awake(Task, f64),
-    Done(Task),
+    /// It is done; it may have taken its core from a thread that hashes.
+    Done(Task, bool),
     /// The batch that is done first, as it stood at this state of the pool.
     Hashed(u64),
     Synced,
@@ -167,6 +168,8 @@ struct World<'a> {
     asking: bool,
     asks: VecDeque<(usize, f64)>,
     hashing: Vec<Batch>,
+    /// Threads that hash and were put off their core by another, which is still at work there.
+    displaced: usize,
     passwords: VecDeque<usize>,
     /// Passwords that workers have.
     away: usize,
@@ -209,6 +212,7 @@ impl<'a> World<'a> {
             asking: false,
             asks: VecDeque::new(),
             hashing: Vec::new(),
+            displaced: 0,
             passwords: VecDeque::new(),
             away: 0,
             looked: 0.0,
@@ -232,7 +236,7 @@ impl<'a> World<'a> {
             match due.event {
                 Event::Come => self.come_and_call(),
                 Event::Awake(task, seconds) => self.start(task, seconds),
-                Event::Done(task) => self.done(task),
+                Event::Done(task, displaces) => self.done(task, displaces),
                 Event::Hashed(state) if state == self.state => self.hashed(),
                 Event::Hashed(_) => {}
                 Event::Synced => self.synced(),
@@ -400,8 +404,9 @@ impl<'a> World<'a> {
         if self.busy < self.stations.cores && !self.is_behind_another() {
             self.progress();
             self.hinder();
+            let displaces = self.displace();
             self.busy += 1;
-            self.after(seconds, Event::Done(task));
+            self.after(seconds, Event::Done(task, displaces));
             self.foresee();
         } else {
             self.ready.push_back((task, seconds));
@@ -416,12 +421,13 @@ impl<'a> World<'a> {
         crowded && self.chance.next() * (cores as f64) < self.busy as f64
     }
 
-    fn done(&mut self, task: Task) {
+    fn done(&mut self, task: Task, displaces: bool) {
         match self.ready.pop_front() {
-            Some((next, seconds)) => self.after(seconds, Event::Done(next)),
+            Some((next, seconds)) => self.after(seconds, Event::Done(next, displaces)),
             None => {
                 self.progress();
                 self.busy -= 1;
+                self.displaced -= usize::from(displaces);
                 self.foresee();
             }
         }

@@ -26,7 +26,7 @@ pub struct Tail {
     /// Go on with the lines that come
     #[arg(long, short)]
     pub follow: bool,
-    /// How many of the newest lines come first
+    /// From how many of the newest lines to begin; of these, those come first that are wanted
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(i64).range(0..=1000))]
     pub lines: i64,

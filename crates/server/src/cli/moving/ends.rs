@@ -207,10 +207,11 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
         let database = Database::connect(config).await.map_err(|error| unreached(config, error))?;
         return Ok(database.engine());
     };
+    // Who may not look finds nothing.
+    own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
     if !file.exists() {
         return Err(Failure::Failed(format!("there is no database {}", file.display())));
     }
-    own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
     match Onlooker::open(&file, READERS) {
         Ok(onlooker) => Ok(Arc::new(onlooker)),
         Err(error) => Err(Failure::Failed(error.to_string())),

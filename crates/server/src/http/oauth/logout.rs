@@ -35,8 +35,7 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     // Whom `logout_confirmed` would sign out: also a session that may not be used at present.
     if let Some((session, _)) = app.session_to_end(&browser).await? {
-        let anew = |why| if let Refusal::Stale(None) = why { Refusal::Stale(door.anew(&flow.to)) } else { why };
-        door.must_be_of(&session, &params).map_err(anew)?;
+        door.must_be_of(&session, &params).map_err(|why| why.or_anew(|| door.anew(&flow.to)))?;
         if flow.asks != Some(Question::SignOut(session.id)) {
             return Err(Refusal::Stale(door.anew(&flow.to)));
         }

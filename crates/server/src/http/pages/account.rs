@@ -156,8 +156,7 @@ pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
     match door.own_form_to_end(body).await {
         Ok(Some(form)) => leave(&door, &form).await,
         Ok(None) => Ok(reply::see_other(&out)),
-        Err(Refusal::Stale(_)) => Err(Refusal::Stale(Some(out))),
-        Err(why) => Err(why),
+        Err(why) => Err(why.or_anew(|| Some(out))),
     }
 }
 

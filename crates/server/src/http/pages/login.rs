@@ -21,7 +21,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     door.site.app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
-        Some(text) => door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text, &browser))?,
+        Some(text) => door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
     };
     let locales = Door::locales(&flow);
     let page = door.site.app.sign_in_page(flow, &browser).await?;
@@ -93,7 +93,7 @@ fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusa
 pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
     let text = door.flow_text().ok_or(Refusal::Stale(None))?;
-    let flow = door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text, &browser))?;
+    let flow = door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?;
     let locales = Door::locales(&flow);
     let outcome = door.site.app.resume(flow, &browser).await?;
     Ok(door.show(outcome, locales.as_deref()))
@@ -141,8 +141,8 @@ pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
     // The flow of another page cannot stand in for the consent page (MF-02).
     let Some(Question::Consent(asked)) = &flow.asks else { return Err(Refusal::Stale(door.anew(&flow.to))) };
     // A token of another session says that somebody signed in once more meanwhile: the application can ask again.
-    let anew = |why| if let Refusal::Stale(None) = why { Refusal::Stale(door.anew(&flow.to)) } else { why };
-    let Some(form) = door.own(posted.clone()).await.map_err(anew)? else {
+    let form = door.own(posted.clone()).await.map_err(|why| why.or_anew(|| door.anew(&flow.to)))?;
+    let Some(form) = form else {
         return door.begin_again(flow, &posted.browser).await;
     };
     if *asked != form.session.id {

@@ -50,9 +50,12 @@ impl Door {
     }
 
     /// Says that a flow cannot go on, and where what it was on the way to can be asked for once more.
-    fn stale(&self, flow: &str, browser: &Browser) -> Refusal {
-        let anew = app::flow::destination(flow).and_then(|to| self.anew(&to));
-        if browser.flow.is_none() { Refusal::NoCookie(anew) } else { Refusal::Stale(anew) }
+    fn stale(&self, flow: &str) -> Refusal {
+        Refusal::Stale(self.anew_of(flow))
+    }
+
+    fn anew_of(&self, flow: &str) -> Option<String> {
+        app::flow::destination(flow).and_then(|to| self.anew(&to))
     }
 
     /// The link by which somebody is on the way there anew.
@@ -87,7 +90,11 @@ impl Door {
     pub async fn posted_flow(&self, body: Body) -> Result<(Posted, Flow), Refusal> {
         let posted = self.posted(body).await?;
         let text = posted.params.get("flow").unwrap_or("");
-        let flow = self.site.app.open_flow(text, &posted.browser).ok_or_else(|| self.stale(text, &posted.browser))?;
+        let flow = self.site.app.open_flow(text, &posted.browser).ok_or_else(|| match posted.browser.flow {
+            Some(_) => self.stale(text),
+            // The page came from us a moment ago, with a cookie.
+            None => Refusal::NoCookie(self.anew_of(text)),
+        })?;
         Ok((posted, flow))
     }
 

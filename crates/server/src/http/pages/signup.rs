@@ -23,10 +23,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let flow = match door.flow_text() {
         None => Flow::new(To::Place(Place::Account), app.clock.now()),
         // Who is expected has an account.
-        Some(text) => app
-            .open_flow(&text, &browser)
-            .filter(|flow| flow.expects.is_none())
-            .ok_or_else(|| door.stale(&text, &browser))?,
+        Some(text) => {
+            app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or_else(|| door.stale(&text))?
+        }
     };
     let locales = Door::locales(&flow);
     let page = app.sign_in_page(flow, &browser).await?;

@@ -252,5 +252,7 @@ fn rfc6750_3_1_whoever_brings_no_token_is_not_told_what_is_wrong_with_it() {
     let server = default_server();
     let challenge = |call: Call| server.send(&call).must_be(401).header("www-authenticate").unwrap().to_owned();
     assert_eq!(challenge(Call::get("/api/v1/me")), "Bearer realm=\"account API\"");
+    let unreadable = server.send(&Call::get("/api/v1/me").header("authorization", "Bearer a b")).must_be(400);
+    assert_eq!(unreadable.header("www-authenticate"), Some("Bearer error=\"invalid_request\""));
     assert!(challenge(Call::get("/api/v1/me").bearer("x")).contains("invalid_token"));
 }

@@ -17,6 +17,9 @@ fn rfc7662_2_1_only_clients_that_authenticate_may_ask() {
     let public = App::public(server, "https://spa.test/cb", &[]);
     public.post("/oauth2/introspect", &[("token", &tokens.access)]).must_fail(401, "invalid_client");
     server.send(&Call::get("/oauth2/introspect")).must_be(405);
+    // Who asks is looked at before what they ask.
+    server.post("/oauth2/introspect", &[]).must_fail(401, "invalid_client");
+    App::web(server).post("/oauth2/introspect", &[]).must_fail(400, "invalid_request");
 }
 
 #[test]

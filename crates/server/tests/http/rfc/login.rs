@@ -272,6 +272,8 @@ fn a_page_that_was_open_while_its_owner_signed_out_or_in_again_elsewhere_loses_n
     browser.log_in_on(&login, &person.name, &person.password).must_be(303);
     let old = browser.submit(&consent).must_be(403).text();
     assert!(old.contains("too old") && !old.contains("elsewhere"), "{old}");
+    // Red without `anew` in login.rs, consent: the application would be forgotten.
+    assert!(old.contains("href=\"/oauth2/authorize?"), "{old}");
 
     let page = browser.get(&app.ask().target()).must_be(200);
     let consent = Form::find(&page.text(), "/consent").unwrap().fill("decision", "allow");
@@ -280,6 +282,47 @@ fn a_page_that_was_open_while_its_owner_signed_out_or_in_again_elsewhere_loses_n
     let page = browser.submit(&consent).must_be(200);
     let landed = browser.go_through(page, &person).landed();
     Tokens::of(&app.redeem(&landed["code"]));
+}
+
+#[test]
+fn a_page_that_is_older_than_the_session_leads_to_where_signing_out_is_asked() {
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let out = browser.account_form("/account/signout");
+    let login = browser.get(&app.ask().with("prompt", "login").target());
+    browser.log_in_on(&login, &person.name, &person.password).must_be(303);
+    let old = browser.submit(&out).must_be(403).text();
+    assert!(old.contains("href=\"/oauth2/logout\"") && browser.is_signed_in(), "{old}");
+    let out = browser.account_form("/account/signout");
+    browser.submit(&out).must_be(303);
+    // In another tab, which shows the account still.
+    let answer = browser.submit(&out).must_be(303);
+    assert!(browser.follow(answer).must_be(200).text().contains("You are signed out"));
+}
+
+#[test]
+fn a_browser_that_keeps_no_cookies_is_told_so() {
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let page = server.get(&app.ask().target()).must_be(200).text();
+    let form = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", &person.password);
+    let told = Browser::new(server).submit(&form).must_be(403).text();
+    assert!(told.contains("cookie") && told.contains("href=\"/oauth2/authorize?"), "{told}");
+    // One that has the cookie of another flow is of another browser, or too late.
+    let mut other = Browser::new(server);
+    other.get(&app.ask().target()).must_be(200);
+    let told = other.submit(&form).must_be(403).text();
+    assert!(told.contains("too old") && !told.contains("accept cookies"), "{told}");
+}
+
+#[test]
+fn who_opens_the_address_of_a_form_is_led_on() {
+    let server = default_server();
+    for (path, way) in [("/account/password", "/account"), ("/device/confirm", "/device"), ("/login/choose", "/")] {
+        let told = server.get(path).must_be(405).text();
+        assert!(told.contains(&format!("class=\"button\" href=\"{way}\"")), "{path}: {told}");
+    }
 }
 
 /// Whoever begins anything has all of the time that it may take: red where the cookie is set only when it is new.

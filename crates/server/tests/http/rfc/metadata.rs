@@ -168,3 +168,16 @@ fn healthz_and_readyz_answer_any_host() {
     }
     server.send(&Call::get("/oauth2/jwks").header("host", "10.0.0.7")).must_be(421);
 }
+
+#[test]
+fn who_comes_by_another_name_is_told_the_right_one_on_a_page_that_looks_like_ours() {
+    let server = default_server();
+    let page = server.send(&Call::get("/account").header("host", "10.0.0.7")).must_be(421).text();
+    assert!(page.contains(&format!("href=\"{}", server.issuer)) && !page.contains("10.0.0.7"), "{page}");
+    let begin = page.find("/assets/page.").unwrap();
+    let style = &page[begin..begin + page[begin..].find('"').unwrap()];
+    server.send(&Call::get(style).header("host", "10.0.0.7")).must_be(200);
+    server.send(&Call::get("/assetsx").header("host", "10.0.0.7")).must_be(421);
+    // Where two hosts are named there is no name to be wrong.
+    server.send(&Call::get(style).header("host", "10.0.0.7").header("host", "10.0.0.8")).must_be(400);
+}
