@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::stage::*;
-use crate::{Refusal, Settings, Verified};
+use crate::{Refusal, Settings, Stored, Verified};
 
 #[tokio::test]
 async fn past_the_budget_the_answer_is_busy_at_once() {
@@ -127,6 +127,26 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
     assert_eq!(served, 9);
     let place = stage.begun().iter().position(|password| password == "quiet");
     assert!(place.unwrap() <= 2, "{:?}", stage.begun());
+}
+
+/// Red without `unconfirmed` in verify_of: whoever keeps the pool full would have guesses that nobody counts.
+#[tokio::test]
+async fn a_guess_of_which_one_spelling_was_tried_was_made() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::ZERO, ..narrow() });
+    let guessing = hasher.clone();
+    let mut guess = begin(async move {
+        let stored: Stored = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0".parse().unwrap();
+        guessing.verify(&key("main", 1), &stored, b"isn't").await
+    });
+    until("the first spelling is tried", || stage.begun() == ["isn't"]);
+    stage.permit(Some(1));
+    until("it is tried", || hasher.state().running == 0);
+    let other = ask(&hasher, key("main", 2), usual(), "other");
+    until("somebody else has the thread", || hasher.state().running == 1);
+    let Some(Err(Refusal::Unconfirmed { .. })) = now(&mut guess) else { panic!("told as if nothing had been tried") };
+    stage.permit(None);
+    assert!(other.await.is_ok());
 }
 
 #[tokio::test]

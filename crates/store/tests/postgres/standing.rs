@@ -174,6 +174,33 @@ async fn a_standby_that_confirms_now_is_enough_where_an_operator_says_that_nothi
     assert_eq!(strict.health().await.unwrap().durability, Durability::DurableNode, "what was said is not so");
 }
 
+/// Each commit that waits for a standby keeps its connection after it was given up here. Red without must_find_a_standby in
+/// postgres/link.rs: the server would have no connections left in the end, for anybody.
+#[tokio::test]
+async fn where_no_standby_confirms_no_more_commits_are_left_behind() {
+    let Some(database) = database().await else { return };
+    let admin = database.admin().await;
+    let waiting = async |commits: u32, since: &str| {
+        let view = format!(
+            "DROP VIEW IF EXISTS public.pg_stat_activity; CREATE VIEW public.pg_stat_activity AS SELECT current_user AS usename, \
+             'SyncRep' AS wait_event, now() - interval '{since}' AS query_start FROM generate_series(1, {commits}); \
+             GRANT SELECT ON public.pg_stat_activity TO PUBLIC"
+        );
+        admin.batch_execute(&view).await.unwrap();
+    };
+    drop(database.ready(|_| ()).await);
+    waiting(1000, "0 seconds").await;
+    database.set("search_path = public, pg_catalog").await;
+    let engine = database.ready(|_| ()).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    drop(engine);
+    waiting(1000, "1 hour").await;
+    let OpenError::Unreachable(why) = refused(database.settings()).await else { panic!() };
+    assert!(why.contains("1000 commits wait for a synchronous standby"), "{why}");
+    waiting(1, "1 hour").await;
+    database.ready(|_| ()).await.commit(three_rows(2)).await.unwrap();
+}
+
 /// Connections that were made before are no way to go on.
 #[tokio::test]
 async fn a_server_that_stops_syncing_is_left() {
