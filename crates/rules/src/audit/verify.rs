@@ -96,11 +96,9 @@ impl Verifier<'_> {
                 None => findings.extend(missing(&mut told, until, &checkpoint.key)),
             }
         }
-        if let Some(head) = self.head {
-            if head.realm != self.realm.as_str() {
-                let why = format!("the exported head is of the realm {}, not {}", head.realm, self.realm);
-                findings.push(Finding::of(0, "head.differs", why));
-            }
+        if let Some(head) = self.head.filter(|head| head.realm != self.realm.as_str()) {
+            let why = format!("the exported head is of the realm {}, not {}", head.realm, self.realm);
+            findings.push(Finding::of(0, "head.differs", why));
         }
         self.meet(&mut told, &mut findings);
         (told, findings)

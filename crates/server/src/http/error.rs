@@ -28,6 +28,9 @@ pub const BODIES_GO: Span = Span::seconds(1);
 /// are told that poll, and lengthens their interval for good (RFC 8628 §3.5).
 const LATER: &str = "temporarily_unavailable";
 
+const TOO_OLD: &str = "the form is too old or of another browser";
+const NO_COOKIE: &str = "no cookie of this flow came with the form";
+
 /// What kept a door from answering.
 #[derive(Debug)]
 pub enum Refusal {
@@ -193,18 +196,8 @@ impl Refusal {
                 "the form does not come from our page",
                 Reason::ForeignForm,
             ),
-            Refusal::Stale(_) => new(
-                StatusCode::FORBIDDEN,
-                "invalid_request",
-                "the form is too old or of another browser",
-                Reason::Stale,
-            ),
-            Refusal::NoCookie(_) => new(
-                StatusCode::FORBIDDEN,
-                "invalid_request",
-                "no cookie of this flow came with the form",
-                Reason::NoCookie,
-            ),
+            Refusal::Stale(_) => new(StatusCode::FORBIDDEN, "invalid_request", TOO_OLD, Reason::Stale),
+            Refusal::NoCookie(_) => new(StatusCode::FORBIDDEN, "invalid_request", NO_COOKIE, Reason::NoCookie),
             Refusal::Wait(wait) => Outside {
                 wait: Some(*wait),
                 ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many attempts", Reason::Denied)
