@@ -283,7 +283,7 @@ impl Course {
             Step::Feel => self.warm(left, last),
             Step::Warm => Step::Climb(1),
             // Some steps in a row that did not pay are enough, as under load.
-            Step::Climb(size) if size < self.samples.len() && size < best + cost::PATIENCE => match size {
+            Step::Climb(size) if size < self.samples.len() && size < best + cost::IN_VAIN => match size {
                 // Two lanes are looked at whatever it takes: without them nothing would be known.
                 1 => Step::Climb(2),
                 size if last + last / size as u32 <= left => Step::Climb(size + 1),

@@ -33,7 +33,7 @@ pub(crate) const SETTLED: u32 = 3;
 const GAIN: f64 = 1.03;
 /// So many steps in a row that did not pay end the way up. Four lanes of Argon2 may be worth having where neither two nor three
 /// are: they fill the registers.
-pub(crate) const PATIENCE: usize = 3;
+pub(crate) const IN_VAIN: usize = 3;
 /// Of so many batches, one looks at a neighbour of the best number of lanes that is nearly as good.
 const LOOK_AROUND: u32 = 16;
 /// A neighbour that takes longer than the best by more than this is looked at this many times less often.
@@ -136,7 +136,7 @@ impl Paces {
             }
             if pays((lanes, pace.nanos), (best, self.with[best - 1].nanos)) {
                 best = lanes;
-            } else if lanes >= best + PATIENCE {
+            } else if lanes >= best + IN_VAIN {
                 break;
             }
         }
