@@ -308,7 +308,9 @@ impl App {
                     Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
                 let Decision { changes, reply } = renew(session, now, &fresh);
-                let changes = ends.into_iter().chain(changes).chain([Change::Record(event)]).collect();
+                // This session first: whoever is issued something in it by a copy of its cookie holds its row, and what they
+                // were issued is there when the rest is looked for.
+                let changes = changes.into_iter().chain(ends).chain([Change::Record(event)]).collect();
                 Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
             })
             .await?;

@@ -1,12 +1,12 @@
 //! What a browser brings along.
 
 use crate::{App, Fault, entropy};
+use rules::Time;
 use rules::login::session::{Cookie, Origin, Session, proved, proved_to_end};
 use rules::login::sign_up;
 use rules::login::throttle::{Policy, Shared};
 use rules::people::User;
 use rules::secret::{Secret, base64url, from_base64url, mac, same};
-use rules::{Decision, Time};
 use std::iter::once;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -60,30 +60,6 @@ impl App {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(WithUser(Some(&cookie.id))).await?;
         Ok(self.prove(browser, found, self.clock.now()))
-    }
-
-    /// The same for using it, which is noted when that is due.
-    pub async fn session_in_use(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
-        let found = self.session(browser).await?;
-        if let Some((session, _)) = &found {
-            self.note_use(session).await;
-        }
-        Ok(found)
-    }
-
-    /// Notes that a session is used, where nothing else is committed that could say so: at most as often as the realm wants.
-    /// A note that cannot be written keeps nobody from what they came for; the next use writes it.
-    pub async fn note_use(&self, session: &Session) {
-        let settings = &self.realm.settings;
-        if session.touch(settings, self.clock.now()).is_none() {
-            return;
-        }
-        let noted = self
-            .settle(|now, _| async move { Ok(Decision::<(), ()>::accept(()).with(session.touch(settings, now))) })
-            .await;
-        if let Err(fault) = noted {
-            tracing::debug!(%fault, "the use of a session was not noted");
-        }
     }
 
     /// The same for ending it: what may not be used at present ends, too.

@@ -105,7 +105,9 @@ impl App {
             None => None,
         };
         if let Some(device) = found
-            && let Some(client) = self.client(&device.client, self.epoch().await?).await?.filter(|c| c.is_enabled())
+            && let Some(client) = self.client(&device.client, self.epoch().await?).await?
+            && client.is_enabled()
+            && device::is_of(&device, &client)
         {
             return Ok(Ok(Waiting { device, client }));
         }
@@ -154,7 +156,8 @@ impl App {
                 return Ok(Decision::refuse(Error::new(ErrorCode::LoginRequired, "the session is over")));
             };
             let client = self.client(&device.client, self.epoch_of(epoch)?).await?;
-            let Some(device) = found.filter(|_| client.is_some_and(|client| client.is_enabled())) else {
+            let may = |device: &Device| client.as_ref().is_some_and(|c| c.is_enabled() && device::is_of(device, c));
+            let Some(device) = found.filter(may) else {
                 return Ok(Decision::refuse(Error::grant("the request is gone")));
             };
             let who = Answerer { session: &session, consent: consent.as_ref() };

@@ -21,7 +21,7 @@ const POLLED_ON: Span = Span::hours(1);
 const REST: Duration = Duration::from_millis(20);
 /// A rest is so many times as long as the batch before it: requests have the database for most of the time, however slow it
 /// is.
-const RESTS: u32 = 4;
+pub(crate) const RESTS: u32 = 4;
 /// The same while requests wait.
 const LONG_RESTS: u32 = 20;
 /// Between two looks.
@@ -147,6 +147,9 @@ impl App {
         if let Err(fault) = self.write_rejections().await {
             tracing::warn!(%fault, "how often somebody was refused lately was not written");
         }
+        if let Err(fault) = self.write_uses().await {
+            tracing::warn!(%fault, "which sessions were used within the last second was not written");
+        }
         if let Err(fault) = self.keep_mark(true).await {
             tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
         }
@@ -157,6 +160,10 @@ impl App {
 
     /// Runs until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep, busy: Busy<'_>) {
+        tokio::join!(self.look_after_all(upkeep, busy), self.keep_uses());
+    }
+
+    async fn look_after_all(&self, upkeep: Upkeep, busy: Busy<'_>) {
         let mut complaint = Complaint::default();
         loop {
             if let Err(fault) = self.write_rejections().await {

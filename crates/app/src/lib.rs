@@ -38,6 +38,7 @@ mod tests;
 pub mod token;
 mod turnstile;
 pub mod userinfo;
+mod uses;
 pub mod ward;
 
 use cache::Cache;
@@ -82,6 +83,7 @@ pub struct Parts {
     /// How the audit log is kept.
     pub(crate) books: audit::Books,
     rejections: audit::Rejections,
+    uses: uses::Uses,
     cache: Cache,
     turnstile: Turnstile,
     stakes: Stakes,
@@ -134,6 +136,7 @@ impl App {
             ward,
             books: audit::Books::default(),
             rejections: audit::Rejections::default(),
+            uses: uses::Uses::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             stakes: Stakes::default(),

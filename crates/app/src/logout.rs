@@ -64,7 +64,8 @@ impl App {
         let name = client.map(|client| client.name.clone());
         match (step, session) {
             (Step::Confirm(_), Some((session, user))) => {
-                let mut flow = Flow::new(To::Out(params.pairs().to_vec()), now);
+                // A long ID token has no room in it.
+                let mut flow = Flow::new(To::Out(self.without_token(params, epoch).await?.pairs().to_vec()), now);
                 flow.asks = Some(Question::SignOut(session.id.clone()));
                 let flow = self.seal(&flow, browser)?;
                 let (user, session) = (Box::new(user), Box::new(session));

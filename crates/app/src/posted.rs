@@ -80,7 +80,7 @@ impl App {
 
     /// With what was read from the ID token in its place. One that says nothing here may say much elsewhere: nothing of it is
     /// kept.
-    async fn without_token(&self, params: &Params, epoch: i64) -> Result<Params, Fault> {
+    pub(crate) async fn without_token(&self, params: &Params, epoch: i64) -> Result<Params, Fault> {
         let hint = match params.get("id_token_hint") {
             // What was read before stays what it is, and lapses when it lapses.
             Some(read) if self.carried(read).is_some() => return Ok(params.clone()),

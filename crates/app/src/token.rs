@@ -125,6 +125,10 @@ impl App {
             Ok(proved) => proved,
             Err(error) => return Ok(Err(error)),
         };
+        // Whatever comes of the request.
+        if let Err(error) = self.use_up(&proved).await? {
+            return Ok(Err(error));
+        }
         let grant = match params.get("grant_type") {
             None => return Ok(Err(Error::request("grant_type is missing"))),
             Some(name) => match Grant::parse(name) {
@@ -132,9 +136,6 @@ impl App {
                 Some(grant) => grant,
             },
         };
-        if let Err(error) = self.use_up(&proved).await? {
-            return Ok(Err(error));
-        }
         let ahead = &Ahead::of(Ok(Case { epoch, client: proved.client, presented }));
         let proof = &proof;
         let reply = self

@@ -14,7 +14,7 @@ use std::{
 use crate::{
     argon2::{Algorithm, Cost, Params},
     cost::{self, Family, MAX_TOGETHER, pays},
-    job::Kind,
+    job::{Kind, Work},
 };
 
 /// Time for all that is to be measured, about.
@@ -105,7 +105,10 @@ pub(crate) fn name(family: Family) -> String {
             format!("{name} m={} t={} p={}", cost.memory(), cost.passes(), cost.lanes())
         }
         Family::Bcrypt => "bcrypt".to_owned(),
-        Family::Serial(serial) => format!("{serial:?}"),
+        Family::Serial(_) => {
+            let text = Work::from(family.kind()).to_string();
+            text.strip_suffix(" blocks=1").map_or(text.clone(), ToOwned::to_owned)
+        }
     }
 }
 

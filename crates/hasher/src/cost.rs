@@ -55,7 +55,7 @@ impl From<Kind> for Family {
         match kind {
             Kind::Argon2(params) => Family::Argon2(params.algorithm, params.cost),
             Kind::Bcrypt { .. } => Family::Bcrypt,
-            Kind::Serial(serial) => Family::Serial(serial),
+            Kind::Serial(serial) => Family::Serial(serial.of_any_password()),
         }
     }
 }

@@ -330,6 +330,15 @@ impl Gate {
         Duration::from_nanos(self.books().costs.batch(kind, 1))
     }
 
+    /// The longest that one job should take once it is begun, with room: alone on its thread, or with as many others as there may
+    /// be under load.
+    pub(crate) fn longest(&self, kind: Kind) -> Duration {
+        let books = self.books();
+        let together = books.lanes(kind).max(books.costs.next(kind, books.fit(kind)));
+        let (alone, crowded) = (books.costs.batch(kind, 1), books.costs.batch(kind, together));
+        Duration::from_nanos(alone.saturating_mul(2).max(crowded.saturating_add(crowded / 4)))
+    }
+
     /// Refuses what can never run here.
     pub(crate) fn fits(&self, kind: Kind) -> Result<(), Refusal> {
         match kind.memory() > self.limits.memory {

@@ -124,17 +124,14 @@ impl Hasher {
     ) -> Result<Verified, Refusal> {
         admissible(password)?;
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
-        let mut ok = self.accepts(key, prepared).await?;
-        let first = turn::moment();
-        for other in stored.spellings(password) {
-            if !ok {
-                let prepared = stored.prepare(&other, subject, &self.0.keys)?;
-                // One was tried, whatever becomes of the others.
-                ok = self.accepts(key, prepared).await.map_err(unconfirmed)?;
+        let others = stored.spellings(password);
+        let ok = match others.is_empty() {
+            true => self.accepts(key, prepared).await?,
+            false => {
+                let others = others.iter().map(|other| stored.prepare(other, subject, &self.0.keys));
+                self.accepts_one_of(key, std::iter::once(Ok(prepared)).chain(others)).await?
             }
-        }
-        // All of them are one question, which began with the first.
-        first.into_iter().for_each(turn::begun);
+        };
         // Where the format cuts a password short, what was typed need not be the password: a slip behind its end is none to it.
         let whole = stored.hears_all_of(password);
         Ok(Verified { ok, rehash: ok && whole && self.0.policy.outdates(stored, &self.0.keys) })
@@ -335,13 +332,14 @@ impl Hasher {
     ///
     /// A decoy costs what a hash of today's policy costs; while there are hashes of other formats, names that have one
     /// could be told from names that do not exist. Then all answers to sign-ins should wait: to the next full 50 ms, and
-    /// at least twice the time of the dearest hash there is, today's or one of `others`, as long as that is no more than
+    /// at least twice the time of the dearest hash there is, today's or one of `others`, and as long as it takes beside as
+    /// many as a thread runs with it under load, as long as that is no more than
     /// [`Settings::max_wait`]: a hash so dear that everybody would have to wait longer can be told by its time. Waiting
     /// is the caller's, who also knows when the last such hash is gone.
     pub fn even_out(&self, elapsed: Duration, others: &[Work]) -> Duration {
-        let today = self.0.gate.expected(Kind::of_policy(self.0.policy.cost));
-        let dearest = others.iter().map(|&work| self.expected(work)).fold(today, Duration::max);
-        even_out(elapsed, (dearest * 2).min(self.0.gate.max_wait()))
+        let today = self.0.gate.longest(Kind::of_policy(self.0.policy.cost));
+        let dearest = others.iter().map(|&work| self.0.gate.longest(work.0)).fold(today, Duration::max);
+        even_out(elapsed, dearest.min(self.0.gate.max_wait()))
     }
 
     /// Finds out how many passwords side by side are best on this machine, for today's policy and for bcrypt, unless
@@ -393,6 +391,34 @@ impl Hasher {
         })?;
         gate.refused(worker, !bool::from(own.ct_eq(&tag)));
         Ok(check.accepts(&own))
+    }
+
+    /// Whether one of several tags is the right one. All are admitted before any is waited for, or none is: they are one question,
+    /// which waits once and began with the first.
+    async fn accepts_one_of(
+        &self,
+        key: &FairKey,
+        spellings: impl Iterator<Item = Result<Prepared, Refusal>>,
+    ) -> Result<bool, Refusal> {
+        let mut admitted = Vec::new();
+        for prepared in spellings {
+            let Prepared { kind, input, check } = prepared?;
+            admitted.push((self.0.gate.admit(key, kind, input)?, check));
+        }
+        let (mut ok, mut first) = (false, None);
+        for (ticket, check) in admitted {
+            // Once one was tried, a guess was made, whatever becomes of the others.
+            let was_tried = first.is_some();
+            let answered = ticket.answer().await;
+            let tag = answered.map_err(|refusal| if was_tried { unconfirmed(refusal) } else { refusal })?;
+            first = first.or_else(turn::moment).or_else(|| Some(Instant::now()));
+            ok = check.accepts(&tag);
+            if ok {
+                break;
+            }
+        }
+        first.into_iter().for_each(turn::begun);
+        Ok(ok)
     }
 
     async fn tag(&self, key: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {

@@ -34,6 +34,12 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Work(pub(crate) Kind);
 
+impl From<Kind> for Work {
+    fn from(kind: Kind) -> Self {
+        Work(kind)
+    }
+}
+
 impl Kind {
     /// That of new hashes at this cost.
     pub(crate) fn of_policy(cost: Cost) -> Self {

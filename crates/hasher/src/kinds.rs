@@ -20,6 +20,14 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownWork;
 
+impl fmt::Display for UnknownWork {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("no kind of work that this program knows")
+    }
+}
+
+impl std::error::Error for UnknownWork {}
+
 /// Without the length of a tag of Argon2, which takes no time.
 impl fmt::Display for Work {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

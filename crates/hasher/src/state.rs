@@ -12,8 +12,9 @@ pub enum Refusal {
         /// When to come back.
         retry_after: Duration,
     },
-    /// A worker says that the password is wrong, and there is no time to compute it again here. It was tried, and most
-    /// likely it is wrong: whoever counts failures has to count this one, and may say no more than for [`Refusal::Busy`].
+    /// A worker says that the password is wrong, and there is no time to compute it again here; or one spelling of it was wrong,
+    /// and there is no time for the next (what programs in PHP stored has several). It was tried, and most likely it is wrong:
+    /// whoever counts failures has to count this one, and may say no more than for [`Refusal::Busy`].
     Unconfirmed {
         /// When to come back.
         retry_after: Duration,

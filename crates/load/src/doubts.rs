@@ -11,7 +11,7 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
     let of = |(side, series): (&str, &Series)| {
         let found = series.found.is_some_and(|found| found.by_generator);
         let bound = found || series.found.is_none() && series.runs.iter().any(Report::is_bound_by_generator);
-        let noisy = series.spread.is_some_and(|spread| !spread.accepted);
+        let noisy = series.spread.is_some_and(|spread| spread.is_noisy());
         let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
         let said = [
             bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),

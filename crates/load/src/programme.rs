@@ -177,17 +177,27 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     // So many that at this latency nobody has to wait for a free one.
     let enough = |rate: f64| (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
     let users = |rate: f64| visitors.unwrap_or_else(|| enough(rate));
-    let mut trials: Vec<Trial> = Vec::new();
+    let (mut trials, mut idle): (Vec<Trial>, Option<String>) = (Vec::new(), None);
     let ended = limit(first, terms.precision, |rate| {
         let pace = Pace::Open { rate, visitors: users(rate) };
         let known = if alone.is_none() && trials.is_empty() { plan.clone() } else { once_more(plan) };
         let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..known }])?)?;
+        if report.iterations + report.unanswered() == 0 {
+            idle = Some(format!("at {rate:.3}/s nothing is due within {:?} (--duration)", plan.duration));
+            return Err(Refusal::Use(idle.clone().unwrap_or_default()));
+        }
         let holds = terms.hold(&report);
         trials.push(Trial { offered: rate, holds: Some(holds), report });
         Ok::<_, Refusal>(holds)
     });
-    let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && alone.is_none())?;
+    let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && (alone.is_none() || idle.is_some()))?;
     let runs = alone.into_iter().collect();
+    if let Some(idle) = idle {
+        // That is how far down it goes.
+        let series = concluded(Series { runs, trials, ..Series::default() }, (first, terms), &users);
+        let found_none = series.found_none.as_ref().map(|line| format!("{line}; {idle}"));
+        return Ok(Series { found_none, ..series });
+    }
     Ok(concluded(Series { runs, trials, cut_short, ..Series::default() }, (first, terms), &users))
 }
 

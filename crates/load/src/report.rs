@@ -351,12 +351,13 @@ fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
             managed += slice.managed();
             seconds += slice.seconds;
         }
-        (managed as f64 / seconds, all.quantile(0.5), all.quantile(0.99))
+        let [p50, p99] = [0.5, 0.99].map(|share| told(all.count(), all.quantile(share)));
+        (managed as f64 / seconds, p50, p99)
     };
     let length = timeline.len() / 4;
     let (first, last) = (quarter(&timeline[..length]), quarter(&timeline[timeline.len() - length..]));
-    write!(f, "first quarter {:.1}/s, p50 {:.2} ms, p99 {:.2} ms; ", first.0, first.1, first.2)?;
-    writeln!(f, "last {:.1}/s, p50 {:.2} ms, p99 {:.2} ms", last.0, last.1, last.2)
+    write!(f, "first quarter {:.1}/s, p50 {} ms, p99 {} ms; ", first.0, first.1, first.2)?;
+    writeln!(f, "last {:.1}/s, p50 {} ms, p99 {} ms", last.0, last.1, last.2)
 }
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) -> fmt::Result {

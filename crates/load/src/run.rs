@@ -82,7 +82,9 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     crew.wait_until_ready(&mut watcher, &plans[0].interrupt)?;
     let window = Window::after(Instant::now(), &plans[0]);
     start.send_replace(Some(window));
-    let spent = observe(&plans[0], window, &pulses, watcher)?;
+    let spent = observe(&plans[0], window, &pulses, &mut watcher)?;
+    // Who waits for a last answer has until the time-out.
+    while !pass_on(&pulses, &mut watcher, (window, Instant::now() + PULSE), || false) {}
     let mut records = vec![Record::default(); plans.len()];
     for (stream, thread) in crew.threads {
         records[stream].merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -183,28 +185,15 @@ fn observe(
     plan: &Plan,
     window: Window,
     pulses: &mpsc::Receiver<Pulse>,
-    mut watcher: Option<Watcher<'_>>,
+    watcher: &mut Option<Watcher<'_>>,
 ) -> Result<Spent, Refusal> {
     let mut wait_until = |end: Instant| {
-        let mut gathered = Pulse::default();
-        let mut next = Instant::now() + PULSE;
-        loop {
-            let now = Instant::now();
-            if now >= end || plan.interrupt.since().is_some() {
-                return;
-            }
-            let step = end.min(next).saturating_duration_since(now).min(PULSE / 5);
-            match pulses.recv_timeout(step) {
-                Ok(pulse) => gathered.merge(&pulse),
-                // Nobody tells anything where nobody watches.
-                Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(step),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-            }
-            if Instant::now() >= next {
-                if let Some(watcher) = &mut watcher {
-                    watcher(window.begin.elapsed(), &std::mem::take(&mut gathered));
-                }
-                next += PULSE;
+        let is_over = || Instant::now() >= end || plan.interrupt.since().is_some();
+        while !is_over() {
+            let next = end.min(Instant::now() + PULSE);
+            // Nobody tells anything where nobody watches.
+            if pass_on(pulses, watcher, (window, next), is_over) {
+                thread::sleep(next.saturating_duration_since(Instant::now()).min(PULSE / 5));
             }
         }
     };
@@ -226,6 +215,28 @@ fn observe(
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
     let generator = difference(before.0, cpu::own());
     Ok(Spent { time: began.elapsed(), generator, server, server_is_gone, requests: 0, cut })
+}
+
+/// Gathers pulses for as long as said and passes them on. True where no more will come.
+fn pass_on(
+    pulses: &mpsc::Receiver<Pulse>,
+    watcher: &mut Option<Watcher<'_>>,
+    (window, until): (Window, Instant),
+    is_over: impl Fn() -> bool,
+) -> bool {
+    let mut gathered = Pulse::default();
+    while Instant::now() < until && !is_over() {
+        let step = until.saturating_duration_since(Instant::now()).min(PULSE / 5);
+        match pulses.recv_timeout(step) {
+            Ok(pulse) => gathered.merge(&pulse),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return true,
+        }
+    }
+    if let Some(watcher) = watcher {
+        watcher(window.begin.elapsed(), &gathered);
+    }
+    false
 }
 
 /// What a thread is given.

@@ -57,7 +57,7 @@ pub struct Found {
     pub by_generator: bool,
 }
 
-/// Coefficients of variation over the runs of a series, as shares.
+/// Coefficients of variation over the runs of a series, as shares: of what varies most, where several streams run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Of iterations a second.
@@ -66,8 +66,27 @@ pub struct Spread {
     pub mean: f64,
     /// Of the 99th percentile.
     pub p99: f64,
-    /// True when mean and p99 lie close enough together to be quoted; otherwise the series is noisy.
+    /// True when mean and p99 of enough runs lie close enough together to be quoted.
     pub accepted: bool,
+}
+
+impl Spread {
+    /// The runs that a series needs to be accepted.
+    pub const RUNS: usize = 3;
+
+    /// Whether the runs lie too far apart, however many there are.
+    pub fn is_noisy(&self) -> bool {
+        self.mean >= Series::MAX_MEAN || self.p99 >= Series::MAX_P99
+    }
+
+    /// In a word or two.
+    pub fn verdict(&self) -> &'static str {
+        match (self.accepted, self.is_noisy()) {
+            (true, _) => "accepted",
+            (false, true) => "noisy",
+            (false, false) => "close together, and too few to be accepted",
+        }
+    }
 }
 
 impl Series {
@@ -78,11 +97,20 @@ impl Series {
 
     /// Puts runs together.
     pub fn of(runs: Vec<Report>) -> Series {
-        let over = |value: fn(&Report) -> f64| variation(&runs.iter().map(value).collect::<Vec<_>>());
+        let streams = runs.iter().map(|run| 1 + run.beside.len()).min().unwrap_or(0);
+        let of = |run: &Report, stream: usize, value: fn(&Report) -> f64| match stream.checked_sub(1) {
+            None => value(run),
+            Some(beside) => run.beside.get(beside).map_or(f64::NAN, value),
+        };
+        let over = |value: fn(&Report) -> f64| {
+            let each = |stream| variation(&runs.iter().map(|run| of(run, stream, value)).collect::<Vec<_>>());
+            (0..streams).filter_map(each).reduce(f64::max)
+        };
         let figures = (over(|r| r.iterations_per_second), over(|r| r.latency.mean), over(|r| r.latency.p99));
         let spread = match figures {
             (Some(rate), Some(mean), Some(p99)) => {
-                Some(Spread { rate, mean, p99, accepted: mean < Self::MAX_MEAN && p99 < Self::MAX_P99 })
+                let spread = Spread { rate, mean, p99, accepted: false };
+                Some(Spread { accepted: runs.len() >= Spread::RUNS && !spread.is_noisy(), ..spread })
             }
             _ => None,
         };
@@ -94,9 +122,13 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Found { rate, not, p99_ms, errors, by_generator } = self;
         let errors = errors * 100.0;
-        write!(f, "Holds {rate:.1} iterations/s with p99 at or below {p99_ms} ms and {errors} % of errors or fewer; ")?;
+        let digits = if *rate < 10.0 { 3 } else { 1 };
+        write!(
+            f,
+            "Holds {rate:.digits$} iterations/s with p99 at or below {p99_ms} ms and {errors} % of errors or fewer; "
+        )?;
         match not {
-            Some(not) => writeln!(f, "does not hold {not:.1}.")?,
+            Some(not) => writeln!(f, "does not hold {not:.digits$}.")?,
             None => writeln!(f, "no rate was found that it does not hold.")?,
         }
         if *by_generator {
@@ -122,8 +154,8 @@ impl fmt::Display for Series {
         if let Some(why) = &self.cut_short {
             writeln!(f, "Ended before its time: {why}")?;
         }
-        let Some(Spread { rate, mean, p99, accepted }) = self.spread else { return Ok(()) };
-        let verdict = if accepted { "accepted" } else { "noisy" };
+        let Some(spread) = self.spread else { return Ok(()) };
+        let (Spread { rate, mean, p99, .. }, verdict) = (spread, spread.verdict());
         let runs = self.runs.len();
         let [rate, mean, p99] = [rate, mean, p99].map(|share| share * 100.0);
         writeln!(f, "{runs} runs vary by {rate:.1} % in rate, {mean:.1} % in mean, {p99:.1} % in p99: {verdict}")
@@ -204,6 +236,12 @@ mod tests {
         let verdict = |of: [f64; 3]| Series::of(of.map(run).to_vec()).spread.unwrap().accepted;
         assert!(verdict([10.0, 10.1, 10.2]) && !verdict([10.0, 10.5, 11.0]));
         assert_eq!(Series::of(vec![run(1.0)]).spread, None);
+        let two = Series::of(vec![run(10.0), run(10.1)]).spread.unwrap();
+        assert!(!two.accepted && !two.is_noisy() && two.verdict().contains("too few"));
+        // Red where the first stream alone is looked at.
+        let with = |millis: f64| Report { beside: vec![run(millis)], ..run(10.0) };
+        let beside = Series::of(vec![with(10.0), with(13.0), with(10.0)]).spread.unwrap();
+        assert!(beside.is_noisy() && beside.mean > 0.1, "{beside:?}");
     }
 
     #[test]

@@ -89,6 +89,8 @@ kinds! {
     FenceWaived = "fence.waived",
     /// Nobody is waited for any more.
     FenceLifted = "fence.lifted",
+    /// A token was made with which a machine that hashes passwords may come in.
+    WorkerOffered = "worker.offered",
     /// A machine that hashes passwords was let in.
     WorkerEnrolled = "worker.enrolled",
     /// It was given another name.

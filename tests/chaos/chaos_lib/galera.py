@@ -1,5 +1,6 @@
 """Three MariaDB servers in a Galera cluster."""
 
+import configparser
 import os
 import random
 import re
@@ -9,7 +10,7 @@ import time
 from pathlib import Path
 
 from databases_lib import mariadb
-from databases_lib.folder import free_port
+from databases_lib.folder import certify, free_port
 
 from .nodes import ROOT
 from .place import Place, Process, Strike, Trouble, as_user, give, password, run, send, tool, tree, wait_until
@@ -52,7 +53,8 @@ class Member:
         give(self.folder / "tmp", USER)
         options = {"gmcast.listen_addr": f"tcp://{self.address}:{self.group}", "ist.recv_addr": f"{self.address}:{self.ist}",
                    "gcache.size": "64M"}
-        settings = example() | SETTINGS | {
+        sections = example()
+        settings = sections["mariadbd"] | SETTINGS | {
             "bind-address": self.address,
             "port": str(self.port),
             "datadir": self.folder / "data",
@@ -67,8 +69,16 @@ class Member:
             "wsrep-sst-receive-address": f"{self.address}:{self.sst}",
             "wsrep-provider-options": f'"{";".join(f"{name}={value}" for name, value in options.items())}"',
         }
+        # As docs/guide/several-machines.md has it: copying everything to who joins is another matter than what clients see.
+        certify(self.folder, "portiere")
+        if (self.folder / "server.pem").exists():
+            settings |= {"ssl-cert": self.folder / "server.pem", "ssl-key": self.folder / "server.key"}
+            give(self.folder / "server.key", USER)
         file = self.folder / "server.cnf"
-        file.write_text("\n".join(["[mariadbd]", *(f"{name} = {value}" for name, value in settings.items()), ""]))
+        lines = []
+        for name, section in (sections | {"mariadbd": settings}).items():
+            lines += [f"[{name}]", *(f"{name} = {value}" for name, value in section.items()), ""]
+        file.write_text("\n".join(lines))
         give(file, USER)
 
     def start(self, place: Place, *options: str) -> None:
@@ -152,13 +162,15 @@ class Galera:
         self.admin = admin
 
 
-def example() -> dict[str, str]:
-    """The settings of deploy/galera.cnf, but for its places, each of which has to be there."""
-    lines = (ROOT / "deploy" / "galera.cnf").read_text().splitlines()
-    found = dict(line.split(" = ", 1) for line in lines if " = " in line and not line.startswith("#"))
-    if missing := PLACES - found.keys():
+def example() -> dict[str, dict[str, str]]:
+    """The settings of deploy/galera.cnf by section, but for its places, each of which has to be there."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string((ROOT / "deploy" / "galera.cnf").read_text())
+    sections = {name: dict(parser[name]) for name in parser.sections()}
+    if missing := PLACES - sections["mariadbd"].keys():
         raise Trouble(f"deploy/galera.cnf does not say {', '.join(sorted(missing))}")
-    return {name: value for name, value in found.items() if name not in PLACES}
+    sections["mariadbd"] = {name: value for name, value in sections["mariadbd"].items() if name not in PLACES}
+    return sections
 
 
 def library() -> str:

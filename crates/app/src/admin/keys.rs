@@ -7,7 +7,7 @@ use rules::id::Kid;
 use rules::jose::Alg;
 use rules::keys::{self, Key, Stage};
 use rules::realm::is_believable;
-use rules::{Span, Time};
+use rules::{Fresh, Span, Time};
 use store::tables::keys::All;
 
 impl App {
@@ -38,11 +38,11 @@ impl App {
     /// others changed the keys meanwhile. See [`keys::rotate`].
     pub(crate) async fn bring_in(&self, wants: impl Fn(&[Key], Alg, Time) -> bool + Sync) -> Result<Vec<Kid>, Fault> {
         let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
-        let wanted = ALGS.into_iter().filter(|alg| wants(&rows, *alg, now));
-        let made: Vec<Key> = wanted.map(|alg| self.keyring.make(alg, now, &fresh)).collect::<Result<_, _>>()?;
-        if made.is_empty() {
+        let wanted: Vec<Alg> = ALGS.into_iter().filter(|alg| wants(&rows, *alg, now)).collect();
+        if wanted.is_empty() {
             return Ok(Vec::new());
         }
+        let made = self.make_keys(wanted, now, fresh).await?;
         let (made, wants) = (&made, &wants);
         self.settle(|now, _| async move {
             let (epoch, rows) = self.after_epoch(All).await?;
@@ -51,6 +51,13 @@ impl App {
         })
         .await?
         .map_err(|why| Fault::Broken(why.into()))
+    }
+
+    /// New keys, made where nobody waits for it: an RSA key takes some tenths of a second.
+    async fn make_keys(&self, algs: Vec<Alg>, now: Time, fresh: Fresh) -> Result<Vec<Key>, Fault> {
+        let app = self.clone();
+        let making = move || algs.into_iter().map(|alg| app.keyring.make(alg, now, &fresh)).collect();
+        tokio::task::spawn_blocking(making).await.map_err(|error| Fault::Broken(error.to_string()))?
     }
 
     /// Throws a key out: nothing that it signed is believed any more. Gives the heir that came in for it, where it needed
@@ -62,7 +69,8 @@ impl App {
             // Nothing needs to be made for the rule to say which of the two it is.
             return Ok(keys::revoke(&rows, kid, self.longest_token(), now).reply.map(|()| None).map_err(refused));
         };
-        let heir = &self.keyring.make(alg, now, &fresh)?;
+        let made = self.make_keys(vec![alg], now, fresh).await?;
+        let Some(heir) = made.first() else { return Err(Fault::Broken("no key was made".into())) };
         let reply = self
             .settle(|now, _| async move {
                 let (epoch, rows) = self.after_epoch(All).await?;

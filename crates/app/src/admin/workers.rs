@@ -35,7 +35,8 @@ impl App {
         let offered = self
             .settle(|now, _| async move {
                 let expires = now + TOKEN_LIVES;
-                Ok(Decision::accept(expires).and(Change::OfferWorkerToken { token, now, expires }))
+                let offered = Change::Record(Event::new(Kind::WorkerOffered, now));
+                Ok(Decision::accept(expires).and(Change::OfferWorkerToken { token, now, expires }).and(offered))
             })
             .await?;
         Ok(offered.map(|expires| (secret, expires)))

@@ -58,7 +58,7 @@ async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
 
 #[tokio::test]
 async fn asvs_7_3_1_a_session_in_use_never_counts_as_idle() {
-    // red without note_use in browser.rs, session_in_use.
+    // red without note_use in uses.rs, session_in_use; or where it waits for the next batch, which is too late here.
     let (_folder, app, clock, browser) = house().await;
     let idle = app.realm.settings.session_idle;
     for _ in 0..8 {
@@ -94,7 +94,7 @@ async fn se_02_what_a_browser_held_behind_a_fence_ends_when_it_signs_in_anew() {
 
 #[tokio::test]
 async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
-    // red if browser.rs, note_use, did not ask when it was noted last.
+    // red if uses.rs, note_use, did not ask when it was noted last, or committed something itself.
     let (_folder, app, clock, browser) = house().await;
     let every = app.realm.settings.touch_every;
     for _ in 0..3 {
@@ -102,23 +102,27 @@ async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
         for part in [Span(1), Span(every.0 - 2)] {
             clock.advance(part);
             app.session_in_use(&browser).await.unwrap().expect("signed in");
+            app.write_uses().await.unwrap();
             assert_eq!(last_seen(&app, &browser).await, noted);
         }
         clock.advance(Span(1));
         assert_eq!(last_seen(&app, &browser).await, noted, "looking is not using");
         app.session_in_use(&browser).await.unwrap().expect("signed in");
+        assert_eq!(last_seen(&app, &browser).await, noted, "no request waits for it");
+        app.write_uses().await.unwrap();
         assert_eq!(last_seen(&app, &browser).await, clock.now());
     }
 }
 
 #[tokio::test]
 async fn a_note_brings_no_session_back() {
-    // red if browser.rs, note_use, wrote more than the moment.
+    // red if uses.rs, note_use, wrote more than the moment.
     let (_folder, app, clock, browser) = house().await;
     let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
     clock.advance(app.realm.settings.touch_every);
     app.leave(&session, &browser).await.unwrap();
     app.note_use(&session).await;
+    app.write_uses().await.unwrap();
     assert!(app.session(&browser).await.unwrap().is_none());
 }
 

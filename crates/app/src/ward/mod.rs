@@ -19,9 +19,10 @@ pub use nodes::Shown;
 use rules::ending::Record;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::engine::{CommitError, Engine, Write};
 use store::gate::Gate;
+use store::tally::{Histogram, TIMES};
 use store::turn;
 use tokio::sync::{RwLock, oneshot};
 
@@ -37,6 +38,8 @@ pub struct Ward {
     turn: RwLock<()>,
     /// Whether the server that answers could lose what it acknowledges.
     lossy: AtomicBool,
+    /// How long records took to get into the journal.
+    times: Histogram,
     seen: Mutex<Seen>,
 }
 
@@ -55,6 +58,7 @@ impl Ward {
             journal,
             turn: RwLock::new(()),
             lossy: AtomicBool::new(true),
+            times: Histogram::new(&TIMES),
             seen: Mutex::default(),
         }
     }
@@ -105,7 +109,10 @@ impl Ward {
         self.gate.commit(writes).await?;
         // Nobody may be waiting any more.
         let _ = commits.send(());
-        self.journal.append(record).await.map_err(|why| unknown(format!("the journal: {why}")))?;
+        let begun = Instant::now();
+        let noted = self.journal.append(record).await;
+        self.times.took(begun.elapsed());
+        noted.map_err(|why| unknown(format!("the journal: {why}")))?;
         match self.gate.passes() == entered {
             true => Ok(()),
             false => Err(unknown("the database failed over before the commit was in the journal".to_owned())),

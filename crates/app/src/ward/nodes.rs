@@ -116,6 +116,12 @@ impl App {
     pub(super) async fn show_itself(&self) {
         let mut was = None;
         loop {
+            // What it is set to may have changed: it is looked at with or without a journal.
+            if self.engine.answering().is_some()
+                && let Err(error) = self.engine.health().await
+            {
+                tracing::debug!(?error, "the database is not well");
+            }
             if let Some(answering) = self.engine.answering() {
                 let about = self.about(answering.durability, Journal::Off);
                 let (node, seen) = (self.node.clone(), self.clock.now());

@@ -13,6 +13,7 @@ use store::schema;
 use store::tables::ask;
 use store::tables::fences::{self, Fence, Newest, Waiting};
 use store::tables::nodes::{self, Node};
+use store::tally::Spread;
 
 /// Between two looks, while all is well.
 const BEAT: Duration = Duration::from_secs(5);
@@ -22,6 +23,11 @@ const SOON: Duration = Duration::from_millis(300);
 const BEHIND: Span = Span::minutes(1);
 
 impl App {
+    /// How long it took until what was ended was in this node's journal; nothing where there is none.
+    pub fn journal_times(&self) -> Option<Spread> {
+        self.ward.as_ref().map(|ward| ward.times.spread())
+    }
+
     /// Whether what this node acknowledged is watched over, and why nothing can be acknowledged at present.
     pub fn guarded(&self) -> Option<Result<(), String>> {
         let ward = self.ward.as_ref()?;

@@ -132,7 +132,11 @@ impl BcryptHash {
     /// Whether all of a password counts.
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
         match self.before {
-            Before::Nothing | Before::Devise(_) => password.len() <= crate::bcrypt::KEY_BYTES,
+            // In $2x$ a byte from 0x80 covers those before it in its word of four.
+            Before::Nothing | Before::Devise(_) => {
+                let covers = self.hash.flavour == Flavour::X && !password.is_ascii();
+                password.len() <= crate::bcrypt::KEY_BYTES && !covers
+            }
             Before::WordPress => is_plain(password),
             Before::Django | Before::Passlib | Before::PasslibOld => true,
         }

@@ -58,7 +58,11 @@ impl fmt::Display for Cost {
 pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     let text = text.strip_prefix("$scrypt$").ok_or(ParseError::Malformed("no scrypt"))?;
     let [parameters, salt, key] = text::fields(text, '$')?;
-    recipe(cost(parameters)?.0, text::b64(salt)?, text::b64(key)?)
+    let (cost, mut rest) = cost(parameters)?;
+    if rest.next().is_some() {
+        return Err(ParseError::Malformed("scrypt has ln, r and p, and nothing else"));
+    }
+    recipe(cost, text::b64(salt)?, text::b64(key)?)
 }
 
 /// `ln=…,r=…,p=…`, and what follows.

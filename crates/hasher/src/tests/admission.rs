@@ -129,24 +129,27 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
     assert!(place.unwrap() <= 2, "{:?}", stage.begun());
 }
 
-/// Red without `unconfirmed` in verify_of: whoever keeps the pool full would have guesses that nobody counts.
+/// Red where the next spelling is admitted once the last was tried: a guess would wait several times, and be refused in the middle.
 #[tokio::test]
-async fn a_guess_of_which_one_spelling_was_tried_was_made() {
+async fn all_spellings_of_a_password_are_admitted_or_none_is() {
+    const SPELLED: &str = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0";
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::ZERO, ..narrow() });
-    let guessing = hasher.clone();
-    let mut guess = begin(async move {
-        let stored: Stored = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0".parse().unwrap();
-        guessing.verify(&key("main", 1), &stored, b"isn't").await
-    });
-    until("the first spelling is tried", || stage.begun() == ["isn't"]);
-    stage.permit(Some(1));
-    until("it is tried", || hasher.state().running == 0);
-    let other = ask(&hasher, key("main", 2), usual(), "other");
-    until("somebody else has the thread", || hasher.state().running == 1);
-    let Some(Err(Refusal::Unconfirmed { .. })) = now(&mut guess) else { panic!("told as if nothing had been tried") };
+    let stored: Stored = SPELLED.parse().unwrap();
+    let first = stage.occupy(&hasher);
+    let refused = hasher.verify(&key("main", 1), &stored, b"isn't").await;
+    assert!(matches!(refused, Err(Refusal::Busy { .. })), "{refused:?}");
     stage.permit(None);
-    assert!(other.await.is_ok());
+    assert!(first.await.is_ok());
+
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(1), ..narrow() });
+    let (first, guessing) = (stage.occupy(&hasher), hasher.clone());
+    let guess = begin(async move { guessing.verify(&key("main", 1), &SPELLED.parse().unwrap(), b"isn't").await });
+    until("both spellings wait", || hasher.state().waiting == 2);
+    stage.permit(None);
+    assert!(first.await.is_ok() && !guess.await.unwrap().ok);
+    assert_eq!(stage.begun(), ["first", "isn't", r"isn\'t"]);
 }
 
 #[tokio::test]

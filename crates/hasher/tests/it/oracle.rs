@@ -151,6 +151,12 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
         let verified = hasher.verify(&key, &stored, &vec![b'x'; length]).await.unwrap();
         assert_eq!((verified.ok, verified.rehash), (true, rehash), "{length}");
     }
+    // Of 0xa3 alone, which covers what stands before it in its word of four (crypt_blowfish's wrapper.c).
+    let stored: Stored = "$2x$05$/OK.fbVrR/bpIqNJ5ianF.CE5elHaaO4EbggVDjb8P19RukzXSM3e".parse().unwrap();
+    for slip in [&b"\xff\xff\xa3"[..], b"\xa3"] {
+        let verified = hasher.verify(&key, &stored, slip).await.unwrap();
+        assert_eq!((verified.ok, verified.rehash), (true, false), "{slip:?}");
+    }
     let stored: Stored = "$wp$2y$10$Q1xinFjrZeLWJBvxviIL6u834Fu.evIEFHAUVisQ5O.w9Dm0sMdES".parse().unwrap();
     for (typed, rehash) in [("admin", true), ("admin ", false)] {
         let verified = hasher.verify(&key, &stored, typed.as_bytes()).await.unwrap();

@@ -26,11 +26,18 @@ pub struct Change {
 
 /// A limit has to grow by this much to be worth a change.
 pub const WORTH_IT: f64 = 1.05;
+/// Sign-ins have to be at least this much sooner to be worth one: times come from the model with more uncertainty than limits.
+const SOONER: f64 = 0.9;
 
 impl Change {
     /// Whether any limit grows by something that is worth it.
-    pub fn helps(&self) -> bool {
+    pub fn raises(&self) -> bool {
         self.limits.iter().any(|limit| *limit >= WORTH_IT)
+    }
+
+    /// Whether it makes sign-ins sooner by something that is worth it.
+    pub fn hastens(&self) -> bool {
+        self.sign_in_p95 <= SOONER
     }
 }
 
@@ -194,8 +201,11 @@ pub struct Settings {
     pub threads: usize,
     /// How many a thread will run side by side; the server finds that out by itself.
     pub lanes: usize,
-    /// `hash.memory`, in MiB: the least that these threads and lanes need.
+    /// `hash.memory`, in MiB: a quarter of the machine's, or what these threads and lanes need. It is a ceiling, and what is
+    /// stored already may be larger than today's parameters.
     pub memory_mib: u64,
+    /// How much of it these threads and lanes need, in MiB.
+    pub in_use_mib: u64,
     /// `hash.argon2`.
     pub parameters: Parameters,
     /// `store.readers`.
@@ -203,6 +213,9 @@ pub struct Settings {
     /// Why the parameters are these.
     pub why: String,
 }
+
+/// The most that `store.readers` may be.
+const MOST_READERS: u32 = 64;
 
 /// The settings that suit this machine.
 pub fn settings(probes: &Probes) -> Settings {
@@ -222,14 +235,17 @@ pub fn settings(probes: &Probes) -> Settings {
                 gain(best)
             ),
         ),
+        None if own.is_none() => (default, today.pool.lanes, "the default; others were not measured".to_owned()),
         None => (default, today.pool.lanes, "the default; nothing that is as strong and as large is faster".to_owned()),
     };
     // Connections that read are held only while they read: so many are in use at the limit of what reads most.
     let introspect = today.needs(Operation::Introspect).bound();
     let reading = introspect * Operation::Introspect.demand().reads * today.read;
-    let readers = ((reading / 0.7).ceil() as u32).clamp(2, probes.storage.readers.max(2));
+    let readers = ((reading / 0.7).ceil() as u32).clamp(2, MOST_READERS);
     let bytes = (today.pool.threads * lanes) as u64 * u64::from(parameters.memory_kib) * 1024;
-    Settings { threads: today.pool.threads, lanes, memory_mib: bytes.div_ceil(1 << 20), parameters, readers, why }
+    let in_use_mib = bytes.div_ceil(1 << 20);
+    let memory_mib = ((probes.machine.memory / 4) >> 20).max(in_use_mib);
+    Settings { threads: today.pool.threads, lanes, memory_mib, in_use_mib, parameters, readers, why }
 }
 
 /// One line about what limits an operation.

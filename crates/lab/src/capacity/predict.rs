@@ -105,15 +105,20 @@ fn writer(probes: &Probes) -> Writer {
 /// table had a fraction of one. How the rows differ from each other is the table's.
 fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let threads = hashing.threads();
-    let alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
+    let mut alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
     let crowded: Vec<&Lane> = hashing.of_threads(threads).collect();
     let lanes = http.lanes.clamp(1, crowded.len().max(1));
     let faster = crowded.get(lanes - 1).map_or(1.0, |row| row.rate.value / http.pool.value);
     let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
+    let rouse = alone.first().map_or(0.0, |one| (rested - one).max(0.0));
+    if threads == 1 {
+        // There the one thread is the pool.
+        alone.iter_mut().for_each(|time| *time *= faster);
+    }
     Pool {
         threads,
         lanes,
-        rouse: alone.first().map_or(0.0, |one| (rested - one).max(0.0)),
+        rouse,
         alone,
         crowded: crowded.iter().map(|lane| lane.batch() * faster).collect(),
         crowd: threads,

@@ -141,7 +141,7 @@ pub fn limits(capacity: &Capacity) -> Table {
 }
 
 /// What stands under the latencies.
-pub const CAVEAT: &str = "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 1.8 \
+pub const CAVEAT: &str = "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 2.5 \
     times as long; --verify tells how far off they are here.";
 
 /// Latencies by how much of the limit is used.
@@ -192,7 +192,11 @@ pub fn staffed(capacity: &Capacity) -> Table {
 
 fn notes(changes: &[Change], out: &mut String) {
     for (at, change) in changes.iter().enumerate() {
-        let verdict = if change.helps() { "" } else { "does not help; " };
+        let verdict = match (change.raises(), change.hastens()) {
+            (true, _) => "",
+            (false, true) => "raises no limit, but sign-ins are sooner; ",
+            (false, false) => "does not help; ",
+        };
         wrapped(out, &format!("({}) {verdict}{}", at + 1, change.note));
     }
 }
@@ -202,11 +206,12 @@ pub fn settings(capacity: &Capacity) -> String {
     let found = &capacity.settings;
     let parameters = found.parameters;
     format!(
-        "[hash]\nthreads = {}\nmemory = \"{}MiB\"  # the least for {} side by side on each, which the server finds out\n\n\
+        "[hash]\nthreads = {}\nmemory = \"{}MiB\"  # a ceiling; {} side by side on each, which the server finds out, take {}MiB\n\n\
          [hash.argon2]  # {}\nmemory_kib = {}\npasses = {}\nlanes = {}\n\n[store]\nreaders = {}\n",
         found.threads,
         found.memory_mib,
         found.lanes,
+        found.in_use_mib,
         found.why,
         parameters.memory_kib,
         parameters.passes,

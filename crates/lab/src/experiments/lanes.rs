@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// OWASP's first choice for little memory, and the product's default.
 const COST: (u32, u32, u32) = (19_456, 2, 1);
 const MOST_THREADS: usize = 8;
+const MOST_LANES: u64 = 4;
 /// Of the rate alone: the time of one follows from it, so that a comparison of it would be the same one twice.
 const EXPECTED: [Expect; 1] = [Expect::More];
 
@@ -34,6 +35,11 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let mut counts: Vec<usize> =
         std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count < cores).collect();
     counts.push(cores);
+    let whole = counts.len();
+    counts.retain(|threads| *threads == 1 || has_room(*threads));
+    if counts.len() < whole {
+        sheet.note(format!("More threads than {} would need more memory than there is.", counts[counts.len() - 1]));
+    }
     for threads in counts.iter().copied() {
         let mut variants = [1, 2, 3, 4];
         let rows = variants.map(|lanes| Row::new(side_by_side(lanes), if lanes == 1 { &[][..] } else { &EXPECTED }));
@@ -42,7 +48,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
             Ok(measure(cost, threads, *lanes, bench.part()))
         })?;
     }
-    if cores == 1 {
+    if counts.len() == 1 {
         return Ok(());
     }
     let rows = counts.iter().map(|threads| match threads {
@@ -51,6 +57,11 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     });
     let group = Group::new("threads, 3 side by side", &figures, rows.collect());
     bench.turns(sheet, group, &mut counts, |bench, threads| Ok(measure(cost, *threads, 3, bench.part())))
+}
+
+/// Whether so many threads with the most lanes have room in half of the memory.
+fn has_room(threads: usize) -> bool {
+    threads as u64 * MOST_LANES * u64::from(COST.0) * 1024 <= hasher::tune::default_memory() * 2
 }
 
 fn side_by_side(lanes: usize) -> String {

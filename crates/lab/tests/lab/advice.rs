@@ -25,11 +25,12 @@ fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too()
     // red if only what is faster were listed.
     let changes = Capacity::of(probes()).changes;
     let of = |what: &str| changes.iter().find(|change| change.what.contains(what)).unwrap();
-    assert!(!of("m=47104 t=1").helps() && of("m=9216 t=4").helps());
+    assert!(!of("m=47104 t=1").raises() && of("m=9216 t=4").raises());
     assert!(of("m=9216 t=4").limits[0] > 1.1, "sign-ins");
     assert_eq!(of("m=9216 t=4").limits[1..3], [1.0, 1.0], "what is not hashed is as fast as before");
-    assert!(of("a hash worker").helps() && of("4 cores in place of 2").limits.iter().all(|limit| *limit > 1.5));
-    assert!(!of("a disk ten times as fast").helps());
+    assert!(of("a hash worker").raises() && of("4 cores in place of 2").limits.iter().all(|limit| *limit > 1.5));
+    let disk = of("a disk ten times as fast");
+    assert!(!disk.raises() && !disk.hastens(), "{disk:?}");
     assert!(of("PostgreSQL").limits[2] < 0.5, "a round trip for each introspection");
     assert!(changes.iter().all(|change| !change.what.contains("m=19456")), "what is there is no change");
 }
@@ -40,8 +41,7 @@ fn other_parameters_are_recommended_where_they_are_faster_and_not_smaller() {
     let found = Capacity::of(where_46_mib_is(1.5)).settings;
     assert_eq!((found.parameters.memory_kib, found.parameters.passes), (47_104, 1), "{}", found.why);
     assert!(found.why.contains("1.50 times as fast"), "{}", found.why);
-    let least = (found.threads * found.lanes) as u64 * 46;
-    assert_eq!(found.memory_mib, least);
+    assert_eq!(found.in_use_mib, (found.threads * found.lanes) as u64 * 46);
     let found = Capacity::of(where_46_mib_is(1.05)).settings;
     assert_eq!(found.parameters.memory_kib, 19_456, "a twentieth is not worth it: {}", found.why);
 }

@@ -90,12 +90,17 @@ impl Progress {
         self.rates.drain(..self.rates.len().saturating_sub(SHOWN));
         self.failed += pulse.failed;
         self.refused += pulse.refused;
-        let (p50, p99) = (pulse.iterations.quantile(0.5), pulse.iterations.quantile(0.99));
+        // Nobody's latency is not zero.
+        let latency = |share: f64| match pulse.iterations.count() {
+            0 => "–".to_owned(),
+            _ => format!("{:.1}", pulse.iterations.quantile(share)),
+        };
+        let (p50, p99) = (latency(0.5), latency(0.99));
         let (passed_s, whole) = (passed.as_secs_f64(), self.whole.as_secs_f64());
         let title = &self.title;
         let mut line = format!("{title}{passed_s:.0}/{whole:.0} s {rate:8.1}/s {}", sparkline(&self.rates));
         // Writing into a String cannot fail.
-        let _ = write!(line, "  p50 {p50:.1} p99 {p99:.1} ms  {} failed {} refused", self.failed, self.refused);
+        let _ = write!(line, "  p50 {p50} p99 {p99} ms  {} failed {} refused", self.failed, self.refused);
         if passed < self.warmup {
             line.push_str("  (warming up)");
         } else if passed > self.whole {
@@ -143,6 +148,7 @@ mod tests {
             "{second}"
         );
         assert!(!second.contains("warming"));
+        assert!(progress.line(Duration::from_secs(2), &Pulse::default()).contains("p50 – p99 – ms"));
         assert!(progress.line(Duration::from_secs(3), &pulse).ends_with("(waiting for the last answers)"));
         let open = Plan { pace: Pace::Open { rate: 240.0, visitors: 9 }, ..plan() };
         assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");

@@ -37,7 +37,7 @@ pub fn of(series: &Series) -> String {
     }
     if let Some(spread) = &series.spread {
         let [rate, mean, p99] = [spread.rate, spread.mean, spread.p99].map(|share| label(share * 100.0));
-        let verdict = if spread.accepted { "accepted" } else { "noisy" };
+        let verdict = spread.verdict();
         let _ =
             writeln!(out, "<p>The runs vary by {rate} % in rate, {mean} % in mean and {p99} % in p99: {verdict}.</p>");
     }

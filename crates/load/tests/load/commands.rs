@@ -120,6 +120,10 @@ fn a_search_finds_where_a_slow_server_ends() {
     assert!(saved["trials"].as_array().unwrap().len() > 1, "{saved:#}");
     assert!(saved["found_none"].as_str().unwrap().starts_with("no rate near 8.0/s"), "{saved:#}");
     assert!(refusal.to_string().starts_with("no rate near 8.0/s keeps p99 at or below 1ms"), "{refusal}");
+    // Red where a rate at which nothing came is one that the server did not keep.
+    assert!(refusal.to_string().contains("nothing is due within"), "{refusal}");
+    let nothing = said(&format!("search jwks {SHORT} --target {} --rate 0.1", provider.url)).unwrap_err();
+    assert!(nothing.exit_code() == 2 && nothing.to_string().starts_with("at 0.100/s nothing is due"), "{nothing}");
     assert_eq!(refusal.exit_code(), 1);
     for (line, expected) in [("search w4", "a search takes no w3, w4 or w6"), ("w5 --ramp 1s", "w5 takes no --ramp")] {
         let refusal = said(line).unwrap_err();

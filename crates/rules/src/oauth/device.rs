@@ -262,6 +262,11 @@ fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
     }
 }
 
+/// Whether an application asked for this in the life that it has: what it asked for before that is nobody's any more.
+pub fn is_of(device: &Device, client: &Client) -> bool {
+    device.client == client.id && client.owns(device.life.as_ref(), device.asked)
+}
+
 /// RFC 8628 §3.4: the device polls, for narrower audiences than were granted if it names some.
 pub fn poll(
     (client, resources): (&Client, &[String]),
@@ -272,8 +277,7 @@ pub fn poll(
     if !client.may(Grant::DeviceCode) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
-    let of = |device: &Device| device.client == client.id && client.owns(device.life.as_ref(), device.asked);
-    let Some(found) = found.filter(|found| of(&found.device)) else {
+    let Some(found) = found.filter(|found| is_of(&found.device, client)) else {
         return Decision::refuse(Error::grant("the device code is not valid"));
     };
     let device = &found.device;

@@ -19,8 +19,10 @@ use std::time::Duration;
 /// What kind of work a door does. Every route says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pace {
-    /// What applications ask all day: tokens, introspection, userinfo, keys.
+    /// What applications ask all day: tokens, introspection, userinfo.
     Tokens,
+    /// Keys and discovery: in the same places, and nobody's rate but an address's own holds for them.
+    Metadata,
     /// Pages, and forms without a password.
     Pages,
     /// Forms with a password: they wait for a hash.
@@ -36,21 +38,55 @@ pub struct Admission {
     passwords: Arc<Lane>,
     commands: Arc<Lane>,
     realm: Option<Rates<Pace>>,
-    failures: Option<Rates<Sender>>,
+    failures: Option<Rates<Account>>,
     exempt: Vec<Cidr>,
 }
 
 /// Commands of operators that are carried out at a time.
 const COMMANDS: usize = 16;
 
-/// An address, and whether it is another site's page that had its browser send the request: what fails of that is counted apart,
-/// so that no page keeps its visitors, and whoever shares their address, out of our pages.
-type Sender = (AddressKey, bool);
+/// Who sent a request, as far as its failures are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    /// From where.
+    pub client: &'a Client,
+    /// Whether a page of another site had a browser send it.
+    pub embedded: bool,
+    /// Whether it says that it is of a session. That may be made up.
+    pub inside: bool,
+}
 
-/// Counted as failed until it is known how it went.
+/// What is counted of an address, each by itself. Who does wrong is slowed at every door; a crowd behind one address that finds no
+/// room there keeps neither those out who are signed in already nor their applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Book {
+    /// What was wrong.
+    Wrong,
+    /// Requests of applications for which there was no room.
+    Applications,
+    /// The same of pages, for who was not signed in.
+    Outside,
+}
+
+/// An address, a book, and whether it is of what another site's pages had browsers send: none of them keeps its visitors, and
+/// whoever shares their address, out.
+type Account = (AddressKey, Book, bool);
+
+/// Counted as failed, and as refused where that may come of it, until it is known how it went.
 pub struct Debt {
-    key: Sender,
-    standing: Standing,
+    wrong: (Account, Standing),
+    refused: Option<(Account, Standing)>,
+}
+
+/// How a request went, as far as its sender answers for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    /// Nothing is held against them.
+    Well,
+    /// They did something wrong.
+    Wrong,
+    /// There was no room for them.
+    Refused,
 }
 
 impl Admission {
@@ -72,15 +108,17 @@ impl Admission {
     }
 
     /// A place for work of this kind; `None` where it needs none. It is counted for the realm before it waits for one: each
-    /// kind of work by itself here, too, and only what is worked on.
+    /// kind of work by itself here, too, and only what is worked on. Trusted machines use up nothing of it and are bound by
+    /// none of it, and neither do keys and discovery: anybody may ask for these as often as they like.
     ///
     /// # Errors
     /// [`Fault::Over`] the realm's rate; [`Fault::Busy`], at once or when the budget of waiting is over.
-    pub async fn enter(&self, pace: Pace) -> Result<Option<Permit>, Fault> {
+    pub async fn enter(&self, pace: Pace, client: &Client) -> Result<Option<Permit>, Fault> {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
-        let counted = self.realm.as_ref().map(|realm| realm.count(&pace)).transpose().map_err(Fault::Over)?;
+        let realm = self.realm.as_ref().filter(|_| pace != Pace::Metadata && !self.lists(client));
+        let counted = realm.map(|realm| realm.count(&pace)).transpose().map_err(Fault::Over)?;
         let entered = timed(Stage::Door, lane.enter()).await;
-        if let (Err(_), Some(realm), Some(standing)) = (&entered, &self.realm, counted) {
+        if let (Err(_), Some(realm), Some(standing)) = (&entered, realm, counted) {
             realm.give_back(&pace, &standing);
         }
         entered.map(Some).map_err(|wait| Fault::Busy(span(wait)))
@@ -94,30 +132,52 @@ impl Admission {
         self.commands.enter().await
     }
 
-    /// Counts a request of a client as failed before it is worked on, and [apart](Sender) where a page of another site had it sent;
-    /// [`Admission::settle`] takes that back. What is always answered counts where it fails, too.
+    /// Counts a request as failed before it is worked on, for its address; [`Admission::settle`] takes that back. What is always
+    /// answered counts where it fails, too.
     ///
     /// # Errors
-    /// [`Fault::Over`]: too many from there have failed.
-    pub fn owe(&self, pace: Pace, (client, embedded): (&Client, bool)) -> Result<Option<Debt>, Fault> {
-        let (Some(failures), Some(key)) = (&self.failures, client.key()) else { return Ok(None) };
-        if self.is_exempt(client) {
+    /// [`Fault::Over`]: too many from there have failed, or were refused.
+    pub fn owe(&self, pace: Pace, sender: Sender<'_>) -> Result<Option<Debt>, Fault> {
+        let (Some(failures), Some(address)) = (&self.failures, sender.client.key()) else { return Ok(None) };
+        if self.is_exempt(sender.client) {
             return Ok(None);
         }
-        let key = (key, embedded);
-        match failures.count(&key) {
-            Ok(standing) => Ok(Some(Debt { key, standing })),
-            Err(_) if pace == Pace::Free => Ok(None),
-            Err(over) => Err(Fault::Over(over)),
+        let count = |book| {
+            let account = (address, book, sender.embedded);
+            failures.count(&account).map(|standing| (account, standing))
+        };
+        let wrong = match count(Book::Wrong) {
+            Ok(wrong) => wrong,
+            Err(_) if pace == Pace::Free => return Ok(None),
+            Err(over) => return Err(Fault::Over(over)),
+        };
+        match Book::of_refusals(pace, sender.inside).map(count).transpose() {
+            Ok(refused) => Ok(Some(Debt { wrong, refused })),
+            Err(over) => {
+                failures.give_back(&wrong.0, &wrong.1);
+                Err(Fault::Over(over))
+            }
         }
     }
 
-    /// Gives back what was counted, unless the request failed; then says how its sender stands.
-    pub fn settle(&self, debt: Debt, failed: bool) -> Option<Standing> {
-        if !failed && let Some(failures) = &self.failures {
-            failures.give_back(&debt.key, &debt.standing);
+    /// Gives back what was counted, unless it came so; then says how its sender stands. Who says that they are signed in and finds
+    /// no room was not, or it would have been kept for them: that counts for those outside.
+    pub fn settle(&self, debt: Debt, went: Went) -> Option<Standing> {
+        let (failures, Debt { wrong, refused }) = (self.failures.as_ref()?, debt);
+        if went != Went::Wrong {
+            failures.give_back(&wrong.0, &wrong.1);
         }
-        failed.then_some(debt.standing)
+        match (went, refused) {
+            (Went::Refused, Some((_, standing))) => return Some(standing),
+            (Went::Refused, None) => {
+                let (address, _, embedded) = wrong.0;
+                let counted = failures.count(&(address, Book::Outside, embedded));
+                return Some(counted.unwrap_or_else(|over| over.standing));
+            }
+            (_, Some((account, standing))) => failures.give_back(&account, &standing),
+            (_, None) => {}
+        }
+        (went == Went::Wrong).then_some(wrong.1)
     }
 
     /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts. What comes
@@ -137,7 +197,7 @@ impl Admission {
 
     fn lane(&self, pace: Pace) -> Option<&Arc<Lane>> {
         match pace {
-            Pace::Tokens => Some(&self.tokens),
+            Pace::Tokens | Pace::Metadata => Some(&self.tokens),
             Pace::Pages => Some(&self.pages),
             Pace::Passwords => Some(&self.passwords),
             Pace::Free => None,
@@ -161,6 +221,17 @@ impl Admission {
     }
 }
 
+impl Book {
+    /// Where it counts when there is no room.
+    fn of_refusals(pace: Pace, inside: bool) -> Option<Book> {
+        match pace {
+            Pace::Tokens | Pace::Metadata => Some(Book::Applications),
+            Pace::Pages | Pace::Passwords => (!inside).then_some(Book::Outside),
+            Pace::Free => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,11 +244,22 @@ mod tests {
         Admission::of(&Config::load(Sources { flags, ..Sources::default() }).unwrap())
     }
 
+    /// Somebody out there.
+    fn somebody() -> Client {
+        at("203.0.113.7:5000")
+    }
+
+    fn at(address: &str) -> Client {
+        let peer = Peer { address: address.parse().unwrap(), tls: false };
+        client_address(&peer, &HeaderMap::new(), &Proxies { trusted: Vec::new(), header: ProxyHeader::XForwardedFor })
+    }
+
     #[tokio::test]
     async fn the_realm_has_a_rate_for_each_kind_of_work_and_who_is_over_it_takes_no_place() {
         // red without the realm in `enter`, or where it is counted behind the lane.
         let admission = admission(&[("limits.requests_per_realm", "1"), ("limits.tokens", "3")]);
-        let tokens = || admission.enter(Pace::Tokens);
+        let client = somebody();
+        let tokens = || admission.enter(Pace::Tokens, &client);
         let held = (tokens().await.unwrap(), tokens().await.unwrap());
         assert!(held.0.is_some() && held.1.is_some(), "twice as many at once");
         // One more a second is let in, however long this takes.
@@ -194,22 +276,58 @@ mod tests {
         );
         let [(_, lane), ..] = admission.lanes();
         assert_eq!((lane.admitted_total, lane.refused_total, lane.running), (admitted, 0, 2));
-        assert!(admission.enter(Pace::Pages).await.is_ok(), "pages are another kind");
-        assert!(admission.enter(Pace::Free).await.unwrap().is_none());
+        assert!(admission.enter(Pace::Pages, &client).await.is_ok(), "pages are another kind");
+        assert!(admission.enter(Pace::Free, &client).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn keys_and_trusted_machines_are_no_part_of_the_realms_rate() {
+        // red where `enter` counts everybody: whoever asks for keys often enough keeps all applications from their tokens.
+        let options = [("limits.requests_per_realm", "1"), ("limits.exempt_addresses", "203.0.113.0/24")];
+        for (options, pace) in [(&options[..1], Pace::Metadata), (&options[..], Pace::Tokens)] {
+            let admission = admission(options);
+            for _ in 0..20 {
+                assert!(admission.enter(pace, &somebody()).await.is_ok(), "{pace:?}");
+            }
+            assert!(admission.enter(Pace::Tokens, &at("198.51.100.7:5000")).await.is_ok());
+        }
     }
 
     #[test]
     fn what_a_page_of_another_site_has_sent_keeps_nobody_out() {
         // red where failures are counted for the address alone: two thousand pictures that are not there would shut it out.
         let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
-        let peer = Peer { address: "203.0.113.7:5000".parse().unwrap(), tls: false };
-        let proxies = Proxies { trusted: Vec::new(), header: ProxyHeader::XForwardedFor };
-        let client = client_address(&peer, &HeaderMap::new(), &proxies);
-        let owe = |embedded| admission.owe(Pace::Pages, (&client, embedded));
+        let client = somebody();
+        let owe = |embedded| admission.owe(Pace::Pages, Sender { client: &client, embedded, inside: false });
         while owe(true).is_ok() {}
         assert!(owe(false).is_ok());
         while owe(false).is_ok() {}
         assert!(owe(true).is_err() && owe(false).is_err());
+    }
+
+    #[test]
+    fn a_crowd_that_finds_no_room_keeps_nobody_out_who_is_inside() {
+        // red with one counter for an address: a school that signs in would shut out its pages and its applications.
+        let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
+        let client = somebody();
+        let went = |pace, inside, went| {
+            let owed = admission.owe(pace, Sender { client: &client, embedded: false, inside }).ok()?;
+            owed.map(|debt| admission.settle(debt, went))
+        };
+        let may = |pace, inside| went(pace, inside, Went::Well).is_some();
+        for inside in [false, true] {
+            // A cookie may be made up, or of yesterday: its owner's refusals are those of the crowd outside.
+            for _ in 0..20 {
+                went(Pace::Pages, inside, Went::Refused);
+            }
+            assert!(!may(Pace::Passwords, false), "the crowd is told to slow down");
+            assert!(may(Pace::Pages, true) && may(Pace::Tokens, false));
+        }
+        while went(Pace::Tokens, false, Went::Refused).is_some() {}
+        assert!(!may(Pace::Metadata, false) && may(Pace::Pages, true), "applications are one");
+        // What is wrong counts at every door.
+        while went(Pace::Pages, true, Went::Wrong).is_some() {}
+        assert!(!may(Pace::Metadata, false) && !may(Pace::Passwords, false) && !may(Pace::Pages, true));
     }
 
     #[tokio::test]
@@ -217,12 +335,13 @@ mod tests {
         // red without the giving back in `enter`.
         let options = [("limits.requests_per_realm", "1"), ("limits.pages", "1"), ("limits.max_wait", "10ms")];
         let admission = admission(&options);
-        let held = admission.enter(Pace::Pages).await.unwrap();
+        let client = somebody();
+        let held = admission.enter(Pace::Pages, &client).await.unwrap();
         for _ in 0..20 {
-            let refused = admission.enter(Pace::Pages).await.err();
+            let refused = admission.enter(Pace::Pages, &client).await.err();
             assert!(matches!(refused, Some(Fault::Busy(_))), "{refused:?}");
         }
         drop(held);
-        assert!(admission.enter(Pace::Pages).await.is_ok());
+        assert!(admission.enter(Pace::Pages, &client).await.is_ok());
     }
 }

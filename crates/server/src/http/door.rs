@@ -7,7 +7,7 @@ use super::cookies::Name;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
-use crate::admission::{Debt, Pace};
+use crate::admission::{Debt, Pace, Sender, Went};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
@@ -72,6 +72,12 @@ impl Door {
         }))
     }
 
+    /// Who sent it, as far as failures are counted.
+    fn sender(&self) -> Sender<'_> {
+        let inside = self.site.session_cookie(&self.headers).is_some();
+        Sender { client: &self.visit.client, embedded: self.visit.embedded, inside }
+    }
+
     /// What a form sent, as far as it is there.
     pub fn sent(&self) -> Option<&Bytes> {
         self.sent.get()
@@ -103,7 +109,7 @@ impl Door {
         W: Future<Output = Result<T, E>>,
     {
         self.site.app.has_time_for(&self.browser(), Guest::Typed)?;
-        let place = self.site.admission.enter(Pace::Passwords).await?;
+        let place = self.site.admission.enter(Pace::Passwords, &self.visit.client).await?;
         holding(place, work()).await
     }
 
@@ -186,7 +192,7 @@ where
             };
             let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
             let Told { act, pace, refuse, again } = self;
-            let (debt, answer) = match door.site.admission.owe(pace, (&door.visit.client, door.visit.embedded)) {
+            let (debt, answer) = match door.site.admission.owe(pace, door.sender()) {
                 Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
                 Err(over) => {
                     // A form is read even then: nothing that was typed is lost.
@@ -218,7 +224,7 @@ where
     // What a password is for asks for its place itself: see [`Door::in_place_for_password`].
     let place = match pace {
         Pace::Passwords => None,
-        pace => door.site.admission.enter(pace).await?,
+        pace => door.site.admission.enter(pace, &door.visit.client).await?,
     };
     let answered = async {
         // Boxed, because it is large: who waits for a place does without.
@@ -251,10 +257,16 @@ pub struct Counts;
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
 fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
-    let wrong = response.status().is_client_error() && response.extensions().get::<AsExpected>().is_none();
-    let counts = wrong || response.extensions().get::<Counts>().is_some();
-    let failed = counts || response.extensions().get() == Some(&Refused::Busy);
-    if let Some(standing) = site.admission.settle(debt, failed) {
+    let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());
+    let wrong = response.status().is_client_error() && marks.get::<AsExpected>().is_none();
+    let went = match refused {
+        Some(Refused::Busy) => Went::Refused,
+        // Over the rate of a client or of everybody, which has counted it.
+        Some(Refused::Rate) => Went::Well,
+        _ if wrong || marks.get::<Counts>().is_some() => Went::Wrong,
+        _ => Went::Well,
+    };
+    if let Some(standing) = site.admission.settle(debt, went) {
         reply::rate_limit(&mut response, &standing);
     }
     response

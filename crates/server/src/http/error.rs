@@ -375,7 +375,9 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
     // A browser that asks for the answer to a form; a program is told what would do.
     let is_asked_for = matches!(door.method, Method::GET | Method::HEAD);
     let (base, path) = (door.site.url.path(), door.uri.path());
-    let below = |part: &str| path.strip_prefix(base).is_some_and(|path| path.starts_with(part));
+    // What is below the issuer's path has lost it by now, but for what stands outside of that.
+    let path = path.strip_prefix(base).unwrap_or(path);
+    let below = |part: &str| path.starts_with(part);
     let first = ["/account", "/device", "/setup"].into_iter().find(|part| below(part)).unwrap_or("/");
     let anew = format!("{base}{first}");
     let page = ErrorPage {

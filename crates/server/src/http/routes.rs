@@ -17,8 +17,8 @@ use hyper::Method;
 pub fn router(site: Site) -> Router {
     let base = site.url.path().to_owned();
     let metadata = Router::new()
-        .route("/.well-known/openid-configuration", only_get(get(json(Pace::Tokens, metadata::discovery))))
-        .route("/oauth2/jwks", only_get(get(json(Pace::Tokens, metadata::jwks))));
+        .route("/.well-known/openid-configuration", only_get(get(json(Pace::Metadata, metadata::discovery))))
+        .route("/oauth2/jwks", only_get(get(json(Pace::Metadata, metadata::jwks))));
     let callable = Router::new()
         .route("/oauth2/token", only_post(post(json(Pace::Tokens, token::token))))
         .route("/oauth2/revoke", only_post(post(json(Pace::Tokens, revoke::revoke))))
@@ -37,7 +37,7 @@ pub fn router(site: Site) -> Router {
     let oauth_metadata = Router::new()
         .route(
             &format!("/.well-known/oauth-authorization-server{base}"),
-            only_get(get(json(Pace::Tokens, metadata::discovery))),
+            only_get(get(json(Pace::Metadata, metadata::discovery))),
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::everybody));
     // Where password managers look (W3C, A Well-Known URL for Changing Passwords): of the host, whatever the issuer's path.

@@ -5,7 +5,7 @@ use crate::admission::{Pace, Permit};
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl, Sources};
 use crate::metrics::Store;
-use crate::net::{Peer, Terms};
+use crate::net::{Peer, Terms, client_address};
 use crate::trace::Exporter;
 use crate::{cli, control};
 use app::sign_up::NewPerson;
@@ -21,6 +21,7 @@ use store::tables::fences::{self, Fence};
 use tower::ServiceExt;
 
 mod below;
+mod crowd;
 mod malformed;
 
 pub const ISSUER: &str = "https://id.example.test";
@@ -70,8 +71,10 @@ impl House {
     /// Takes every place that there is.
     async fn fill(&self) -> Vec<Option<Permit>> {
         let mut held = Vec::new();
+        let here = Peer { address: "127.0.0.1:4000".parse().unwrap(), tls: true };
+        let client = client_address(&here, &HeaderMap::new(), &self.site.proxies);
         for pace in [Pace::Tokens, Pace::Pages, Pace::Passwords] {
-            held.push(self.site.admission.enter(pace).await.unwrap());
+            held.push(self.site.admission.enter(pace, &client).await.unwrap());
         }
         held
     }
@@ -385,7 +388,7 @@ async fn over_with(house: &House, ask: &Ask) -> u16 {
         for _ in 0..3 {
             ask.clone().at(house).await;
         }
-        if Ask::get("/oauth2/jwks").from(&ask.from).at(house).await.status == 429 {
+        if Ask::get("/login").from(&ask.from).at(house).await.status == 429 {
             return ask.clone().at(house).await.status;
         }
     }

@@ -271,7 +271,8 @@ async fn talk(
     (app, known): (&App, &mut bool),
     threshold: Threshold,
 ) -> Result<(), Ended> {
-    let address = from.to_string();
+    // As everywhere in the audit log: without the port.
+    let address = from.ip().to_canonical().to_string();
     let version = match timeout(PATIENCE, receive(&mut stream)).await?? {
         Frame::Hello { version } => version,
         Frame::Enroll { version, token, name } => {

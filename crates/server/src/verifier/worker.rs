@@ -109,7 +109,7 @@ async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
 pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) -> Result<(), String> {
     let (identity, post) = (folder.identity()?, folder.post()?);
     let pin = post.pin().ok_or("the server's key in worker.json cannot be read: enrol the worker anew")?;
-    let bench = Arc::new(Bench { folder, work, servers: post.servers.len().max(1), pool: Mutex::new(None) });
+    let bench = Arc::new(Bench { folder, work, served: watch::Sender::new(0), pool: Mutex::new(None) });
     let config = identity.dialling(pin)?;
     drop::<Identity>(identity);
     let mut posts = JoinSet::new();
@@ -126,7 +126,8 @@ pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) 
 struct Bench {
     folder: Folder,
     work: Work,
-    servers: usize,
+    /// How many servers it works for at present: one that is down, or says nothing, has no part of it.
+    served: watch::Sender<usize>,
     pool: Mutex<Option<(Cost, Hasher)>>,
 }
 
@@ -162,6 +163,9 @@ impl Bench {
             Frame::Refused(why) => return Err(why),
             _ => return Err("the server does not keep to the protocol".into()),
         };
+        let _served = Served::begin(&self.served);
+        // From before it is counted what this one gets: others may come or go meanwhile.
+        let served = self.served.subscribe();
         let (hasher, ready) = self.ready(terms).await?;
         send(&mut stream, &Frame::Ready(ready)).await.map_err(failed)?;
         let rate = ready.rate as f64 / 1e3;
@@ -171,7 +175,7 @@ impl Bench {
         let open = Arc::new(AtomicUsize::new(0));
         tokio::select! {
             ended = listen(reader, &hasher, answers, &open) => ended,
-            ended = speak(writer, answered, &open, stop) => ended,
+            ended = speak(writer, answered, (&open, stop), (served, |served| share(&hasher, served))) => ended,
         }
         .map_err(failed)
     }
@@ -200,20 +204,41 @@ impl Bench {
                 hasher
             }
         };
-        let state = hasher.state();
-        // Enough that a thread never waits for the network.
-        let holds = (state.threads * state.lanes * 2).max(2 * self.servers) / self.servers;
+        let served = *self.served.borrow();
         let memory = self.work.memory.unwrap_or_else(hasher::tune::default_memory) / 1024;
         Ok((
             hasher.clone(),
             Ready {
-                threads: u16::try_from(state.threads).unwrap_or(u16::MAX),
+                threads: u16::try_from(hasher.state().threads).unwrap_or(u16::MAX),
                 memory: memory.max(u64::from(terms.cost.memory())),
-                holds: u32::try_from(holds).unwrap_or(u32::MAX),
-                rate: (hasher.rate() * 1e3 / self.servers as f64) as u64,
+                holds: share(&hasher, served),
+                rate: (hasher.rate() * 1e3 / served.max(1) as f64) as u64,
             },
         ))
     }
+}
+
+/// One more server that is worked for, until dropped.
+struct Served<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Served<'a> {
+    fn begin(served: &'a watch::Sender<usize>) -> Self {
+        served.send_modify(|served| *served += 1);
+        Served(served)
+    }
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|served| *served -= 1);
+    }
+}
+
+/// How many passwords each of so many servers may have computed at a time: enough that a thread never waits for the network.
+fn share(hasher: &Hasher, served: usize) -> u32 {
+    let (state, served) = (hasher.state(), served.max(1));
+    let holds = (state.threads * state.lanes * 2).max(2 * served) / served;
+    u32::try_from(holds).unwrap_or(u32::MAX)
 }
 
 /// Waits until the worker is told to stop.
@@ -263,8 +288,8 @@ async fn compute(hasher: Hasher, key: FairKey, ask: Ask, answers: mpsc::Unbounde
 async fn speak(
     mut writer: impl AsyncWrite + Unpin,
     mut answered: mpsc::UnboundedReceiver<Say>,
-    open: &AtomicUsize,
-    mut stop: watch::Receiver<bool>,
+    (open, mut stop): (&AtomicUsize, watch::Receiver<bool>),
+    (mut served, share): (watch::Receiver<usize>, impl Fn(usize) -> u32),
 ) -> io::Result<()> {
     let (mut said, mut stopping) = (Vec::new(), false);
     loop {
@@ -274,6 +299,10 @@ async fn speak(
                 send(&mut writer, &Frame::Holds(0)).await?;
                 // What was asked before the server hears it comes within a moment.
                 sleep(Duration::from_millis(200)).await;
+            }
+            Ok(()) = served.changed(), if !stopping => {
+                let served = *served.borrow_and_update();
+                send(&mut writer, &Frame::Holds(share(served))).await?;
             }
             count = answered.recv_many(&mut said, TOGETHER) => {
                 if count == 0 {

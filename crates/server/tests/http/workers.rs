@@ -229,9 +229,12 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     assert_eq!(json(server, &["verifier", "list"]).as_array().unwrap().len(), 0);
     let events = json(server, &["events", "list", "--limit", "50"]);
     let kinds: Vec<_> = events.as_array().unwrap().iter().map(|event| event["event"].as_str().unwrap()).collect();
-    for kind in ["worker.enrolled", "worker.renamed", "worker.revoked"] {
+    for kind in ["worker.offered", "worker.enrolled", "worker.renamed", "worker.revoked"] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
+    // Red where the line has the port, too.
+    let of_here = json(server, &["audit", "list", "--address", "127.0.0.1", "--kind", "worker.enrolled"]);
+    assert_eq!(of_here.as_array().unwrap().len(), 1, "{of_here}");
     assert_eq!(worker.stop(), Some(0));
     server.kill();
 }

@@ -3,6 +3,7 @@
 //! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
 
+mod home;
 mod search;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,6 +17,7 @@ use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
 use crate::engine::Durability;
 use crate::remote::Usage;
+use home::Home;
 use search::Search;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
@@ -62,13 +64,16 @@ struct State {
     doubted: bool,
     /// While another server is looked for.
     search: Option<Search>,
+    /// The way back to one that stands before the active one in the URL.
+    home: Home,
 }
 
 impl State {
     fn new(active: usize, links: Vec<Link>, fitness: Fitness) -> Self {
         let idle = Idle { era: 0, links };
         let heard = Instant::now();
-        State { active, idle, fitness, moves: 0, generation: 0, refused: None, heard, doubted: false, search: None }
+        let (moves, generation, home) = (0, 0, Home::default());
+        State { active, idle, fitness, moves, generation, refused: None, heard, doubted: false, search: None, home }
     }
 
     /// What everybody is told for a moment after no server was fit.
@@ -294,6 +299,7 @@ impl Pool {
                     lease.link.era = era;
                 }
                 lease.keep();
+                self.look_home();
                 Ok(())
             }
             Some(Err(refused)) => {

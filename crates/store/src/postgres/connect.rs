@@ -31,6 +31,8 @@ pub(super) struct Door {
     config: Config,
     places: Vec<Place>,
     tls: MakeRustlsConnect,
+    /// Files were given for it: it is meant, wherever the server is.
+    tls_is_meant: bool,
     /// The place that let us in last, which is tried first.
     last: AtomicUsize,
     patience: Duration,
@@ -64,7 +66,8 @@ impl Door {
         let places = places(&config)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(PATIENCE).min(settings.timeout);
         let tls = tls::connector(&settings.tls)?;
-        Ok(Door { config, places, tls, last: AtomicUsize::new(0), patience })
+        let tls_is_meant = settings.tls.authorities.is_some() || settings.tls.identity.is_some();
+        Ok(Door { config, places, tls, tls_is_meant, last: AtomicUsize::new(0), patience })
     }
 
     /// Whether the URL names one server, whose place no other takes.
@@ -114,11 +117,12 @@ impl Door {
         Ok((stream.into_stream(), inbox[read..].to_vec()))
     }
 
-    /// Whether a connection is sealed: always to another machine, unless the URL says `sslmode=disable`.
+    /// Whether a connection is sealed, unless the URL says `sslmode=disable`: always to another machine, and to this one where files
+    /// for it were given. What listens here may pass on what it hears to a server elsewhere.
     fn wants_tls(&self, host: &At, near: bool) -> bool {
         match (self.config.get_ssl_mode(), host) {
             (SslMode::Disable, _) | (_, At::Folder(_)) => false,
-            (SslMode::Prefer, At::Name(..)) => !near,
+            (SslMode::Prefer, At::Name(..)) => self.tls_is_meant || !near,
             _ => true,
         }
     }
@@ -343,6 +347,9 @@ mod tests {
             let door = door(&format!("postgres://u@db/db?{query}")).unwrap();
             assert_eq!(door.wants_tls(&named, near), wanted, "{query} {near}");
             assert!(!door.wants_tls(&At::Folder("/run".into()), true), "{query}");
+            // Red where a relay on this machine (HAProxy) is taken for the server: files say that it is to be checked.
+            let meant = Door { tls_is_meant: true, ..door };
+            assert_eq!(meant.wants_tls(&named, true), !query.contains("disable"), "{query}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
@@ -112,8 +112,10 @@ impl Keeper {
 
     /// Tells whether it got as far as it should.
     fn copy(&self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
+        let began = Instant::now();
         let busy: i64 = conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))?;
         self.state.checkpoints.fetch_add(1, Relaxed);
+        self.state.checkpoint_times.took(began.elapsed());
         Ok(busy == 0)
     }
 }

@@ -42,6 +42,8 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Fetches that were too long for the caller's thread and went to one of their own.
     pub long_fetches: u64,
+    /// How long each of these took, during which nothing is committed.
+    pub checkpoint_times: Spread,
     /// Batches that wait for the writer, or are being written.
     pub waiting: usize,
     /// How long each COMMIT took.
@@ -68,6 +70,7 @@ pub(super) struct State {
     pub(super) largest_group: AtomicU64,
     pub(super) wal_pages: AtomicU32,
     pub(super) checkpoints: AtomicU64,
+    pub(super) checkpoint_times: Histogram,
     pub(super) long_fetches: AtomicU64,
     /// Handed over and not answered yet.
     pub(super) waiting: AtomicUsize,
@@ -88,6 +91,7 @@ impl State {
             largest_group: AtomicU64::new(0),
             wal_pages: AtomicU32::new(0),
             checkpoints: AtomicU64::new(0),
+            checkpoint_times: Histogram::new(&TIMES),
             long_fetches: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             group_sizes: Histogram::new(&SIZES),
@@ -168,6 +172,7 @@ impl State {
             commit_ms: self.commit_ms(),
             wal_pages: self.wal_pages.load(Relaxed),
             checkpoints: self.checkpoints.load(Relaxed),
+            checkpoint_times: self.checkpoint_times.spread(),
             long_fetches: self.long_fetches.load(Relaxed),
             waiting: self.waiting.load(Relaxed),
             commit_times: self.commit_times.spread(),

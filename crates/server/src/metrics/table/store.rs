@@ -104,6 +104,16 @@ pub static GROUP: Group = Group {
                 }
             },
         ),
+        histogram(
+            "portiere_store_checkpoint_duration_seconds",
+            &[],
+            "SQLite: how long that took. Nothing is committed meanwhile.",
+            |now, out| {
+                if let Store::File { stats, .. } = &now.store {
+                    out.spread(&[], &stats.checkpoint_times);
+                }
+            },
+        ),
         gauge("portiere_store_connections", &[], "A server: connections to it that are there.", |now, out| {
             now.store.usage().into_iter().for_each(|usage| out.one(usage.connected));
         }),
@@ -141,6 +151,13 @@ pub static GROUP: Group = Group {
             &[],
             "A server: 1 while this node can acknowledge writes: its journal can be written and the database is let in.",
             |now, out| now.journal.into_iter().for_each(|works| out.one(u8::from(works))),
+        ),
+        histogram(
+            "portiere_journal_duration_seconds",
+            &[],
+            "A server: how long it took until what a commit ended was in this node's journal, its queue and the sync to this node's \
+             disk included. No commit that ends something is acknowledged before.",
+            |now, out| now.from.app.journal_times().iter().for_each(|times| out.spread(&[], times)),
         ),
         gauge(
             "portiere_fence_up",

@@ -210,6 +210,18 @@ fn jw_08_an_assertion_is_used_once_at_any_endpoint() {
     keyed.app.server.post("/oauth2/introspect", &fields).must_be(200);
     keyed.app.server.post("/oauth2/revoke", &fields).must_fail(401, "invalid_client");
     keyed.present(&other).must_fail(401, "invalid_client");
+    // Red where the grant is looked at first.
+    for grant in [Some("password"), None] {
+        let third = keyed.assertion(&keyed.claims());
+        let mut fields = vec![("client_assertion_type", ASSERTION), ("client_assertion", third.as_str())];
+        fields.extend(grant.map(|grant| ("grant_type", grant)));
+        let asked = keyed.app.server.post("/oauth2/token", &fields);
+        assert_eq!(
+            asked.must_be(400).error(),
+            if grant.is_some() { "unsupported_grant_type" } else { "invalid_request" }
+        );
+        keyed.present(&third).must_fail(401, "invalid_client");
+    }
 }
 
 #[test]

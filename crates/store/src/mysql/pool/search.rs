@@ -11,12 +11,25 @@ use tokio::runtime::Handle;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::{CLOSED, LATE, Place, Pool, together};
+use super::home::Home;
+use super::{CLOSED, LATE, Place, Pool, State, together};
 use crate::mysql::connect::{Link, Refused};
 use crate::mysql::fitness::Fitness;
 
 /// What comes of looking for another server, once that is known: it may be used, or why none may.
 pub(super) type Search = watch::Receiver<Option<Result<(), String>>>;
+
+/// By whom that is told.
+pub(super) type Tell = watch::Sender<Option<Result<(), String>>>;
+
+impl State {
+    /// From now on whoever needs a connection waits for what is found.
+    pub(super) fn begin_search(&mut self) -> Tell {
+        let (tell, search) = watch::channel(None);
+        self.search = Some(search);
+        tell
+    }
+}
 
 /// Somebody searches, until dropped.
 struct Searching(Arc<Pool>);
@@ -95,17 +108,20 @@ impl Pool {
                 return Ok(());
             }
             state.lately_refused()?;
-            let (tell, search) = watch::channel(None);
-            state.search = Some(search);
-            tell
+            state.begin_search()
         };
+        self.go_looking(tell, self.in_turn(&refused), asked);
+        Ok(())
+    }
+
+    /// Looks for it among all, in this order.
+    pub(super) fn go_looking(self: &Arc<Self>, tell: Tell, order: Vec<usize>, asked: Instant) {
         let searching = Searching(Arc::clone(self));
         Handle::current().spawn(async move {
-            let found = searching.0.look(refused, asked).await;
+            let found = searching.0.look(&order, asked).await;
             drop(searching);
             tell.send_replace(Some(found));
         });
-        Ok(())
     }
 
     /// A place, once it is known which server is used.
@@ -120,7 +136,7 @@ impl Pool {
         place.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())
     }
 
-    async fn look(&self, refused: Refused, asked: Instant) -> Result<(), String> {
+    async fn look(&self, order: &[usize], asked: Instant) -> Result<(), String> {
         // Whoever still is at the old server comes to an end there first.
         let _everything = self.everything(asked).await?;
         let (era, ended) = {
@@ -129,7 +145,7 @@ impl Pool {
         };
         drop(ended);
         let mut refusals = Vec::new();
-        for at in self.in_turn(&refused) {
+        for &at in order {
             match self.nodes[at].connect(era).await {
                 Ok((link, fitness)) => return self.enter(at, link, fitness),
                 Err(refused) => refusals.push(refused),
@@ -168,10 +184,10 @@ impl Pool {
 
     /// In which order the servers are asked. One that was not reached is asked once more, now that nobody is busy with it:
     /// another one is a loss where commits may be missing there. One that is not fit comes last.
-    fn in_turn(&self, refused: &Refused) -> impl Iterator<Item = usize> + use<> {
+    fn in_turn(&self, refused: &Refused) -> Vec<usize> {
         let (active, count) = (self.state().active, self.nodes.len());
         let from = usize::from(matches!(refused, Refused::Unfit(_)));
-        (from..from + count).map(move |step| (active + step) % count)
+        (from..from + count).map(|step| (active + step) % count).collect()
     }
 
     fn note_refusal(&self, why: String) -> String {
@@ -193,6 +209,7 @@ impl Pool {
             tracing::warn!(%from, %to, "another database server is used from now on");
         }
         (state.active, state.fitness, state.refused) = (at, fitness, None);
+        state.home = Home::default();
         state.idle = super::Idle { era: link.era, links: vec![link] };
         Ok(())
     }
@@ -203,7 +220,6 @@ mod tests {
     use std::future::pending;
     use std::time::Duration;
 
-    use super::super::State;
     use super::*;
     use crate::dialect::mysql::Flavor;
 

@@ -1,0 +1,85 @@
+//! When sessions were used last. No request waits for that: it is kept in memory, and what was used within a second is written as
+//! one batch. A node that is killed forgets that second.
+
+use crate::browser::Browser;
+use crate::{App, Fault, entropy};
+use rules::decision::Change;
+use rules::id::SessionId;
+use rules::login::session::Session;
+use rules::people::User;
+use rules::{Decision, Span, Time};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Between two batches.
+const EVERY: Duration = Duration::from_secs(1);
+/// Sessions of one batch.
+const AT_ONCE: usize = 64;
+/// A session that would be over this soon does not wait for the next batch.
+const SOON: Span = Span::seconds(10);
+
+/// Uses that are not written yet. In order, so that two nodes never wait for each other's rows.
+#[derive(Default)]
+pub(crate) struct Uses(Mutex<BTreeMap<SessionId, Time>>);
+
+impl Uses {
+    fn note(&self, session: &SessionId, at: Time) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), at);
+    }
+
+    fn take(&self) -> Vec<Change> {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = std::iter::from_fn(|| noted.pop_first()).take(AT_ONCE);
+        first.map(|(session, at)| Change::TouchSession { session, at }).collect()
+    }
+}
+
+impl App {
+    /// The session that a browser's cookie proves, and whose it is, for using it: that is noted when it is due.
+    pub async fn session_in_use(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
+        let found = self.session(browser).await?;
+        if let Some((session, _)) = &found {
+            self.note_use(session).await;
+        }
+        Ok(found)
+    }
+
+    /// Notes that a session is used, where nothing else is committed that could say so: at most as often as the realm wants.
+    pub async fn note_use(&self, session: &Session) {
+        let (settings, now) = (&self.realm.settings, self.clock.now());
+        if session.touch(settings, now).is_none() {
+            return;
+        }
+        if !session.ends(settings).has_come(now + SOON) {
+            return self.uses.note(&session.id, now);
+        }
+        let noted = self
+            .settle(|now, _| async move { Ok(Decision::<(), ()>::accept(()).with(session.touch(settings, now))) })
+            .await;
+        if let Err(fault) = noted {
+            tracing::debug!(%fault, "the use of a session was not noted");
+        }
+    }
+
+    /// Writes what was noted so far. What cannot be written is forgotten: the next use notes it again.
+    pub(crate) async fn write_uses(&self) -> Result<(), Fault> {
+        loop {
+            let uses = self.uses.take();
+            if uses.is_empty() {
+                return Ok(());
+            }
+            self.commit(uses, self.clock.now(), &entropy::fresh()?).await?;
+        }
+    }
+
+    /// Runs until it is dropped.
+    pub(crate) async fn keep_uses(&self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            if let Err(fault) = self.write_uses().await {
+                tracing::debug!(%fault, "which sessions were used was not written");
+            }
+        }
+    }
+}
