@@ -19,6 +19,7 @@ USER = "mysql"
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 STARTED_WITHIN_S = 90
+HOME_WITHIN_S = 90
 
 # What takes memory, and makes more of what could go wrong happen; the rest is said by deploy/galera.cnf.
 SETTINGS = {
@@ -139,10 +140,18 @@ class Galera:
 
     def active(self) -> Member:
         """The one that Portiere uses."""
-        def connections(member: Member) -> int:
-            count = member.say("SELECT count(*) FROM information_schema.processlist WHERE user = 'portiere'", self.admin)
-            return int(count or 0)
-        return max(self.members, key=connections)
+        return max(self.members, key=self._connections)
+
+    def wait_until_home(self) -> None:
+        """All nodes use the first member that their URLs name, once it has been well for a while."""
+        first, *others = self.members
+        if not self.apart:
+            wait_until("every node is back at the first member", HOME_WITHIN_S,
+                       lambda: self._connections(first) and not any(map(self._connections, others)))
+
+    def _connections(self, member: Member) -> int:
+        count = member.say("SELECT count(*) FROM information_schema.processlist WHERE user = 'portiere'", self.admin)
+        return int(count or 0)
 
     def is_ready(self, member: Member, size: int) -> bool:
         if member.process is None or not member.process.runs():
