@@ -21,7 +21,7 @@ const POLLED_ON: Span = Span::hours(1);
 const REST: Duration = Duration::from_millis(20);
 /// A rest is so many times as long as the batch before it: requests have the database for most of the time, however slow it
 /// is.
-pub(crate) const RESTS: u32 = 4;
+const RESTS: u32 = 4;
 /// The same while requests wait.
 const LONG_RESTS: u32 = 20;
 /// Between two looks.

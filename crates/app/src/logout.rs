@@ -64,8 +64,12 @@ impl App {
         let name = client.map(|client| client.name.clone());
         match (step, session) {
             (Step::Confirm(_), Some((session, user))) => {
-                // A long ID token has no room in it.
-                let mut flow = Flow::new(To::Out(self.without_token(params, epoch).await?.pairs().to_vec()), now);
+                // A long ID token has no room in it. One that has goes on as it is: what is read from it lapses.
+                let carried = match params.portable() {
+                    Ok(()) => params.clone(),
+                    Err(_) => self.without_token(params, epoch).await?,
+                };
+                let mut flow = Flow::new(To::Out(carried.pairs().to_vec()), now);
                 flow.asks = Some(Question::SignOut(session.id.clone()));
                 let flow = self.seal(&flow, browser)?;
                 let (user, session) = (Box::new(user), Box::new(session));

@@ -2,7 +2,6 @@
 
 use crate::admin::Refused;
 use crate::browser::Browser;
-use crate::jobs::RESTS;
 use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
@@ -151,7 +150,6 @@ impl App {
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {
-            let begun = Instant::now();
             let others = OtherHashes { beginnings: &beginnings, after: &after, window: WINDOW };
             let (others, end) = self.ask((others, WindowEnd { after: &after, window: WINDOW })).await?;
             let kinds = others.iter().map(|hash| self.kind_of(&hash.parse().ok()?).ok());
@@ -161,8 +159,6 @@ impl App {
                 Some(last) => after = last,
                 None => break,
             }
-            // All accounts are a long way: requests have the database for most of it.
-            tokio::time::sleep(begun.elapsed() * RESTS).await;
         }
         if foreign > 0 {
             tracing::warn!(

@@ -139,6 +139,11 @@ impl Gate {
         }
     }
 
+    /// Whether the budget is used up for a newcomer.
+    pub(crate) fn is_full_for(&self, kind: Kind) -> bool {
+        self.books().excess((kind, Reach::Here), nanos(self.limits.max_wait), (self.clock)()) > 0
+    }
+
     /// Finds room within the budget for a newcomer of this kind and cost: those who have to give theirs up, often none.
     fn room(
         &self,

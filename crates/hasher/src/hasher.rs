@@ -1,6 +1,7 @@
 //! The whole: verify, hash, and pretend to verify, through the gate.
 
 use std::{
+    collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,7 +18,7 @@ use crate::{
     cpu::Level,
     fair::FairKey,
     formats::{Check, Draft, Prepared, Stored, Subject, import::Fast, params},
-    gate::{Clock, Gate},
+    gate::{Clock, Gate, Ticket},
     job::{Computed, Input, Kind, Reach, Tag, Work},
     machine,
     native::{Kernel, Native},
@@ -394,31 +395,46 @@ impl Hasher {
     }
 
     /// Whether one of several tags is the right one. All are admitted before any is waited for, or none is: they are one question,
-    /// which waits once and began with the first.
+    /// which waits once and began with the first. Where nobody else waits, the budget keeps none of them out: an idle pool takes in
+    /// what is asked for, one after the other.
     async fn accepts_one_of(
         &self,
         key: &FairKey,
         spellings: impl Iterator<Item = Result<Prepared, Refusal>>,
     ) -> Result<bool, Refusal> {
-        let mut admitted = Vec::new();
+        let (mut admitted, mut later) = (VecDeque::new(), VecDeque::new());
         for prepared in spellings {
-            let Prepared { kind, input, check } = prepared?;
-            admitted.push((self.0.gate.admit(key, kind, input)?, check));
+            let prepared = prepared?;
+            let alone = !admitted.is_empty() && self.state().waiting <= admitted.len();
+            if !later.is_empty() || alone && self.0.gate.is_full_for(prepared.kind) {
+                later.push_back(prepared);
+            } else {
+                admitted.push_back(self.admitted(key, prepared)?);
+            }
         }
-        let (mut ok, mut first) = (false, None);
-        for (ticket, check) in admitted {
+        let mut first = None;
+        loop {
             // Once one was tried, a guess was made, whatever becomes of the others.
-            let was_tried = first.is_some();
-            let answered = ticket.answer().await;
-            let tag = answered.map_err(|refusal| if was_tried { unconfirmed(refusal) } else { refusal })?;
+            let told = |refusal| if first.is_some() { unconfirmed(refusal) } else { refusal };
+            let next = match admitted.pop_front() {
+                Some(next) => Some(next),
+                None => later.pop_front().map(|next| self.admitted(key, next)).transpose().map_err(told)?,
+            };
+            let Some((ticket, check)) = next else { break };
+            let tag = ticket.answer().await.map_err(told)?;
             first = first.or_else(turn::moment).or_else(|| Some(Instant::now()));
-            ok = check.accepts(&tag);
-            if ok {
-                break;
+            if check.accepts(&tag) {
+                first.into_iter().for_each(turn::begun);
+                return Ok(true);
             }
         }
         first.into_iter().for_each(turn::begun);
-        Ok(ok)
+        Ok(false)
+    }
+
+    /// One that waits for its turn, and what its tag is judged by.
+    fn admitted(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<(Ticket, Check), Refusal> {
+        Ok((self.0.gate.admit(key, kind, input)?, check))
     }
 
     async fn tag(&self, key: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {

@@ -152,6 +152,8 @@ pub struct Answering {
     pub identity: String,
     /// What an acknowledgement of it is worth.
     pub durability: Durability,
+    /// The identity of the server before, where this one has everything that it had acknowledged.
+    pub came_from: Option<String>,
 }
 
 /// A database that keeps facts. One conformance suite holds for all of them.

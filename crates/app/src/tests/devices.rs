@@ -168,3 +168,28 @@ async fn se_02_nothing_is_given_for_a_cookie_whose_secret_is_replaced_meanwhile(
     engine.replaces_the_secret(&app, &session);
     assert_eq!(given(&browser).await, ("error", "login_required".to_owned()));
 }
+
+#[tokio::test]
+async fn what_an_application_asked_for_in_another_life_is_neither_found_nor_allowed() {
+    // red without `is_of` in device.rs, look_up and device_answer: a person would be told that it is connected, and the device that
+    // it is not.
+    let folder = tempfile::tempdir().unwrap();
+    let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
+    app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+    let trusted = Client { trusted: true, ..television() };
+    let (tv, _) = app.add_client(trusted, ClientSecret::Nothing).await.unwrap().unwrap();
+    let mut browser = Browser::default();
+    sign_in(&app, Flow::new(To::Place(Place::Account), NOW), &mut browser).await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    let asked = app.device_ask(&tv, &scope(), "192.0.2.1").await.unwrap().unwrap();
+    let waiting = app.device_find(&asked.user_code, &session, &browser).await.unwrap().unwrap();
+    let distrust = |client: &mut Client| {
+        client.trusted = false;
+        Ok(())
+    };
+    app.edit_client(&"tv".into(), distrust).await.unwrap().unwrap();
+    let answered = app.device_answer(&waiting.device, true, &session).await.unwrap();
+    assert_eq!(answered.expect_err("nobody asks any more").code, Code::InvalidGrant);
+    let found = app.device_find(&asked.user_code, &session, &browser).await.unwrap();
+    assert!(matches!(found, Err(crate::device::Lookup::Unknown)));
+}

@@ -153,6 +153,10 @@ impl App {
             tracing::info!(was, now, "the database was moved, with all that was acknowledged");
             return Ok(None);
         }
+        if answering.came_from.as_ref() == Some(&was) {
+            tracing::info!(was, now, "another member of the same cluster is used; nothing acknowledged was lost");
+            return Ok(None);
+        }
         if memory.lossy {
             return Ok(Some(format!("it was {was} before")));
         }

@@ -130,8 +130,9 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
 }
 
 /// Red where the next spelling is admitted once the last was tried: a guess would wait several times, and be refused in the middle.
+/// And where all of them have to fit into the budget: an idle pool would never take them in.
 #[tokio::test]
-async fn all_spellings_of_a_password_are_admitted_or_none_is() {
+async fn all_spellings_of_a_password_wait_together() {
     const SPELLED: &str = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0";
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::ZERO, ..narrow() });
@@ -141,6 +142,8 @@ async fn all_spellings_of_a_password_are_admitted_or_none_is() {
     assert!(matches!(refused, Err(Refusal::Busy { .. })), "{refused:?}");
     stage.permit(None);
     assert!(first.await.is_ok());
+    assert!(!hasher.verify(&key("main", 1), &stored, b"isn't").await.unwrap().ok);
+    assert_eq!(stage.begun(), ["first", "isn't", r"isn\'t"]);
 
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(1), ..narrow() });

@@ -63,10 +63,21 @@ pub struct Setup {
     pub store: Store,
     /// In which folder its own one is made, and so on which disk; `None`: where temporary files go.
     pub within: Option<PathBuf>,
-    /// Whether the database writes each line of the audit log a second time, into a table of its own (SQLite).
-    pub audited_twice: bool,
+    /// What the database makes of a line of the audit log (SQLite).
+    pub audited: Audited,
     /// What the application's ID tokens and its access tokens are signed with: `RS256`, `ES256` or `EdDSA`.
     pub signed: (&'static str, &'static str),
+}
+
+/// What becomes of a line of the audit log that the server writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audited {
+    /// It is kept, and sealed.
+    Once,
+    /// It is written a second time, into a table of its own.
+    Twice,
+    /// It is taken out again in the same transaction: nothing is left to be sealed.
+    Never,
 }
 
 impl Setup {
@@ -79,7 +90,7 @@ impl Setup {
             cores: None,
             store: Store::File,
             within: None,
-            audited_twice: false,
+            audited: Audited::Once,
             signed: ("RS256", "ES256"),
         }
     }
@@ -114,9 +125,7 @@ impl Private {
         let folder = Folder::new(&setup.program, setup.within.as_deref())?;
         let secret = prepare(setup, &folder)?;
         people::settle(&setup.store, &data(&folder), TEMPLATE, setup.people)?;
-        if setup.audited_twice {
-            people::double_events(&setup.store, &data(&folder))?;
-        }
+        people::alter_events(&setup.store, &data(&folder), setup.audited)?;
         let mut tries = 1;
         loop {
             let mut server = launch(setup, &folder, &secret)?;

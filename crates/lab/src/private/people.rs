@@ -1,7 +1,7 @@
 //! Many people who all have one password, so that one hash serves for all of them. The server that they are for does not run
 //! meanwhile.
 
-use super::{PASSWORD, Store};
+use super::{Audited, PASSWORD, Store};
 use load::Refusal;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -72,15 +72,23 @@ const AGAIN: [&str; 3] = [
         NEW.kind, NEW.user_id, NEW.client_id, NEW.session_id, NEW.address, NEW.detail, NEW.request); END",
 ];
 
-/// From now on the database writes each line of the audit log twice (SQLite).
+/// What takes every line of it out again.
+const TAKEN_OUT: [&str; 1] = ["CREATE TRIGGER events_gone AFTER INSERT ON events BEGIN
+        DELETE FROM events WHERE realm = NEW.realm AND id = NEW.id; END"];
+
+/// From now on the database makes this of each line of the audit log (SQLite).
 ///
 /// # Errors
 /// [`Refusal::Failure`]: what the database said.
-pub fn double_events(store: &Store, data: &Path) -> Result<(), Refusal> {
-    let altered = with_engine(store, data, async |engine| {
-        engine.alter(AGAIN.map(str::to_owned).into()).await.map_err(|error| error.0)
-    });
-    altered.map_err(|why| Refusal::Failure(format!("the private server cannot write its audit log twice: {why}")))
+pub fn alter_events(store: &Store, data: &Path, audited: Audited) -> Result<(), Refusal> {
+    let statements: &[&str] = match audited {
+        Audited::Once => return Ok(()),
+        Audited::Twice => &AGAIN,
+        Audited::Never => &TAKEN_OUT,
+    };
+    let statements = statements.iter().map(|statement| (*statement).to_owned()).collect();
+    let altered = with_engine(store, data, async |engine| engine.alter(statements).await.map_err(|error| error.0));
+    altered.map_err(|why| Refusal::Failure(format!("the private server's audit log cannot be changed: {why}")))
 }
 
 /// Does something with the database, which is open meanwhile.

@@ -52,7 +52,7 @@ pub struct Sender<'a> {
     pub client: &'a Client,
     /// Whether a page of another site had a browser send it.
     pub embedded: bool,
-    /// Whether it says that it is of a session. That may be made up.
+    /// Whether it says that it is of a session or has a token. That may be made up.
     pub inside: bool,
 }
 
@@ -64,7 +64,9 @@ enum Book {
     Wrong,
     /// Requests of applications for which there was no room.
     Applications,
-    /// The same of pages, for who was not signed in.
+    /// The same of pages, for who says that they are signed in.
+    Inside,
+    /// The same for who was not.
     Outside,
 }
 
@@ -87,6 +89,8 @@ pub enum Went {
     Wrong,
     /// There was no room for them.
     Refused,
+    /// There was none, and what they had brought to show that they are signed in proved nothing.
+    Stranger,
 }
 
 impl Admission {
@@ -160,24 +164,27 @@ impl Admission {
         }
     }
 
-    /// Gives back what was counted, unless it came so; then says how its sender stands. Who says that they are signed in and finds
-    /// no room was not, or it would have been kept for them: that counts for those outside.
+    /// Gives back what was counted, unless it came so; then says how its sender stands. Whose session of yesterday proved nothing
+    /// belongs to those outside.
     pub fn settle(&self, debt: Debt, went: Went) -> Option<Standing> {
         let (failures, Debt { wrong, refused }) = (self.failures.as_ref()?, debt);
         if went != Went::Wrong {
             failures.give_back(&wrong.0, &wrong.1);
         }
-        match (went, refused) {
-            (Went::Refused, Some((_, standing))) => return Some(standing),
-            (Went::Refused, None) => {
+        let is_kept = went == Went::Refused;
+        if let Some((account, standing)) = refused.filter(|_| !is_kept) {
+            failures.give_back(&account, &standing);
+        }
+        match went {
+            Went::Well => None,
+            Went::Wrong => Some(wrong.1),
+            Went::Refused => refused.map(|(_, standing)| standing),
+            Went::Stranger => {
                 let (address, _, embedded) = wrong.0;
                 let counted = failures.count(&(address, Book::Outside, embedded));
-                return Some(counted.unwrap_or_else(|over| over.standing));
+                Some(counted.unwrap_or_else(|over| over.standing))
             }
-            (_, Some((account, standing))) => failures.give_back(&account, &standing),
-            (_, None) => {}
         }
-        (went == Went::Wrong).then_some(wrong.1)
     }
 
     /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts. What comes
@@ -226,7 +233,8 @@ impl Book {
     fn of_refusals(pace: Pace, inside: bool) -> Option<Book> {
         match pace {
             Pace::Tokens | Pace::Metadata => Some(Book::Applications),
-            Pace::Pages | Pace::Passwords => (!inside).then_some(Book::Outside),
+            Pace::Pages | Pace::Passwords if inside => Some(Book::Inside),
+            Pace::Pages | Pace::Passwords => Some(Book::Outside),
             Pace::Free => None,
         }
     }
@@ -308,26 +316,34 @@ mod tests {
     #[test]
     fn a_crowd_that_finds_no_room_keeps_nobody_out_who_is_inside() {
         // red with one counter for an address: a school that signs in would shut out its pages and its applications.
-        let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let client = somebody();
-        let went = |pace, inside, went| {
+        let fresh = || admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
+        let went = |admission: &Admission, pace, inside, went| {
             let owed = admission.owe(pace, Sender { client: &client, embedded: false, inside }).ok()?;
             owed.map(|debt| admission.settle(debt, went))
         };
-        let may = |pace, inside| went(pace, inside, Went::Well).is_some();
-        for inside in [false, true] {
-            // A cookie may be made up, or of yesterday: its owner's refusals are those of the crowd outside.
+        let may = |admission: &Admission, pace, inside| went(admission, pace, inside, Went::Well).is_some();
+        // A cookie of yesterday proves nothing: its owner's refusals are those of the crowd outside.
+        for (inside, how) in [(false, Went::Refused), (true, Went::Stranger)] {
+            let admission = fresh();
             for _ in 0..20 {
-                went(Pace::Pages, inside, Went::Refused);
+                went(&admission, Pace::Pages, inside, how);
             }
-            assert!(!may(Pace::Passwords, false), "the crowd is told to slow down");
-            assert!(may(Pace::Pages, true) && may(Pace::Tokens, false));
+            assert!(!may(&admission, Pace::Passwords, false), "the crowd is told to slow down");
+            assert!(may(&admission, Pace::Pages, true) && may(&admission, Pace::Tokens, false));
         }
-        while went(Pace::Tokens, false, Went::Refused).is_some() {}
-        assert!(!may(Pace::Metadata, false) && may(Pace::Pages, true), "applications are one");
+        // What may be made up is limited by itself, and so are applications.
+        let admission = fresh();
+        while went(&admission, Pace::Pages, true, Went::Refused).is_some() {}
+        assert!(may(&admission, Pace::Passwords, false) && may(&admission, Pace::Tokens, false));
+        while went(&admission, Pace::Tokens, false, Went::Refused).is_some() {}
+        assert!(!may(&admission, Pace::Metadata, false) && may(&admission, Pace::Passwords, false));
         // What is wrong counts at every door.
-        while went(Pace::Pages, true, Went::Wrong).is_some() {}
-        assert!(!may(Pace::Metadata, false) && !may(Pace::Passwords, false) && !may(Pace::Pages, true));
+        let admission = fresh();
+        while went(&admission, Pace::Pages, true, Went::Wrong).is_some() {}
+        for (pace, inside) in [(Pace::Metadata, false), (Pace::Passwords, false), (Pace::Pages, true)] {
+            assert!(!may(&admission, pace, inside), "{pace:?}");
+        }
     }
 
     #[tokio::test]

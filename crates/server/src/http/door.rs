@@ -21,7 +21,7 @@ use axum::handler::Handler;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Body as _;
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use hyper::{HeaderMap, Method, StatusCode, Uri, header};
 use rules::oauth::redirect::Response as Answer;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,7 +74,12 @@ impl Door {
 
     /// Who sent it, as far as failures are counted.
     fn sender(&self) -> Sender<'_> {
-        let inside = self.site.session_cookie(&self.headers).is_some();
+        let token = || {
+            let cookies = [Name::Access, Name::Refresh];
+            let has = |name| self.site.cookie(&self.headers, name).is_some();
+            self.headers.contains_key(header::AUTHORIZATION) || cookies.into_iter().any(has)
+        };
+        let inside = self.site.session_cookie(&self.headers).is_some() || token();
         Sender { client: &self.visit.client, embedded: self.visit.embedded, inside }
     }
 
@@ -203,7 +208,7 @@ where
                 }
             };
             let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
-            settled(&door.site, debt, response)
+            settled(&door, debt, response)
         })
     }
 }
@@ -255,18 +260,17 @@ pub struct AsExpected;
 pub struct Counts;
 
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
-fn settled(site: &Site, debt: Option<Debt>, mut response: Response) -> Response {
+fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());
     let wrong = response.status().is_client_error() && marks.get::<AsExpected>().is_none();
     let went = match refused {
-        Some(Refused::Busy) => Went::Refused,
-        // Over the rate of a client or of everybody, which has counted it.
-        Some(Refused::Rate) => Went::Well,
+        Some(Refused::Busy | Refused::Rate) if door.unproved.is_set() => Went::Stranger,
+        Some(Refused::Busy | Refused::Rate) => Went::Refused,
         _ if wrong || marks.get::<Counts>().is_some() => Went::Wrong,
         _ => Went::Well,
     };
-    if let Some(standing) = site.admission.settle(debt, went) {
+    if let Some(standing) = door.site.admission.settle(debt, went) {
         reply::rate_limit(&mut response, &standing);
     }
     response

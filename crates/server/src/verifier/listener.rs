@@ -17,7 +17,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -40,6 +40,8 @@ const LOOK: Duration = Duration::from_millis(25);
 const ASK: Duration = Duration::from_secs(5);
 /// What a worker may say in one conversation without having been asked: its credits change now and then.
 const UNASKED: usize = 64;
+/// What it holds may be said once in so long beside that.
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// The listener for workers.
 pub struct Workers {
@@ -359,13 +361,17 @@ async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let due = AtomicUsize::new(UNASKED);
     let listen = async {
-        let mut leaving = false;
+        let (mut leaving, mut held) = (false, Instant::now());
         loop {
             let frame = match timeout(SILENCE, receive(&mut reader)).await? {
                 Err(error) if leaving && error.kind() == io::ErrorKind::UnexpectedEof => return Err(Ended::Left),
                 received => received?,
             };
-            if due.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(weight(&frame))).is_err() {
+            // How much it holds changes as its other servers come and go: once in a while it may say so unasked.
+            let is_seldom = matches!(frame, Frame::Holds(_)) && held.elapsed() >= SELDOM;
+            if is_seldom {
+                held = Instant::now();
+            } else if due.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(weight(&frame))).is_err() {
                 return Err::<(), _>(out_of_turn());
             }
             match frame {

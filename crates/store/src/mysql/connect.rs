@@ -233,7 +233,8 @@ mod tests {
     use super::*;
 
     fn fitness(flavor: Flavor, galera: Option<&str>) -> Fitness {
-        Fitness { flavor, galera: galera.map(str::to_owned), losses: vec![], identity: String::new() }
+        let (galera, component, identity) = (galera.map(str::to_owned), String::new(), String::new());
+        Fitness { flavor, galera, component, losses: vec![], identity }
     }
 
     #[test]

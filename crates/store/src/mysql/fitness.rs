@@ -14,7 +14,7 @@ pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
 /// What a server says of itself at this moment; only asked where it can say something.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
-     'wsrep_ready')";
+     'wsrep_ready', 'wsrep_incoming_addresses')";
 
 /// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
 /// the same however late it is asked, and wherever the clock was set meanwhile.
@@ -63,6 +63,8 @@ pub(super) struct Fitness {
     pub(super) flavor: Flavor,
     /// The number of the cluster's configuration, where it belongs to a Galera cluster: it changes when nodes come or go.
     pub(super) galera: Option<String>,
+    /// Which cluster that is, in which configuration, and with whom: the same at all of its members, and at nobody else's.
+    pub(super) component: String,
     /// Losses that it would have, all of them accepted.
     pub(super) losses: Vec<Loss>,
     /// What tells it from other servers, and one state of its cluster from the others.
@@ -70,6 +72,12 @@ pub(super) struct Fitness {
 }
 
 impl Fitness {
+    /// Whether both are members of one Galera cluster at this moment: what one of them acknowledged, the other has or will have
+    /// before it answers.
+    pub(super) fn is_with(&self, other: &Fitness) -> bool {
+        self.galera.is_some() && other.galera.is_some() && self.component == other.component
+    }
+
     /// Whether it may have forgotten commits that it acknowledged when it comes back: it was set to, or its cluster went
     /// on without it.
     pub(super) fn forgets(&self) -> bool {
@@ -122,7 +130,9 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     }
     let galera = galera(variables, status)?;
     let identity = identity(variables, status, galera.as_deref());
-    Ok(Fitness { flavor, galera, losses, identity })
+    let component = ["wsrep_cluster_state_uuid", "wsrep_cluster_conf_id", "wsrep_incoming_addresses"];
+    let component = component.map(|name| status.text(name)).join(" ");
+    Ok(Fitness { flavor, galera, component, losses, identity })
 }
 
 /// MySQL has an id for each server. Of MariaDB it is known where it runs and what its operator called it.
@@ -231,7 +241,8 @@ mod tests {
 
     #[test]
     fn a_sound_server_is_fit() {
-        let fit = |flavor| Ok(Fitness { flavor, galera: None, losses: vec![], identity: "  ".to_owned() });
+        let blank = || "  ".to_owned();
+        let fit = |flavor| Ok(Fitness { flavor, galera: None, component: blank(), losses: vec![], identity: blank() });
         assert_eq!(judge(&answers(MARIADB), &answers(&[]), &[]), fit(Flavor::MariaDb));
         assert_eq!(judge(&answers(MYSQL), &answers(REDO), &[]), fit(Flavor::MySql));
         assert_eq!(but(MYSQL, "innodb_doublewrite", "DETECT_AND_RECOVER", &[]), fit(Flavor::MySql));
@@ -307,7 +318,16 @@ mod tests {
             ("wsrep_local_state_comment", "Synced"),
             ("wsrep_ready", "ON"),
         ];
-        assert_eq!(judge(&variables, &answers(&synced), &[]).unwrap().galera.as_deref(), Some("7"));
+        let fit = |with: &[(&str, &str)]| judge(&variables, &answers(&[&synced[..], with].concat()), &[]).unwrap();
+        assert_eq!(fit(&[]).galera.as_deref(), Some("7"));
+        // Red where the number alone is compared, or nothing: one that was begun anew by itself has fewer beside it.
+        let of = |uuid, members| fit(&[("wsrep_cluster_state_uuid", uuid), ("wsrep_incoming_addresses", members)]);
+        let member = of("u", "db1:3306,db2:3306");
+        assert!(member.is_with(&of("u", "db1:3306,db2:3306")));
+        assert!(!member.is_with(&of("u", "db1:3306")) && !member.is_with(&of("v", "db1:3306,db2:3306")));
+        let (single, other) =
+            (but(MARIADB, "sync_binlog", "0", &[]).unwrap(), but(MARIADB, "sync_binlog", "0", &[]).unwrap());
+        assert!(!single.is_with(&other), "they are no cluster");
         for (at, value) in [(1, "non-Primary"), (2, "Donor/Desynced"), (3, "OFF")] {
             let mut status = synced;
             status[at].1 = value;

@@ -33,7 +33,7 @@ use crate::turn;
 use address::Address;
 use batch::Batch;
 use connect::Node;
-use pool::{Active, Pool};
+use pool::{Active, Pool, identity};
 use say::Phrasebook;
 
 /// The longest that a change of the schema may take.
@@ -221,9 +221,9 @@ impl Engine for Mysql {
     fn answering(&self) -> Option<Answering> {
         // In this order: a server that comes between the two is looked at again.
         let generation = self.shared.pool.generation();
-        let Active { host, fitness, .. } = self.shared.pool.active();
+        let Active { host, fitness, came_from, .. } = self.shared.pool.active();
         let durability = self.shared.pool.durability();
-        Some(Answering { generation, identity: format!("{host} {}", fitness.identity), durability })
+        Some(Answering { generation, identity: identity(&host, &fitness), durability, came_from })
     }
 
     fn generation(&self) -> u64 {

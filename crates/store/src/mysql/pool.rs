@@ -1,7 +1,8 @@
 //! A bounded number of connections, all of them to one server at a time.
 //!
 //! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
-//! connection to it is waited for or closed before the first one to the next is used; and it is left only for that.
+//! connection to it is waited for or closed before the first one to the next is used; and it is left only for that, or for one
+//! before it in the URL that is a member of the same cluster again.
 
 mod home;
 mod search;
@@ -66,14 +67,27 @@ struct State {
     search: Option<Search>,
     /// The way back to one that stands before the active one in the URL.
     home: Home,
+    /// The server before this one, where it was left for a member of the same cluster, with nothing under way.
+    came_from: Option<String>,
 }
 
 impl State {
     fn new(active: usize, links: Vec<Link>, fitness: Fitness) -> Self {
         let idle = Idle { era: 0, links };
         let heard = Instant::now();
-        let (moves, generation, home) = (0, 0, Home::default());
-        State { active, idle, fitness, moves, generation, refused: None, heard, doubted: false, search: None, home }
+        State {
+            active,
+            idle,
+            fitness,
+            moves: 0,
+            generation: 0,
+            refused: None,
+            heard,
+            doubted: false,
+            search: None,
+            home: Home::default(),
+            came_from: None,
+        }
     }
 
     /// What everybody is told for a moment after no server was fit.
@@ -172,6 +186,13 @@ pub(super) struct Active {
     pub(super) host: String,
     pub(super) moves: u64,
     pub(super) fitness: Fitness,
+    /// The identity of the server before it, where nothing can have been lost on the way from there.
+    pub(super) came_from: Option<String>,
+}
+
+/// Which server that is, as it is remembered over restarts.
+pub(super) fn identity(host: &str, fitness: &Fitness) -> String {
+    format!("{host} {}", fitness.identity)
 }
 
 impl Pool {
@@ -201,7 +222,7 @@ impl Pool {
     pub(super) fn active(&self) -> Active {
         let state = self.state();
         let host = self.nodes[state.active].host.to_string();
-        Active { host, moves: state.moves, fitness: state.fitness.clone() }
+        Active { host, moves: state.moves, fitness: state.fitness.clone(), came_from: state.came_from.clone() }
     }
 
     /// What an acknowledgement of it is worth.
@@ -375,7 +396,8 @@ mod tests {
     use crate::dialect::mysql::Flavor;
 
     fn server(identity: &str) -> Fitness {
-        Fitness { flavor: Flavor::MariaDb, galera: None, losses: vec![], identity: identity.to_owned() }
+        let (galera, component, identity) = (None, String::new(), identity.to_owned());
+        Fitness { flavor: Flavor::MariaDb, galera, component, losses: vec![], identity }
     }
 
     fn pool() -> Pool {

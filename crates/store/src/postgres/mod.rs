@@ -193,7 +193,7 @@ impl Engine for Postgres {
             Some(known) => known.to_string(),
             None => "a PostgreSQL server that does not say which".to_owned(),
         };
-        Some(Answering { generation, identity, durability: self.pool.durability() })
+        Some(Answering { generation, identity, durability: self.pool.durability(), came_from: None })
     }
 
     fn generation(&self) -> u64 {

@@ -175,6 +175,22 @@ async fn another_server_is_believed_when_it_was_told_what_it_lost() {
 }
 
 #[tokio::test]
+async fn another_member_of_the_same_cluster_raises_no_fence_and_any_other_server_does() {
+    // red without `came_from` in watch.rs, moved; or where it is believed of any server.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    node.revokes("kept").await.unwrap();
+    *server.came_from.lock().unwrap() = Some("first".to_owned());
+    server.fail_over(server.standby().await, "second");
+    node.app.meet().await.unwrap();
+    assert_eq!((node.fences().await, node.serves().await, node.is_revoked("kept").await), (0, true, true));
+    // That is a word about the way from there, and from nowhere else.
+    server.fail_over(server.standby().await, "third");
+    node.app.meet().await.unwrap();
+    assert_eq!(node.fences().await, 1);
+}
+
+#[tokio::test]
 async fn what_was_given_back_since_is_not_taken_away_by_a_later_fence() {
     // red without the witness's line in store::tables::journal, replay.
     let server = Server::start().await;

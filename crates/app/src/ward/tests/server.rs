@@ -28,6 +28,8 @@ pub struct Server {
     answers: Mutex<(Arc<Sqlite>, String)>,
     generation: AtomicU64,
     pub durability: Mutex<Durability>,
+    /// Of which server it has all that was acknowledged.
+    pub came_from: Mutex<Option<String>>,
     files: AtomicU64,
 }
 
@@ -40,6 +42,7 @@ impl Server {
             answers: Mutex::new((first, "first".to_owned())),
             generation: AtomicU64::new(0),
             durability: Mutex::new(Durability::Bounded),
+            came_from: Mutex::new(None),
             files: AtomicU64::new(1),
         })
     }
@@ -97,7 +100,8 @@ impl Engine for Server {
     fn answering(&self) -> Option<Answering> {
         let generation = self.generation();
         let identity = self.answers.lock().unwrap().1.clone();
-        Some(Answering { generation, identity, durability: *self.durability.lock().unwrap() })
+        let (durability, came_from) = (*self.durability.lock().unwrap(), self.came_from.lock().unwrap().clone());
+        Some(Answering { generation, identity, durability, came_from })
     }
     fn generation(&self) -> u64 {
         self.generation.load(SeqCst)

@@ -11,7 +11,7 @@ async fn a_crowd_that_is_put_off_keeps_nobody_out_who_is_inside() {
     let newcomer = || Ask::get("/login");
     let of_yesterday = || Ask::get("/account").with("cookie", SESSION);
     while newcomer().at(&house).await.status != 429 {}
-    for _ in 0..20 {
+    for _ in 0..2 {
         assert_eq!(of_yesterday().at(&house).await.status, 503, "no room, and not too many");
     }
     drop(held);

@@ -8,19 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::Pool;
+use super::{Pool, identity};
+use crate::mysql::fitness::Fitness;
 
 /// For how long a member has to be fit before it is gone back to: one that comes and goes would have everybody follow it.
 const STEADY: Duration = Duration::from_secs(30);
+
+/// How long what is under way has to come to its end; otherwise it is a better moment later.
+const DRAINED: Duration = Duration::from_millis(300);
 
 /// What is known of the way back.
 #[derive(Default)]
 pub(super) struct Home {
     /// Somebody looks.
     looking: bool,
-    /// The first member that is fit, before the active one, and since when.
+    /// The first one before the active one that is a member of its cluster, and since when.
     fit: Option<(usize, Instant)>,
 }
 
@@ -40,28 +44,30 @@ impl Home {
 impl Pool {
     /// Asks those before the active one whether they are fit, beside everything else.
     pub(super) fn look_home(self: &Arc<Self>) {
-        let before = {
+        let (before, fitness) = {
             let mut state = self.state();
             let away = state.active > 0 && state.fitness.galera.is_some();
             if !away || state.home.looking || state.search.is_some() {
                 return;
             }
             state.home.looking = true;
-            state.active
+            (state.active, state.fitness.clone())
         };
         let pool = Arc::clone(self);
         Handle::current().spawn(async move {
-            let fit = pool.first_fit(before).await;
+            let fit = pool.first_with(before, &fitness).await;
             pool.go_home(before, fit);
         });
     }
 
-    async fn first_fit(&self, before: usize) -> Option<usize> {
+    /// The first of those before it that is a member of the same cluster. One that was begun anew beside it is fit, too, and knows
+    /// nothing.
+    async fn first_with(&self, before: usize, active: &Fitness) -> Option<usize> {
         for at in 0..before {
             if let Ok((link, fitness)) = self.nodes[at].connect(0).await {
                 // It is going either way.
                 drop(link.conn.disconnect().await);
-                if fitness.galera.is_some() {
+                if fitness.is_with(active) {
                     return Some(at);
                 }
             }
@@ -70,7 +76,7 @@ impl Pool {
     }
 
     fn go_home(self: &Arc<Self>, before: usize, fit: Option<usize>) {
-        let (tell, order) = {
+        let (tell, home) = {
             let mut state = self.state();
             if state.active != before {
                 // Another one is used by now.
@@ -81,11 +87,34 @@ impl Pool {
             if state.search.is_some() {
                 return;
             }
-            let rest = (0..self.nodes.len()).filter(|at| *at != home);
-            (state.begin_search(), std::iter::once(home).chain(rest).collect())
+            (state.begin_search(), home)
         };
-        tracing::info!("the database server that the URL names first is fit again: it is gone back to");
-        self.go_looking(tell, order, Instant::now());
+        self.go_looking(tell, |pool| async move {
+            pool.cross(before, home).await;
+            Ok(())
+        });
+    }
+
+    /// Goes over once nobody has anything under way, and both are found to be members of one cluster then: nothing is lost on the
+    /// way. Otherwise everything stays as it is, until the next look.
+    async fn cross(&self, before: usize, home: usize) {
+        let Ok(Ok(_everything)) = timeout(DRAINED, self.places.acquire_many(self.size)).await else { return };
+        let era = self.state().idle.era;
+        let Ok((link, here)) = self.nodes[before].connect(era).await else { return };
+        drop(link.conn.disconnect().await);
+        let Ok((link, there)) = self.nodes[home].connect(era + 1).await else { return };
+        let (left, ended) = {
+            let mut state = self.state();
+            if !there.is_with(&here) || state.idle.era != era || state.active != before {
+                return;
+            }
+            let left = identity(&self.nodes[before].host.to_string(), &state.fitness);
+            (left, std::mem::take(&mut state.idle.links))
+        };
+        drop(ended);
+        tracing::info!("a database server that stands before this one in the URL is well again: it is gone back to");
+        // An error means that the pool was closed.
+        drop(self.enter(home, (link, there), Some(left)));
     }
 }
 

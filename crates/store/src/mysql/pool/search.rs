@@ -110,15 +110,19 @@ impl Pool {
             state.lately_refused()?;
             state.begin_search()
         };
-        self.go_looking(tell, self.in_turn(&refused), asked);
+        self.go_looking(tell, |pool| async move { pool.look(refused, asked).await });
         Ok(())
     }
 
-    /// Looks for it among all, in this order.
-    pub(super) fn go_looking(self: &Arc<Self>, tell: Tell, order: Vec<usize>, asked: Instant) {
+    /// Looks for it; whoever waits is told what came of that.
+    pub(super) fn go_looking<L>(self: &Arc<Self>, tell: Tell, look: impl FnOnce(Arc<Pool>) -> L)
+    where
+        L: Future<Output = Result<(), String>> + Send + 'static,
+    {
         let searching = Searching(Arc::clone(self));
+        let look = look(Arc::clone(self));
         Handle::current().spawn(async move {
-            let found = searching.0.look(&order, asked).await;
+            let found = look.await;
             drop(searching);
             tell.send_replace(Some(found));
         });
@@ -136,7 +140,7 @@ impl Pool {
         place.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())
     }
 
-    async fn look(&self, order: &[usize], asked: Instant) -> Result<(), String> {
+    async fn look(&self, refused: Refused, asked: Instant) -> Result<(), String> {
         // Whoever still is at the old server comes to an end there first.
         let _everything = self.everything(asked).await?;
         let (era, ended) = {
@@ -145,9 +149,9 @@ impl Pool {
         };
         drop(ended);
         let mut refusals = Vec::new();
-        for &at in order {
+        for at in self.in_turn(&refused) {
             match self.nodes[at].connect(era).await {
-                Ok((link, fitness)) => return self.enter(at, link, fitness),
+                Ok(found) => return self.enter(at, found, None),
                 Err(refused) => refusals.push(refused),
             }
         }
@@ -184,10 +188,10 @@ impl Pool {
 
     /// In which order the servers are asked. One that was not reached is asked once more, now that nobody is busy with it:
     /// another one is a loss where commits may be missing there. One that is not fit comes last.
-    fn in_turn(&self, refused: &Refused) -> Vec<usize> {
+    fn in_turn(&self, refused: &Refused) -> impl Iterator<Item = usize> + use<> {
         let (active, count) = (self.state().active, self.nodes.len());
         let from = usize::from(matches!(refused, Refused::Unfit(_)));
-        (from..from + count).map(|step| (active + step) % count).collect()
+        (from..from + count).map(move |step| (active + step) % count)
     }
 
     fn note_refusal(&self, why: String) -> String {
@@ -195,7 +199,13 @@ impl Pool {
         why
     }
 
-    fn enter(&self, at: usize, link: Link, fitness: Fitness) -> Result<(), String> {
+    /// Uses this server from now on; `came_from` the one before, where nothing can have been lost on the way.
+    pub(super) fn enter(
+        &self,
+        at: usize,
+        (link, fitness): (Link, Fitness),
+        came_from: Option<String>,
+    ) -> Result<(), String> {
         let mut state = self.state();
         if self.places.is_closed() {
             return Err(CLOSED.to_owned());
@@ -209,7 +219,7 @@ impl Pool {
             tracing::warn!(%from, %to, "another database server is used from now on");
         }
         (state.active, state.fitness, state.refused) = (at, fitness, None);
-        state.home = Home::default();
+        (state.home, state.came_from) = (Home::default(), came_from);
         state.idle = super::Idle { era: link.era, links: vec![link] };
         Ok(())
     }
@@ -226,7 +236,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(200);
 
     fn pool() -> Arc<Pool> {
-        let fitness = Fitness { flavor: Flavor::MariaDb, galera: None, losses: vec![], identity: "a".to_owned() };
+        let (galera, component, identity) = (None, String::new(), "a".to_owned());
+        let fitness = Fitness { flavor: Flavor::MariaDb, galera, component, losses: vec![], identity };
         Arc::new(Pool::new(vec![], 2, PATIENCE, State::new(0, vec![], fitness)))
     }
 
