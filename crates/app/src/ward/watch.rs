@@ -240,7 +240,8 @@ impl App {
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
         let (now, about) = (self.clock.now(), self.about(answering.durability, ward.journal_is(lossy)));
         let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };
-        match below.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
+        // To the server that was looked at: what is noted below is a word about that one.
+        match below.commit_within(answering.generation, vec![nodes::beat(&self.realm.id, &next, was)]).await {
             Ok(_) => {}
             Err(CommitError::Conflict { .. }) => {
                 let why = format!("another process calls itself node {}: is its data folder a copy?", next.node);

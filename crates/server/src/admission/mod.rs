@@ -171,19 +171,18 @@ impl Admission {
         if went != Went::Wrong {
             failures.give_back(&wrong.0, &wrong.1);
         }
-        let is_kept = went == Went::Refused;
+        let (address, _, embedded) = wrong.0;
+        // As long as those outside are not over it: what is made up would never be.
+        let outside =
+            (went == Went::Stranger).then(|| failures.count(&(address, Book::Outside, embedded)).ok()).flatten();
+        let is_kept = went == Went::Refused || went == Went::Stranger && outside.is_none();
         if let Some((account, standing)) = refused.filter(|_| !is_kept) {
             failures.give_back(&account, &standing);
         }
         match went {
             Went::Well => None,
             Went::Wrong => Some(wrong.1),
-            Went::Refused => refused.map(|(_, standing)| standing),
-            Went::Stranger => {
-                let (address, _, embedded) = wrong.0;
-                let counted = failures.count(&(address, Book::Outside, embedded));
-                Some(counted.unwrap_or_else(|over| over.standing))
-            }
+            Went::Refused | Went::Stranger => outside.or(refused.map(|(_, standing)| standing)),
         }
     }
 
@@ -323,15 +322,19 @@ mod tests {
             owed.map(|debt| admission.settle(debt, went))
         };
         let may = |admission: &Admission, pace, inside| went(admission, pace, inside, Went::Well).is_some();
-        // A cookie of yesterday proves nothing: its owner's refusals are those of the crowd outside.
+        // A cookie of yesterday proves nothing: its owner's refusals are those of the crowd outside, as long as that is not over it.
         for (inside, how) in [(false, Went::Refused), (true, Went::Stranger)] {
             let admission = fresh();
-            for _ in 0..20 {
+            for _ in 0..3 {
                 went(&admission, Pace::Pages, inside, how);
             }
             assert!(!may(&admission, Pace::Passwords, false), "the crowd is told to slow down");
             assert!(may(&admission, Pace::Pages, true) && may(&admission, Pace::Tokens, false));
         }
+        // Nor is what is made up without a limit.
+        let admission = fresh();
+        let refused = (0..20).filter(|_| went(&admission, Pace::Pages, true, Went::Stranger).is_some()).count();
+        assert!((6..20).contains(&refused), "{refused}");
         // What may be made up is limited by itself, and so are applications.
         let admission = fresh();
         while went(&admission, Pace::Pages, true, Went::Refused).is_some() {}

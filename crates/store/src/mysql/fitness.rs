@@ -73,9 +73,11 @@ pub(super) struct Fitness {
 
 impl Fitness {
     /// Whether both are members of one Galera cluster at this moment: what one of them acknowledged, the other has or will have
-    /// before it answers.
+    /// before it answers. Where members do not say their addresses (`AUTO`, which Galera makes of what it is not told), nobody can
+    /// know: two halves that were each begun anew look alike.
     pub(super) fn is_with(&self, other: &Fitness) -> bool {
-        self.galera.is_some() && other.galera.is_some() && self.component == other.component
+        let told = |fitness: &Fitness| fitness.galera.is_some() && !fitness.component.contains("AUTO");
+        told(self) && told(other) && self.component == other.component
     }
 
     /// Whether it may have forgotten commits that it acknowledged when it comes back: it was set to, or its cluster went
@@ -325,6 +327,7 @@ mod tests {
         let member = of("u", "db1:3306,db2:3306");
         assert!(member.is_with(&of("u", "db1:3306,db2:3306")));
         assert!(!member.is_with(&of("u", "db1:3306")) && !member.is_with(&of("v", "db1:3306,db2:3306")));
+        assert!(!of("u", "AUTO,AUTO").is_with(&of("u", "AUTO,AUTO")), "nobody says who they are");
         let (single, other) =
             (but(MARIADB, "sync_binlog", "0", &[]).unwrap(), but(MARIADB, "sync_binlog", "0", &[]).unwrap());
         assert!(!single.is_with(&other), "they are no cluster");

@@ -63,7 +63,7 @@ struct Shared {
 pub struct Server {
     /// Where it is.
     pub host: String,
-    /// How often another one was used before: more than the last time means that commits may be missing.
+    /// How often another one was used before.
     pub moves: u64,
     /// The number of the configuration of its Galera cluster (`wsrep_cluster_conf_id`), if it belongs to one.
     pub galera: Option<String>,

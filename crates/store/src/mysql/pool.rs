@@ -373,6 +373,7 @@ impl Pool {
             // Whatever was connected before does not lead there.
             state.generation += 1;
             state.idle.end();
+            state.came_from = None;
         }
         (state.fitness, state.refused) = (fitness, None);
         Some(state.idle.era)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Pool, identity};
 use crate::mysql::fitness::Fitness;
@@ -16,6 +16,8 @@ use crate::mysql::fitness::Fitness;
 /// For how long a member has to be fit before it is gone back to: one that comes and goes would have everybody follow it.
 const STEADY: Duration = Duration::from_secs(30);
 
+/// How long after a look at the active one the others are looked at.
+const AFTER: Duration = Duration::from_secs(1);
 /// How long what is under way has to come to its end; otherwise it is a better moment later.
 const DRAINED: Duration = Duration::from_millis(300);
 
@@ -55,6 +57,8 @@ impl Pool {
         };
         let pool = Arc::clone(self);
         Handle::current().spawn(async move {
+            // Whoever looks at the server at this moment is to come to the end with it.
+            sleep(AFTER).await;
             let fit = pool.first_with(before, &fitness).await;
             pool.go_home(before, fit);
         });
@@ -90,23 +94,27 @@ impl Pool {
             (state.begin_search(), home)
         };
         self.go_looking(tell, |pool| async move {
-            pool.cross(before, home).await;
+            if !pool.cross(before, home).await {
+                // Everybody waited: not again at the next look.
+                pool.state().home = Home::default();
+            }
             Ok(())
         });
     }
 
     /// Goes over once nobody has anything under way, and both are found to be members of one cluster then: nothing is lost on the
-    /// way. Otherwise everything stays as it is, until the next look.
-    async fn cross(&self, before: usize, home: usize) {
-        let Ok(Ok(_everything)) = timeout(DRAINED, self.places.acquire_many(self.size)).await else { return };
+    /// way. Otherwise everything stays as it is. Tells whether it went.
+    async fn cross(&self, before: usize, home: usize) -> bool {
+        let Ok(Ok(_everything)) = timeout(DRAINED, self.places.acquire_many(self.size)).await else { return false };
         let era = self.state().idle.era;
-        let Ok((link, here)) = self.nodes[before].connect(era).await else { return };
+        let Ok((link, here)) = self.nodes[before].connect(era).await else { return false };
         drop(link.conn.disconnect().await);
-        let Ok((link, there)) = self.nodes[home].connect(era + 1).await else { return };
+        let Ok((link, there)) = self.nodes[home].connect(era + 1).await else { return false };
         let (left, ended) = {
             let mut state = self.state();
-            if !there.is_with(&here) || state.idle.era != era || state.active != before {
-                return;
+            let is_known = here.identity == state.fitness.identity;
+            if !is_known || !there.is_with(&here) || state.idle.era != era || state.active != before {
+                return false;
             }
             let left = identity(&self.nodes[before].host.to_string(), &state.fitness);
             (left, std::mem::take(&mut state.idle.links))
@@ -114,7 +122,7 @@ impl Pool {
         drop(ended);
         tracing::info!("a database server that stands before this one in the URL is well again: it is gone back to");
         // An error means that the pool was closed.
-        drop(self.enter(home, (link, there), Some(left)));
+        self.enter(home, (link, there), Some(left)).is_ok()
     }
 }
 
