@@ -112,12 +112,8 @@ impl Pool {
             time * (together.max(last) as f64 / last as f64)
         };
         let (alone, crowded) = (at(&self.alone), at(&self.crowded));
-        let more = (crowded - alone) / (self.crowd.max(2) - 1) as f64;
-        match active.saturating_sub(self.crowd) {
-            0 => alone + more * (active.max(1) - 1) as f64,
-            // Beyond what was measured nobody gets faster by company.
-            beyond => crowded + more.max(0.0) * beyond as f64,
-        }
+        let more = (crowded - alone).max(0.0) / (self.crowd.max(2) - 1) as f64;
+        alone + more * (active.max(1) - 1) as f64
     }
 
     /// Processor time of one hash under load.

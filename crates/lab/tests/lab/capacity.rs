@@ -46,6 +46,15 @@ fn near(found: f64, wanted: f64, share: f64, what: &str) {
 }
 
 #[test]
+fn a_time_so_long_that_moments_are_rounded_comes_to_an_end() {
+    // Red where a batch is done only once next to nothing is left of it: the rest takes less than two moments lie apart, for ever.
+    for rate in [1e-3, 1e-6, 1e-9] {
+        let found = simulate(&machine(), Operation::SignIn, Arrivals::People(rate), 200);
+        assert!(found.p50.is_finite(), "{rate}");
+    }
+}
+
+#[test]
 fn twice_the_cores_carry_twice_as_much_where_cores_are_the_limit() {
     let (today, doubled) = (machine(), more_cores(&machine(), 2));
     for operation in [Operation::SignIn, Operation::Introspect, Operation::Refresh, Operation::Day] {

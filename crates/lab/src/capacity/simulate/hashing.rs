@@ -104,7 +104,10 @@ impl World<'_> {
         /// What is left of a batch that is done, for the sake of rounding.
         const NOTHING: f64 = 1e-9;
         self.progress();
-        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= NOTHING);
+        // The one that was foreseen is done, whatever is left of it for rounding: late in a long time that is more, and the next
+        // moment would be the same one for ever.
+        let least = self.hashing.iter().map(|batch| batch.left).fold(f64::INFINITY, f64::min).max(NOTHING);
+        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= least);
         self.hashing = rest;
         self.foresee();
         let done: Vec<Batch> = done;
