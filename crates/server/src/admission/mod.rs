@@ -45,17 +45,6 @@ pub struct Admission {
 /// Commands of operators that are carried out at a time.
 const COMMANDS: usize = 16;
 
-/// Who sent a request, as far as its failures are counted.
-#[derive(Clone, Copy, Debug)]
-pub struct Sender<'a> {
-    /// From where.
-    pub client: &'a Client,
-    /// Whether a page of another site had a browser send it.
-    pub embedded: bool,
-    /// Whether it says that it is of a session or has a token. That may be made up.
-    pub inside: bool,
-}
-
 /// What is counted of an address, each by itself. Who does wrong is slowed at every door; a crowd behind one address that finds no
 /// room there keeps neither those out who are signed in already nor their applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,18 +125,24 @@ impl Admission {
         self.commands.enter().await
     }
 
-    /// Counts a request as failed before it is worked on, for its address; [`Admission::settle`] takes that back. What is always
-    /// answered counts where it fails, too.
+    /// Counts a request of a client as failed before it is worked on, for its address, and apart where a page of another site had it
+    /// sent; [`Admission::settle`] takes that back. What is always answered counts where it fails, too. `inside` tells whether it
+    /// says that it is of a session or has a token, which may be made up.
     ///
     /// # Errors
     /// [`Fault::Over`]: too many from there have failed, or were refused.
-    pub fn owe(&self, pace: Pace, sender: Sender<'_>) -> Result<Option<Debt>, Fault> {
-        let (Some(failures), Some(address)) = (&self.failures, sender.client.key()) else { return Ok(None) };
-        if self.is_exempt(sender.client) {
+    pub fn owe(
+        &self,
+        pace: Pace,
+        (client, embedded): (&Client, bool),
+        inside: impl FnOnce() -> bool,
+    ) -> Result<Option<Debt>, Fault> {
+        let (Some(failures), Some(address)) = (&self.failures, client.key()) else { return Ok(None) };
+        if self.is_exempt(client) {
             return Ok(None);
         }
         let count = |book| {
-            let account = (address, book, sender.embedded);
+            let account = (address, book, embedded);
             failures.count(&account).map(|standing| (account, standing))
         };
         let wrong = match count(Book::Wrong) {
@@ -155,7 +150,7 @@ impl Admission {
             Err(_) if pace == Pace::Free => return Ok(None),
             Err(over) => return Err(Fault::Over(over)),
         };
-        match Book::of_refusals(pace, sender.inside).map(count).transpose() {
+        match Book::of_refusals(pace, inside).map(count).transpose() {
             Ok(refused) => Ok(Some(Debt { wrong, refused })),
             Err(over) => {
                 failures.give_back(&wrong.0, &wrong.1);
@@ -229,11 +224,10 @@ impl Admission {
 
 impl Book {
     /// Where it counts when there is no room.
-    fn of_refusals(pace: Pace, inside: bool) -> Option<Book> {
+    fn of_refusals(pace: Pace, inside: impl FnOnce() -> bool) -> Option<Book> {
         match pace {
             Pace::Tokens | Pace::Metadata => Some(Book::Applications),
-            Pace::Pages | Pace::Passwords if inside => Some(Book::Inside),
-            Pace::Pages | Pace::Passwords => Some(Book::Outside),
+            Pace::Pages | Pace::Passwords => Some(if inside() { Book::Inside } else { Book::Outside }),
             Pace::Free => None,
         }
     }
@@ -305,7 +299,7 @@ mod tests {
         // red where failures are counted for the address alone: two thousand pictures that are not there would shut it out.
         let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let client = somebody();
-        let owe = |embedded| admission.owe(Pace::Pages, Sender { client: &client, embedded, inside: false });
+        let owe = |embedded| admission.owe(Pace::Pages, (&client, embedded), || false);
         while owe(true).is_ok() {}
         assert!(owe(false).is_ok());
         while owe(false).is_ok() {}
@@ -318,7 +312,7 @@ mod tests {
         let client = somebody();
         let fresh = || admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let went = |admission: &Admission, pace, inside, went| {
-            let owed = admission.owe(pace, Sender { client: &client, embedded: false, inside }).ok()?;
+            let owed = admission.owe(pace, (&client, false), || inside).ok()?;
             owed.map(|debt| admission.settle(debt, went))
         };
         let may = |admission: &Admission, pace, inside| went(admission, pace, inside, Went::Well).is_some();

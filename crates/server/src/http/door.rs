@@ -7,7 +7,7 @@ use super::cookies::Name;
 use super::error::Refusal;
 use super::reply;
 use super::visit::Visit;
-use crate::admission::{Debt, Pace, Sender, Went};
+use crate::admission::{Debt, Pace, Went};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
@@ -72,15 +72,18 @@ impl Door {
         }))
     }
 
-    /// Who sent it, as far as failures are counted.
-    fn sender(&self) -> Sender<'_> {
-        let token = || {
-            let cookies = [Name::Access, Name::Refresh];
-            let has = |name| self.site.cookie(&self.headers, name).is_some();
-            self.headers.contains_key(header::AUTHORIZATION) || cookies.into_iter().any(has)
-        };
-        let inside = self.site.session_cookie(&self.headers).is_some() || token();
-        Sender { client: &self.visit.client, embedded: self.visit.embedded, inside }
+    /// Whether it says that it is of a session, or has a token. That may be made up.
+    fn is_inside(&self) -> bool {
+        let has = |name| self.site.cookie(&self.headers, name).is_some();
+        self.headers.contains_key(header::AUTHORIZATION)
+            || self.site.session_cookie(&self.headers).is_some()
+            || [Name::Access, Name::Refresh].into_iter().any(has)
+    }
+
+    /// Counts it as failed before it is worked on.
+    fn owe(&self, pace: Pace) -> Result<Option<Debt>, Fault> {
+        let Visit { client, embedded, .. } = &self.visit;
+        self.site.admission.owe(pace, (client, *embedded), || self.is_inside())
     }
 
     /// What a form sent, as far as it is there.
@@ -197,7 +200,7 @@ where
             };
             let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
             let Told { act, pace, refuse, again } = self;
-            let (debt, answer) = match door.site.admission.owe(pace, door.sender()) {
+            let (debt, answer) = match door.owe(pace) {
                 Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
                 Err(over) => {
                     // A form is read even then: nothing that was typed is lost.
