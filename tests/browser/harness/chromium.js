@@ -20,7 +20,7 @@ export function launch() {
 /** A browser window with cookies of its own. `origin` is the server whose pages are watched. */
 export class Visitor {
   #problems = [];
-  #weights = new Map();
+  #loads = new Map();
   #pending = [];
 
   static async arrive(browser, origin, options = {}) {
@@ -60,18 +60,24 @@ export class Visitor {
     if (this.#ours && elsewhere && !request.isNavigationRequest()) this.#blame(`request to another origin: ${request.url()}`);
   }
 
+  /** Which load of a page a response belongs to. It is asked before any wait: bodies come in any order, and the same page may be loaded again meanwhile. */
+  #loadOf(request) {
+    const frame = request.frame();
+    if (request.resourceType() === "document") this.#loads.set(frame, { url: request.url(), weight: 0 });
+    return this.#loads.get(frame);
+  }
+
   /** Adds up what a page weighs, its styles and scripts included. */
   async #answered(response) {
     const request = response.request();
     const kind = request.resourceType();
     if (new URL(response.url()).origin !== this.origin || !["document", "stylesheet", "script", "image"].includes(kind)) return;
     if (kind !== "document" && response.status() >= 400) this.#blame(`${response.status()} for ${response.url()}`);
-    const location = response.headers()["location"];
-    const weight = location ? 0 : (await response.body()).length;
-    const document = kind === "document" ? response.url() : request.frame().url();
-    const total = (kind === "document" ? 0 : this.#weights.get(document) ?? 0) + weight;
-    this.#weights.set(document, total);
-    if (total > largestPage) this.#blame(`${document} weighs ${total} bytes`);
+    const load = this.#loadOf(request);
+    const redirects = "location" in response.headers();
+    const weight = redirects ? 0 : (await response.body()).length;
+    load.weight += weight;
+    if (load.weight > largestPage) this.#blame(`${load.url} weighs ${load.weight} bytes`);
   }
 
   /** Opens an address and answers its HTTP status. */
