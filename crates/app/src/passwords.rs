@@ -143,13 +143,14 @@ impl App {
         Ok(())
     }
 
-    /// The kinds of all stored hashes that do not take the time of today's policy.
+    /// The kinds of all stored hashes that do not take the time of today's policy. There may be millions: requests go before.
     pub(crate) async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
         let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
         // Of today's it is not asked: they are announced where they are made.
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {
+            let began = Instant::now();
             let others = OtherHashes { beginnings: &beginnings, after: &after, window: WINDOW };
             let (others, end) = self.ask((others, WindowEnd { after: &after, window: WINDOW })).await?;
             let kinds = others.iter().map(|hash| self.kind_of(&hash.parse().ok()?).ok());
@@ -159,6 +160,7 @@ impl App {
                 Some(last) => after = last,
                 None => break,
             }
+            tokio::time::sleep(began.elapsed() * 4).await;
         }
         if foreign > 0 {
             tracing::warn!(

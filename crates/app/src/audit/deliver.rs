@@ -27,6 +27,9 @@ const FIRST_REST: Duration = Duration::from_secs(1);
 /// The longest rest after a failure, and the longest that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
+/// After so many failures in a row fewer lines are sent: one of them may be what the receiver fails over.
+pub(super) const DOUBTS: u32 = 4;
+
 /// How the trouble of a stream begins whose receiver refuses a line for good.
 pub(super) const STUCK: &str = "the receiver refuses the line ";
 
@@ -39,9 +42,10 @@ pub struct Stream {
 }
 
 /// How it has gone lately.
-struct Going {
+pub(super) struct Going {
     tenure: Tenure,
-    failures: u32,
+    /// In a row.
+    pub(super) failures: u32,
     complaint: Complaint,
     /// The most lines that are sent at a time: fewer where the receiver refused more.
     most: i64,
@@ -50,7 +54,7 @@ struct Going {
 }
 
 impl Going {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         Going {
             tenure: Tenure::of(format!("audit.stream.{name}")),
             failures: 0,
@@ -97,7 +101,11 @@ impl App {
         }
     }
 
-    async fn deliver_once(&self, stream: &Stream, going: &mut Going) -> Result<Result<Step, Refused>, Fault> {
+    pub(super) async fn deliver_once(
+        &self,
+        stream: &Stream,
+        going: &mut Going,
+    ) -> Result<Result<Step, Refused>, Fault> {
         if !going.tenure.holds(self).await? {
             return Ok(Ok(Step::Elsewhere));
         }
@@ -116,6 +124,10 @@ impl App {
                 return Ok(Ok(Step::More));
             }
             Err(refused) if refused.for_good => Err(stuck(&seen.name, &last.id, refused)),
+            Err(refused) if going.failures >= DOUBTS => {
+                going.most = (lines.len() as i64 / 2).max(1);
+                Err(if lines.len() == 1 { doubted(&seen.name, &last.id, refused) } else { refused })
+            }
             sent => sent,
         };
         self.note_sent(seen, place, &sent).await?;
@@ -142,16 +154,16 @@ impl App {
         self.mark(&seen.place, &next).await
     }
 
-    /// Leaves a line out that the receiver of a stream refuses for good, and writes that down. In the error, why not.
+    /// Leaves the line out at which a stream stands, whose receiver does not take it, and writes that down. In the error, why not.
     pub async fn skip_line(&self, name: &str, line: &str) -> Result<Result<(), String>, Fault> {
         let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
             return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
         };
-        if !stream.trouble.starts_with(&format!("{STUCK}{line} ")) {
-            return Ok(Err(format!("stream {name} does not stand still at line {line}; see: portiere audit status")));
+        if stream.trouble.is_empty() {
+            return Ok(Err(format!("stream {name} does not stand still; see: portiere audit status")));
         }
         let Some(next) = self.sealed_after(&stream.place, 1).await?.pop().filter(|next| next.id == line) else {
-            return Ok(Err(format!("line {line} is not the next one of stream {name}")));
+            return Ok(Err(format!("stream {name} does not stand still at line {line}; see: portiere audit status")));
         };
         let event = Event::new(Kind::AuditSkipped, self.clock.now()).detail("stream", name);
         let event = event.detail("line", line).detail("block", next.block).detail("event", next.kind.as_str());
@@ -224,6 +236,15 @@ fn stuck(stream: &str, line: &str, refused: Refused) -> Refused {
     let why = format!(
         "{STUCK}{line} for good ({}): nothing behind it is delivered, and it is tried again; to leave it out: portiere audit \
          skip {stream} {line}",
+        refused.why
+    );
+    Refused { why, ..refused }
+}
+
+/// A stream that may go no further for the one line that it sends: only whoever knows the receiver can tell.
+fn doubted(stream: &str, line: &str, refused: Refused) -> Refused {
+    let why = format!(
+        "{} (so it does for the line {line} alone; if that is why: portiere audit skip {stream} {line})",
         refused.why
     );
     Refused { why, ..refused }

@@ -4,15 +4,19 @@
 
 use super::seal::{end, key};
 use crate::{App, Fault};
-use rules::Span;
 use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
+use rules::{Span, Time};
 use std::time::Instant;
 use store::engine::CommitError;
 use store::tables::audit::{Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, retire};
 
 /// Lines that one batch drops.
 const AT_ONCE: i64 = 200;
+
+/// Where blocks go that a stream did not get, room is made for this share of the ceiling, so that the lines that tell of it are few
+/// beside what is kept.
+const ROOM: i64 = 16;
 
 /// What came of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +67,7 @@ impl App {
         let (terms, kept) = (self.books.terms(), newest.last - block.first + 1);
         let witness = self.sealed_behind(&block).await?;
         let written = witness.as_ref().map_or(block.newest, |later| later.sealed_at);
-        let aged = (written + terms.retention).has_come(self.clock.now());
-        // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
-        let told = self.ward.is_some() && !(written + Span::days(1)).has_come(self.clock.now());
-        let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
-        if !aged && !over || discard.is_some_and(|until| block.number > until) {
+        if !self.due(&block, written, kept) || discard.is_some_and(|until| block.number > until) {
             return Ok(Retired::Nothing);
         }
         let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
@@ -85,21 +85,69 @@ impl App {
                 return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
             }
         };
-        let Some(mut wrong) = self.wrong_with(&block, begins.as_ref(), &newest).await? else {
+        if let (Some(waiting), Some(ceiling), None) = (waiting, terms.ceiling, discard) {
+            let room = ceiling - (ceiling / ROOM).min(AT_ONCE);
+            return self.take_out_undelivered((kept, room), &newest, (begins.as_ref(), key), waiting).await;
+        }
+        let Some(mut wrong) = self.wrong_with(std::slice::from_ref(&block), begins.as_ref(), &newest).await? else {
             return Ok(Retired::Elsewhere);
         };
         wrong.extend(witness.and_then(|later| self.verifier().record(&later)));
         if let (Some(finding), None) = (wrong.first(), discard) {
-            let number = block.number;
-            return Ok(Retired::Wrong(format!(
-                "block {number} is due to go, and it is not proved that it is what was sealed: {}. It stays. See portiere audit \
-                 verify; to take it out all the same: portiere audit discard {number}",
-                finding.why
-            )));
+            return Ok(not_proved(block.number, finding));
         }
-        let told =
-            [self.gap(&block, begins.as_ref()), self.undelivered(&block, waiting), self.unproved(&block, &wrong)];
-        self.take_out(&block, (begins.as_ref(), key), told.into_iter().flatten()).await
+        let blocks = std::slice::from_ref(&block);
+        let undelivered = match waiting {
+            Some(stream) => Some(self.undelivered(blocks, stream).await?),
+            None => None,
+        };
+        let told = [self.gap(&block, begins.as_ref()), undelivered, self.unproved(&block, &wrong)];
+        self.take_out(blocks, (begins.as_ref(), key), told.into_iter().flatten()).await
+    }
+
+    /// Takes out the oldest blocks beyond the ceiling although a stream waits for them. They go many at a time: what tells of it is a
+    /// line itself, and where blocks have but one line each, the log would come to consist of such lines.
+    async fn take_out_undelivered(
+        &self,
+        (kept, room): (i64, i64),
+        newest: &Block,
+        (begins, key): (Option<&Checkpoint>, &Key),
+        waiting: &Stream,
+    ) -> Result<Retired, Fault> {
+        let mut blocks = self.ask(Whole { number: 0, limit: AT_ONCE }).await?;
+        let mut lines = 0;
+        let going = blocks.iter().take_while(|block| {
+            let more = lines < 2 || kept - lines > room && lines + block.lines() <= AT_ONCE;
+            let due = more && self.due(block, block.newest, kept - lines);
+            lines += block.lines();
+            due
+        });
+        let going = going.count();
+        blocks.truncate(going);
+        if blocks.iter().map(Block::lines).sum::<i64>() < 2 {
+            return Ok(Retired::Nothing);
+        }
+        let Some(wrong) = self.wrong_with(&blocks, begins, newest).await? else { return Ok(Retired::Elsewhere) };
+        if let Some(finding) = wrong.first() {
+            // What comes before goes first, and by itself where it is but one.
+            let proved = blocks.iter().take_while(|block| block.number < finding.block).count();
+            match (proved, blocks.first()) {
+                (0, Some(oldest)) => return Ok(not_proved(oldest.number, finding)),
+                _ => blocks.truncate(proved),
+            }
+        }
+        let Some(oldest) = blocks.first() else { return Ok(Retired::Nothing) };
+        let told = [self.gap(oldest, begins), Some(self.undelivered(&blocks, waiting).await?)];
+        self.take_out(&blocks, (begins, key), told.into_iter().flatten()).await
+    }
+
+    /// Whether the time of a block has come that was written by then, where so many lines are kept.
+    fn due(&self, block: &Block, written: Time, kept: i64) -> bool {
+        let (terms, now) = (self.books.terms(), self.clock.now());
+        // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
+        let told = self.ward.is_some() && !(written + Span::days(1)).has_come(now);
+        let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
+        (written + terms.retention).has_come(now) || over
     }
 
     /// A later block that says by when the lines of this one were written, where a clock that was ahead wrote them: they
@@ -140,17 +188,17 @@ impl App {
         Ok(None)
     }
 
-    /// In what a block is not the one that was sealed there, with all its lines; `None` where another node is at it.
+    /// In what the oldest blocks are not those that were sealed there, with all their lines; `None` where another node is at it.
     /// How many lines are kept is the newest block's word, so that it has to be one, too.
     async fn wrong_with(
         &self,
-        block: &Block,
+        blocks: &[Block],
         begins: Option<&Checkpoint>,
         newest: &Block,
     ) -> Result<Option<Vec<Finding>>, Fault> {
         let verifier = self.verifier();
         let (mut told, mut findings) = verifier.begin(begins);
-        for (block, lines) in self.with_lines(std::slice::from_ref(block)).await? {
+        for (block, lines) in self.with_lines(blocks).await? {
             findings.extend(verifier.block(&mut told, block, &lines));
         }
         let (last, again) = self.ask((Whole { number: newest.number - 1, limit: 1 }, Begins)).await?;
@@ -162,13 +210,17 @@ impl App {
 
     async fn take_out(
         &self,
-        block: &Block,
+        blocks: &[Block],
         (begins, key): (Option<&Checkpoint>, &Key),
         told: impl Iterator<Item = Event>,
     ) -> Result<Retired, Fault> {
         let sealing = Sealing { realm: &self.realm.id, key, now: self.clock.now() };
-        let next = sealing.checkpoint(&Link::from(block));
-        let writes = retire(&self.realm.id, block.number, (begins, &next));
+        let (mut writes, mut seen) = (Vec::new(), begins.cloned());
+        for block in blocks {
+            let next = sealing.checkpoint(&Link::from(block));
+            writes.extend(retire(&self.realm.id, block.number, (seen.as_ref(), &next)));
+            seen = Some(next);
+        }
         match self.commit_telling(&*self.engine, writes, told).await? {
             Ok(()) => Ok(Retired::Block),
             Err(CommitError::Conflict { .. }) => Ok(Retired::Elsewhere),
@@ -196,11 +248,19 @@ impl App {
         Some(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
     }
 
-    fn undelivered(&self, block: &Block, waiting: Option<&Stream>) -> Option<Event> {
-        let (stream, lines) = (waiting?.name.as_str(), block.lines());
-        tracing::warn!(stream, block = block.number, lines, "audit lines were dropped undelivered: audit.ceiling");
+    /// A stream does not get the lines of these blocks, nor those that were dropped before and that one of them told of.
+    async fn undelivered(&self, blocks: &[Block], waiting: &Stream) -> Result<Event, Fault> {
+        let (stream, from) = (waiting.name.as_str(), blocks.first().map_or(0, |block| block.number));
+        let until = blocks.last().map_or(0, |block| block.number);
+        let with = self.with_lines(blocks).await?;
+        let lines = with.iter().flat_map(|(_, lines)| lines).map(lost_with).sum::<i64>();
+        tracing::warn!(stream, from, until, lines, "blocks of the audit log were dropped undelivered: audit.ceiling");
         let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not delivered");
-        Some(event.detail("stream", stream).detail("block", block.number).detail("lines", lines))
+        Ok(event
+            .detail("stream", stream)
+            .detail("from_block", from)
+            .detail("until_block", until)
+            .detail("lines", lines))
     }
 
     /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many. Each batch says what
@@ -246,6 +306,15 @@ impl App {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What is due to go, and stays.
+fn not_proved(number: i64, finding: &Finding) -> Retired {
+    Retired::Wrong(format!(
+        "block {number} is due to go, and it is not proved that it is what was sealed: {}. It stays. See portiere audit \
+         verify; to take it out all the same: portiere audit discard {number}",
+        finding.why
+    ))
 }
 
 /// How many lines nobody knows of any more where this one is gone: it may be the one that told of others.

@@ -333,3 +333,15 @@ fn another_key_proves_nothing_and_says_so_once() {
     let found = Log::new().verified(&Keys { current: Some(key(8)), old: vec![key(7)] }, None);
     assert_eq!(found, []);
 }
+
+#[test]
+fn each_place_is_told_at_which_blocks_say_a_key_that_is_not_here() {
+    // Red without `take` in proved_again: after the first nobody would be told of the others.
+    let mut log = Log::new();
+    let last = log.blocks.len() as i64;
+    assert!(last >= 3, "{last}");
+    log.blocks[1].key = "lost".into();
+    log.finds(&[("key.missing", 2, None), ("key.missing", 2, None)]);
+    log.blocks[0].key = "lost".into();
+    log.finds(&[("key.missing", 1, None), ("key.missing", 2, None)]);
+}

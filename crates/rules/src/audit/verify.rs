@@ -60,7 +60,7 @@ pub struct Told {
     pub blocks: u64,
     /// Lines so far.
     pub lines: u64,
-    /// The last key that was missing: it is told once.
+    /// The key that is missing, where it is: it is told once for the blocks that follow each other under it.
     missing: Option<String>,
     /// Whether the block was met that was the end when it was exported.
     met: bool,
@@ -122,7 +122,10 @@ impl Verifier<'_> {
         }
         match block.is_sealed(self.realm, self.keys) {
             None => findings.extend(missing(told, number, &block.key)),
-            Some(_) => findings.extend(self.record(block)),
+            Some(_) => {
+                findings.extend(proved_again(told, number));
+                findings.extend(self.record(block));
+            }
         }
         findings.extend(compared(block, lines));
         (told.end, told.blocks) = (Link::from(block), told.blocks + 1);
@@ -196,6 +199,17 @@ fn missing(told: &mut Told, block: i64, key: &str) -> Option<Finding> {
     }
     told.missing = Some(key.to_owned());
     Some(unknown(block, key))
+}
+
+/// Where blocks end of which nothing is proved: whoever edits one can say that it was sealed under another key, so that each
+/// such place is told, however many there are.
+fn proved_again(told: &mut Told, block: i64) -> Option<Finding> {
+    let key = told.missing.take()?;
+    let why = format!(
+        "up to block {} nothing is proved, under key {key}; block {block} was sealed under one that is here",
+        block - 1
+    );
+    Some(Finding::of(block - 1, "key.missing", why))
 }
 
 fn unknown(block: i64, key: &str) -> Finding {

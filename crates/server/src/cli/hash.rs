@@ -240,6 +240,9 @@ impl NewPepper {
         let entry = format!("{}:{}", self.name, file.display());
         let text = format!(
             "In the configuration, before any {what} that is there:\n\n  [hash]\n  {option} = [{entry:?}]\n\n\
+             With several nodes, not on one after the other like this: a node that does not have it counts right passwords as wrong \
+             ones. Put it at the end first, on every node (the first one of all: with all nodes stopped); see the guide's page on \
+             passwords, \"Several nodes\".\n\n\
              Keep a copy of the file apart from the database: without it no password can be verified any more."
         );
         Ok(Outcome::new(text, json!({ what.replace(' ', "_"): entry })))

@@ -32,6 +32,10 @@ impl Value for StoreUrl {
             );
         }
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
+        // PostgreSQL's driver takes what comes after the first `@` for the host, which is told where it is not found.
+        if scheme.starts_with("postgres") && rest.matches('@').count() > 1 {
+            return Err("has more than one @: percent-encode those in a user or a password (%40)".into());
+        }
         match scheme {
             "sqlite" if !rest.is_empty() && !rest.starts_with("//") && !rest.starts_with(':') => {
                 Ok(StoreUrl::Sqlite(rest.into()))
@@ -101,6 +105,15 @@ mod tests {
         assert!(read("postgres://u:pa%3Fss@h/d?application_name=a%40b").is_ok());
         assert!(read("sqlite:a?b@c.db").is_ok(), "a file may be called so");
         assert_eq!(without_password("postgres://u:pa?ss@h/d?port=1"), "postgres://u:(hidden)@h/d?port=1");
+    }
+
+    #[test]
+    fn an_at_sign_in_a_password_is_refused_where_the_driver_would_split_it() {
+        for url in ["postgres://u:pa@tail@h/d", "postgresql://u@tail:x@h/d?port=1"] {
+            let why = read(url).unwrap_err();
+            assert!(why.contains("%40") && !why.contains("tail"), "{url}: {why}");
+        }
+        assert!(read("postgres://u:pa%40ss@h/d").is_ok() && read("mysql://u:pa@ss@h/d").is_ok());
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         let refused = response.extensions().get::<Refused>().copied();
         site.tracer.end(traced, Went { method, route, request: id, status, refused, began, took }, &sheet);
     }
-    running.end(&response, took, &sheet);
+    running.end(&response, ours(took, &sheet), &sheet);
     response
 }
 

@@ -157,8 +157,10 @@ impl Requests {
         };
         let spent = self.known().map(|place| {
             let times = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
-            let stages = std::array::from_fn(|at| Duration::from_nanos(stage(place, at)).as_secs_f64());
-            Spent { route: place.name().to_owned(), requests: times.count, seconds: times.sum, stages }
+            let stages: [f64; _] = std::array::from_fn(|at| Duration::from_nanos(stage(place, at)).as_secs_f64());
+            let body =
+                Stage::ALL.iter().zip(&stages).find(|(stage, _)| **stage == Stage::Body).map_or(0.0, |(_, body)| *body);
+            Spent { route: place.name().to_owned(), requests: times.count, seconds: times.sum + body, stages }
         });
         spent.filter(|spent| spent.requests > 0).collect()
     }
@@ -194,7 +196,7 @@ impl Running<'_> {
         METHODS[self.method]
     }
 
-    /// It was answered.
+    /// It was answered, which took us so long: its body, which whoever sends it may send slowly, is a stage alone.
     pub fn end(mut self, response: &Response, took: Duration, sheet: &Sheet) {
         self.ended = true;
         let answers = self.place.shards.own();

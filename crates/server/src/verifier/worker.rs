@@ -177,7 +177,11 @@ impl Bench {
             ended = listen(reader, &hasher, answers, &open) => ended,
             ended = speak(writer, answered, (&open, stop), (served, |served| share(&hasher, served))) => ended,
         }
-        .map_err(failed)
+        .map_err(|error| match error.kind() {
+            // It was the right port: it has just worked.
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
+            _ => explained(&error),
+        })
     }
 
     /// The threads, and what they are good for at the server's parameters.

@@ -106,7 +106,7 @@ impl Batch {
         let (mut again, mut whole) = (0, self.whole.as_deref());
         loop {
             let asked = Instant::now();
-            let lease = shared.pool.lease(deadline).await.map_err(CommitError::Unavailable)?;
+            let lease = shared.pool.lease_to_write(deadline).await.map_err(CommitError::Unavailable)?;
             turn::waited(asked.elapsed());
             // Whoever connected to another server has said so by now.
             if within.is_some_and(|generation| generation != shared.pool.generation()) {

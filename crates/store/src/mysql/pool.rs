@@ -6,6 +6,7 @@
 
 mod home;
 mod search;
+mod writers;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,7 @@ use crate::engine::Durability;
 use crate::remote::Usage;
 use home::Home;
 use search::Search;
+use writers::Turn;
 
 /// When no server was fit, whoever needs a new connection within this time gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -43,8 +45,14 @@ pub(super) struct Pool {
     patience: Duration,
     /// One for each connection that may be in use.
     places: Arc<Semaphore>,
+    /// Those of them that batches may take.
+    writers: Arc<Semaphore>,
+    /// Batches that were given up here a while ago, and whose connection the server has not ended yet.
+    hanging: AtomicUsize,
     /// Who waits for one.
     waiting: AtomicUsize,
+    /// Connections in use: a place is taken as well by who only tries to connect.
+    used: AtomicUsize,
     state: Mutex<State>,
     /// Nobody waits any more for an answer over a connection of an era before this one.
     given_up: watch::Sender<u64>,
@@ -138,7 +146,10 @@ impl<L> Idle<L> {
 pub(super) struct Lease<'a> {
     pub(super) link: Link,
     pool: &'a Arc<Pool>,
+    _used: One<'a>,
     _place: Place,
+    /// Of a batch. Given back last.
+    turn: Option<Turn>,
 }
 
 impl Lease<'_> {
@@ -146,35 +157,37 @@ impl Lease<'_> {
     pub(super) fn keep(mut self) {
         self.link.used = true;
         // Closed, where it is not kept, before its place is given up.
-        let Lease { _place, pool, link } = self;
+        let Lease { _place, pool, link, _used, turn } = self;
         let ended = {
             let mut state = pool.state();
             state.heard = Instant::now();
             if pool.places.is_closed() { Some(link) } else { state.idle.keep(link.era, link) }
         };
         drop(ended);
+        turn.map(Turn::over);
     }
 
     /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
     /// for.
     pub(super) async fn end(self, deadline: Instant) {
-        let Lease { link, _place, .. } = self;
+        let Lease { link, _place, _used, turn, .. } = self;
+        turn.map(Turn::over);
         // It is going either way.
         drop(timeout_at(deadline, link.conn.disconnect()).await);
     }
 }
 
-/// One who waits, until dropped.
-struct Waiter<'a>(&'a AtomicUsize);
+/// One of many, until dropped.
+struct One<'a>(&'a AtomicUsize);
 
-impl<'a> Waiter<'a> {
-    fn new(waiting: &'a AtomicUsize) -> Self {
-        waiting.fetch_add(1, Relaxed);
-        Waiter(waiting)
+impl<'a> One<'a> {
+    fn of(many: &'a AtomicUsize) -> Self {
+        many.fetch_add(1, Relaxed);
+        One(many)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for One<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -214,8 +227,10 @@ impl Pool {
     fn new(nodes: Vec<Node>, size: u32, patience: Duration, state: State) -> Pool {
         let alone = nodes.len() == 1;
         let places = Arc::new(Semaphore::new(size as usize));
-        let (waiting, state, given_up) = (AtomicUsize::new(0), Mutex::new(state), watch::Sender::new(0));
-        Pool { nodes, alone, size, patience, places, waiting, state, given_up }
+        let writers = Arc::new(Semaphore::new(writers::of(size)));
+        let [waiting, used, hanging] = [const { AtomicUsize::new(0) }; 3];
+        let (state, given_up) = (Mutex::new(state), watch::Sender::new(0));
+        Pool { nodes, alone, size, patience, places, writers, hanging, waiting, used, state, given_up }
     }
 
     /// The server that is used.
@@ -236,7 +251,7 @@ impl Pool {
 
     /// A connection, by `deadline`; otherwise why there is none.
     pub(super) async fn lease(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
-        let waiter = Waiter::new(&self.waiting);
+        let waiter = One::of(&self.waiting);
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
         drop(waiter);
         let place = place.map_err(|_| "no connection to the database became free in time".to_owned())?;
@@ -248,8 +263,8 @@ impl Pool {
         let places = self.size as usize;
         let taken = places.saturating_sub(self.places.available_permits());
         let waiting = self.waiting.load(Relaxed);
-        let idle = self.state().idle.links.len();
-        Usage { connected: (taken + idle).min(places), places, waiting: taken + waiting, most_waiting: places * MANY }
+        let (used, idle) = (self.used.load(Relaxed), self.state().idle.links.len());
+        Usage { connected: (used + idle).min(places), places, waiting: taken + waiting, most_waiting: places * MANY }
     }
 
     /// A place that nobody waits for.
@@ -261,7 +276,7 @@ impl Pool {
     pub(super) async fn lease_at(self: &Arc<Self>, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
         loop {
             let (node, era) = match self.next() {
-                Next::Take(link) => return Ok(Lease { link, pool: self, _place: place }),
+                Next::Take(link) => return Ok(self.let_in(link, place)),
                 Next::Make(node, era) => (node, era),
                 Next::Wait(search) => {
                     // Whoever searches waits for all places.
@@ -278,7 +293,7 @@ impl Pool {
                     // Where the server failed meanwhile, nobody knows to which one this leads.
                     let Some(era) = self.note(era, fitness) else { continue };
                     link.era = era;
-                    return Ok(Lease { link, pool: self, _place: place });
+                    return Ok(self.let_in(link, place));
                 }
                 Ok(Some(Err(Refused::Crowded(why)))) => return Err(why),
                 Ok(Some(Err(refused))) => self.search(era, refused, asked)?,
@@ -290,6 +305,10 @@ impl Pool {
                 }
             }
         }
+    }
+
+    fn let_in(self: &Arc<Self>, link: Link, place: Place) -> Lease<'_> {
+        Lease { link, pool: self, _used: One::of(&self.used), _place: place, turn: None }
     }
 
     /// Takes it that the server may have failed: the next to ask connects anew, which tells.
@@ -414,6 +433,18 @@ mod tests {
         assert_eq!(idle.keep(7, "was in use all the time"), Some("was in use all the time"));
         assert_eq!(idle.keep(8, "made since"), None);
         assert_eq!(idle.links, ["made since"]);
+    }
+
+    #[test]
+    fn who_tries_to_connect_is_no_connection() {
+        // red with places that are taken in place of `used`: where a server drops packets, somebody always tries.
+        let pool = Arc::new(pool());
+        let _tries = pool.spare().unwrap();
+        assert_eq!((pool.usage().connected, pool.usage().waiting), (0, 1));
+        let used = One::of(&pool.used);
+        assert_eq!(pool.usage().connected, 1);
+        drop(used);
+        assert_eq!(pool.usage().connected, 0);
     }
 
     #[test]

@@ -148,6 +148,9 @@ fn parse(url: &str) -> Result<Config, OpenError> {
     format!("{place}?{}", options.join("&")).parse().map_err(|error: tokio_postgres::Error| {
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         match source.strip_prefix("invalid value for option ") {
+            Some("`sslmode`") => {
+                refused("sslmode is none of disable, allow, prefer, require, verify-ca and verify-full")
+            }
             Some(option) => refused(&format!("the value of {option}")),
             None => refused("it has an option that is not known, or a letter that has to be percent-encoded"),
         }

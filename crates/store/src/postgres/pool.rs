@@ -220,12 +220,13 @@ impl Pool {
 
     /// Hands a flight to the connection that has least to do; `None` where there is no connection.
     fn submit(&self, cargo: &Arc<Cargo>) -> Result<Option<oneshot::Receiver<Reply>>, Fault> {
+        let (reads, batches) = self.slots.split_at(self.reads);
+        // Batches leave the connections of reads alone, where they have some of their own: one that waits for a standby would keep
+        // reads waiting, and leave a connection behind on the server.
         let (own, others) = match cargo.role {
-            Role::Read => self.slots.split_at(self.reads),
-            Role::Batch => {
-                let (reads, batches) = self.slots.split_at(self.reads);
-                (batches, reads)
-            }
+            Role::Read => (reads, batches),
+            Role::Batch if batches.is_empty() => (reads, batches),
+            Role::Batch => (batches, &batches[..0]),
         };
         let (mut reply, answer) = oneshot::channel();
         for slots in [own, others] {

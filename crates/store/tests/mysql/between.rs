@@ -27,6 +27,8 @@ pub enum Trick {
     Refuse(u16),
     /// The server commits, and an error with this number is the answer.
     Deny(u16),
+    /// No COMMIT is answered, and the server keeps its connection, until something else is played: as with a replica that is away.
+    Hold,
 }
 
 /// A way to the server that leads through this test.
@@ -99,6 +101,11 @@ impl Between {
         *self.trick.lock().unwrap() = Some(trick);
     }
 
+    /// From now on it is as if nobody were there.
+    pub fn stop(&self) {
+        *self.trick.lock().unwrap() = None;
+    }
+
     pub fn was_played(&self) -> bool {
         self.trick.lock().unwrap().is_none()
     }
@@ -133,8 +140,15 @@ async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<
             packet = packet(&mut client.0) => {
                 let Some(packet) = packet else { return };
                 // COM_QUERY
-                let trick = if &packet[4..] == b"\x03COMMIT" { tricks.lock().unwrap().take() } else { None };
+                let trick = if &packet[4..] == b"\x03COMMIT" { next(&tricks) } else { None };
                 match trick {
+                    Some(Trick::Hold) => {
+                        server.1.write_all(&packet).await.unwrap();
+                        while *tricks.lock().unwrap() == Some(Trick::Hold) {
+                            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                        }
+                        return;
+                    }
                     None => server.1.write_all(&packet).await.unwrap(),
                     Some(trick) => match play(trick, &packet, &mut server).await {
                         Some(answer) => client.1.write_all(&answer).await.unwrap(),
@@ -152,10 +166,15 @@ async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<
     }
 }
 
+fn next(tricks: &Mutex<Option<Trick>>) -> Option<Trick> {
+    let mut trick = tricks.lock().unwrap();
+    if *trick == Some(Trick::Hold) { *trick } else { trick.take() }
+}
+
 /// The answer, or none where the connection is cut.
 async fn play(trick: Trick, commit: &[u8], server: &mut Halves) -> Option<Vec<u8>> {
     match trick {
-        Trick::CutBefore => None,
+        Trick::CutBefore | Trick::Hold => None,
         Trick::CutAfter => {
             server.1.write_all(commit).await.unwrap();
             packet(&mut server.0).await;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use store::conformance::{five_reads, three_rows};
-use store::engine::Engine;
+use store::conformance::{five_reads, three_reads, three_rows};
+use store::engine::{CommitError, Engine};
 use store::mysql::Mysql;
 use store::remote::Settings;
 use tokio::task::JoinSet;
 
-use super::between::Between;
+use super::between::{Between, Trick};
 use super::place::{Place, found};
 use super::until::until;
 
@@ -124,5 +124,36 @@ async fn a_server_that_stops_for_a_moment_is_not_left_and_nothing_fails() {
         assert_eq!(found(&engine, number).await, 3, "{number}");
     }
     place.kill().await;
+    place.remove().await;
+}
+
+/// As where commits wait for a replica that is away, or for room on a disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_commits_hang_reads_go_on_and_few_are_left_behind_at_the_server() {
+    // Red with `lease` in place of lease_to_write in mysql/batch.rs, without until_ended, or without `hanging`.
+    let Some(mut place) = Place::new().await else { return };
+    let between = Between::new(&place).await;
+    let settings =
+        Settings { connections: 4.try_into().unwrap(), ..through(&place, &[&between], Duration::from_secs(2)) };
+    let engine = place.ready_with(settings).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    between.play(Trick::Hold);
+    let mut hanging = JoinSet::new();
+    for number in 2..22 {
+        let engine = Arc::clone(&engine);
+        hanging.spawn(async move { engine.commit(three_rows(number)).await });
+    }
+    while !hanging.is_empty() {
+        assert_eq!(engine.fetch(&three_reads(1)).await.unwrap().concat().len(), 3, "reads go on");
+        if let Some(answer) = hanging.try_join_next() {
+            assert!(answer.unwrap().is_err());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(place.connected().await.len() <= 4 + 3, "{:?}", place.connected().await);
+    let is_told = |answer| matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("hang"));
+    until("nobody waits for them", async || is_told(engine.commit(three_rows(30)).await)).await;
+    between.stop();
+    until("they have ended", async || engine.commit(three_rows(31)).await.is_ok()).await;
     place.remove().await;
 }

@@ -89,7 +89,7 @@ impl Database {
     /// Ends the engines' sessions, those that `which` leaves, and waits until they have ended.
     pub async fn end_sessions(&self, which: &str) {
         let sql = format!(
-            "SELECT count(pg_terminate_backend(pid, 5000)) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '{}' \
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM (SELECT pid FROM pg_catalog.pg_stat_activity WHERE datname = '{}' \
              AND application_name = 'portiere' {which}) AS ours",
             self.name
         );

@@ -198,7 +198,19 @@ async fn where_no_standby_confirms_no_more_commits_are_left_behind() {
     let OpenError::Unreachable(why) = refused(database.settings()).await else { panic!() };
     assert!(why.contains("1000 commits wait for a synchronous standby"), "{why}");
     waiting(1, "1 hour").await;
-    database.ready(|_| ()).await.commit(three_rows(2)).await.unwrap();
+    let engine = database.ready(|_| ()).await;
+    engine.commit(three_rows(2)).await.unwrap();
+    // Those for batches end, and are not let in again. Red where batches may go over those for reads then: they would wait there.
+    waiting(1000, "1 hour").await;
+    database.end_sessions("").await;
+    until("reads go on", async || engine.fetch(&three_reads(2)).await.is_ok_and(|rows| rows.concat().len() == 3)).await;
+    for number in 3..8 {
+        let answer = engine.commit(three_rows(number)).await;
+        assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
+        assert_eq!(engine.fetch(&three_reads(2)).await.unwrap().concat().len(), 3);
+    }
+    waiting(1, "1 hour").await;
+    until("a standby confirms again", async || engine.commit(three_rows(8)).await.is_ok()).await;
 }
 
 /// Connections that were made before are no way to go on.

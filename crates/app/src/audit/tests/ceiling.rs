@@ -113,3 +113,22 @@ async fn a_ceiling_takes_nothing_that_is_sealed_before_its_time() {
         assert!(world.told(Kind::AuditDropped).await.is_empty());
     }
 }
+
+#[tokio::test]
+async fn a_ceiling_is_kept_where_every_block_has_but_one_line() {
+    // Red with one block at a time: each line that goes leaves one that tells of it, until there is nothing else.
+    let world = World::new(Terms { max_lines: Some(20), ceiling: Some(64), ..terms() }).await;
+    begin(&world, Place { block: 1, line: String::new() }).await;
+    world.sealed(70, 1).await;
+    for _ in 0..200 {
+        world.retire().await;
+        world.app.seal_once().await.unwrap();
+        world.sealed(1, 1).await;
+    }
+    let (verified, findings) = world.verify(None).await;
+    let kept = world.app.audit_lag().await.unwrap().kept;
+    let told = world.told(Kind::AuditDropped).await.len() as i64;
+    assert!(kept <= 64 + 2 && told * 3 < kept, "{told} of {kept} tell of others");
+    assert_eq!(told_dropped(&world).await, verified.end.last - kept, "each that is not there any more is told of");
+    assert_eq!(findings, vec![]);
+}

@@ -1,5 +1,6 @@
 //! A receiver that refuses what it is sent, and not the moment: smaller batches, and a line that stands in the way.
 
+use super::super::deliver::{DOUBTS, Going};
 use super::*;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -135,4 +136,26 @@ async fn is_sent_again(status: u16) {
     let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
     assert!(!stream.stuck && stream.trouble.contains(&status.to_string()), "{}", stream.trouble);
     assert_eq!(stream.moved_at, None, "{status}: nothing was ever delivered");
+}
+
+#[tokio::test]
+async fn a_line_that_a_receiver_fails_over_is_found_and_can_be_left_out() {
+    // Red without DOUBTS in audit/deliver.rs: nothing behind it would ever be delivered.
+    let world = World::new(terms()).await;
+    world.sealed(1, 12).await;
+    let all = all_in_order(&world.app).await;
+    let (bad, theirs) = (all[5].clone(), all[5].clone());
+    let (sink, seen) = picky(move |ids| if ids.contains(&theirs) { 500 } else { 200 }).await;
+    let (stream, mut going) = (Stream { name: "http".into(), sink }, Going::of("http"));
+    for named in [&bad, ""] {
+        for _ in 0..40 {
+            going.failures = DOUBTS;
+            drop(world.app.deliver_once(&stream, &mut going).await.unwrap());
+        }
+        let at = world.app.audit_lag().await.unwrap().streams.remove(0);
+        assert!(!at.stuck && at.trouble.contains(named) && at.trouble.is_empty() == named.is_empty(), "{}", at.trouble);
+        assert_eq!(world.app.skip_line("http", &bad).await.unwrap().is_ok(), !named.is_empty());
+    }
+    let rest: Vec<String> = all.into_iter().filter(|id| *id != bad).collect();
+    assert_eq!(taken(&seen), rest);
 }

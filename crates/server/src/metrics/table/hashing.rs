@@ -41,10 +41,14 @@ pub static GROUP: Group = Group {
         counter("portiere_hashing_done_total", &[], "Passwords that were hashed.", |now, out| {
             out.one(now.hashing.done_total);
         }),
+        counter("portiere_hashing_remote_total", &[], "Of these, the ones that hash workers computed.", |now, out| {
+            out.one(now.hashing.remote_total);
+        }),
         counter(
             "portiere_hashing_batches_total",
             &[],
-            "Batches in which they were hashed: passwords by batches is how many ran side by side on a thread.",
+            "Batches in which passwords were hashed here: those that no worker computed by batches is how many ran side by side on a \
+             thread.",
             |now, out| out.one(now.hashing.batches_total),
         ),
         counter(

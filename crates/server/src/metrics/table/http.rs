@@ -18,7 +18,8 @@ pub static GROUP: Group = Group {
         histogram(
             "portiere_http_request_duration_seconds",
             &["route"],
-            "Time from the headers of a request to its answer, without the time that the client takes to read it.",
+            "Time from the headers of a request to its answer, without the times that the client takes to send its body (the stage body) \
+             and to read the answer.",
             |now, out| now.from.requests.times(|route, times| out.spread(&[route], times)),
         ),
         histogram(

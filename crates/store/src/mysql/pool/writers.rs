@@ -1,0 +1,112 @@
+//! Batches take only some of the places, so that reads go on where commits hang: they wait for a replica that is away, or for room
+//! on a disk.
+//!
+//! A commit that was given up here goes on waiting at the server, and keeps its connection there. It keeps its turn, too, until that
+//! connection has ended: a server has only so many, for everybody.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{CLOSED, Lease, One, Pool};
+
+/// Between two looks whether a connection that was given up has ended at the server, at first and in the end.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// The server may be asked for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many of so many places batches may take: a quarter, one at least, is left to reads.
+pub(super) fn of(size: u32) -> usize {
+    (size - (size / 4).max(1)).max(1) as usize
+}
+
+/// The right of a batch to a place.
+pub(super) struct Turn {
+    permit: Option<OwnedSemaphorePermit>,
+    pool: Arc<Pool>,
+    /// The connection at the server, and its era here.
+    thread: u32,
+    era: u64,
+}
+
+impl Turn {
+    /// The connection is as it was before, or has been taken leave of.
+    pub(super) fn over(mut self) {
+        self.permit = None;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let (Some(permit), Ok(runtime)) = (self.permit.take(), Handle::try_current()) else { return };
+        let (pool, thread, era) = (Arc::clone(&self.pool), self.thread, self.era);
+        runtime.spawn(async move {
+            pool.until_ended(thread, era).await;
+            drop(permit);
+        });
+    }
+}
+
+impl Pool {
+    /// A connection for a batch, by `deadline`; otherwise why there is none.
+    pub(in crate::mysql) async fn lease_to_write(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
+        let hanging = self.hanging.load(Relaxed);
+        if hanging >= of(self.size) {
+            return Err(format!("{hanging} batches that were given up hang at the database server"));
+        }
+        let waiter = One::of(&self.waiting);
+        let permit = timeout_at(deadline, Arc::clone(&self.writers).acquire_owned()).await;
+        drop(waiter);
+        let permit = permit.map_err(|_| "no connection to the database became free in time".to_owned())?;
+        let permit = permit.map_err(|_| CLOSED.to_owned())?;
+        let mut lease = self.lease(deadline).await?;
+        let (thread, era) = (lease.link.conn.id(), lease.link.era);
+        lease.turn = Some(Turn { permit: Some(permit), pool: Arc::clone(self), thread, era });
+        Ok(lease)
+    }
+
+    /// Waits until the server has ended a connection that was closed here, or another one is used.
+    async fn until_ended(self: &Arc<Self>, thread: u32, era: u64) {
+        let (began, mut pause, mut hangs) = (Instant::now(), LOOKS.0, None);
+        while self.state().idle.era == era && !self.places.is_closed() && self.is_at_server(thread).await {
+            if hangs.is_none() && began.elapsed() > self.patience {
+                hangs = Some(One::of(&self.hanging));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LOOKS.1);
+        }
+    }
+
+    /// Whether the server still has a connection. One that says nothing has it.
+    async fn is_at_server(self: &Arc<Self>, thread: u32) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let Ok(mut lease) = self.lease(deadline).await else { return true };
+        let era = lease.link.era;
+        let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {thread}");
+        match self.hear(era, deadline, lease.link.conn.query_first::<i64, _>(sql)).await {
+            Some(Ok(count)) => {
+                lease.keep();
+                count.is_some_and(|count| count > 0)
+            }
+            // It cannot be asked for that.
+            Some(Err(_)) => false,
+            None => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_have_a_place_wherever_there_are_two() {
+        assert_eq!([1, 2, 3, 4, 8, 20].map(of), [1, 1, 2, 3, 6, 15]);
+    }
+}
