@@ -12,6 +12,8 @@ use rules::login::password::{Acceptable, Weak};
 use rules::login::session::{Entry, Method, Session, Started, enter, renew, still_proved};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
+use rules::oauth::error::Error;
+use rules::oauth::token::Tokens;
 use rules::people::User;
 use rules::people::names::{BadName, Email};
 use rules::realm::SKEW;
@@ -52,6 +54,8 @@ pub struct Changed {
     pub started: Started,
     /// What this browser, or an application on its device, is known by from now on: that of before is void.
     pub device: Secret,
+    /// Where a first-party client changed it: its new tokens, and the epoch at which they were given.
+    pub(crate) tokens: Option<(Tokens, i64)>,
 }
 
 /// Why a password was not changed.
@@ -63,6 +67,18 @@ pub enum NotChanged {
     New(Weak),
     /// The session ended meanwhile, or goes on under another cookie.
     SignedOut,
+    /// The first-party client that asked for it may have no tokens any more.
+    Client(Error),
+}
+
+/// Who changes a password.
+pub(crate) struct Changing<'a> {
+    /// In which session.
+    pub(crate) session: &'a Session,
+    /// Whose.
+    pub(crate) user: &'a User,
+    /// On whose screen, where it is not ours.
+    pub(crate) client: Option<&'a ClientId>,
 }
 
 /// What a profile form holds: standard claims by name, and the address.
@@ -210,41 +226,46 @@ impl App {
         browser: &Browser,
     ) -> Result<Result<Changed, NotChanged>, Fault> {
         let (app, session, user, browser) = (self.clone(), session.clone(), user.clone(), browser.clone());
-        to_the_end(|pledge| async move { app.set_new_password(&pledge, (&session, &user), &typed, &browser).await })
-            .await
+        to_the_end(|pledge| async move {
+            let who = Changing { session: &session, user: &user, client: None };
+            app.set_new_password(&pledge, &who, &typed, &browser).await
+        })
+        .await
     }
 
     pub(crate) async fn set_new_password(
         &self,
         pledge: &Pledge,
-        (session, user): (&Session, &User),
+        who: &Changing<'_>,
         typed: &PasswordChange,
         browser: &Browser,
     ) -> Result<Result<Changed, NotChanged>, Fault> {
-        let new = match self.acceptable(&typed.new, &user.names()) {
+        let new = match self.acceptable(&typed.new, &who.user.names()) {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };
         // Once more where another hash is stored by the end: who signed in beside it may have had it made anew.
         for _ in 0..2 {
-            let proved = match self.knows_password(pledge, user, &typed.current, browser).await? {
+            let proved = match self.knows_password(pledge, who.user, &typed.current, browser).await? {
                 Ok(proved) => proved,
                 Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
             };
-            if let Some(set) = self.replace_password((session, &proved), &new, browser).await? {
+            if let Some(set) = self.replace_password(&Changing { user: &proved, ..*who }, &new, browser).await? {
                 return Ok(set);
             }
         }
         Ok(Err(NotChanged::Current(Refusal::Wrong)))
     }
 
-    /// `None` where the stored hash is not the one that was verified any more: nothing was decided.
+    /// `None` where the stored hash is not the one that was verified any more: nothing was decided. A client's new tokens come with
+    /// it or nothing does: whoever was told of a failure in between would try the old password again.
     async fn replace_password(
         &self,
-        (session, user): (&Session, &User),
+        who: &Changing<'_>,
         new: &Acceptable,
         browser: &Browser,
     ) -> Result<Option<Result<Changed, NotChanged>>, Fault> {
+        let (session, user) = (who.session, who.user);
         let password = &self.hash_new(&user.id, new, browser).await?;
         let reply = self
             .settle(|now, fresh| async move {
@@ -266,13 +287,25 @@ impl App {
                 };
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
-                let changes = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes).collect();
-                Ok(Decision { changes, reply: Ok((started, changed)) })
+                let ahead = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes);
+                let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
+                let mut tokens = None;
+                if let Some(client) = who.client {
+                    let (begun, epoch) = self.begun(client, (&changed, &started.session), (now, &fresh)).await?;
+                    match begun.reply {
+                        Ok(given) => tokens = Some((given, epoch)),
+                        Err(error) => return Ok(Decision::refuse(Some(NotChanged::Client(error)))),
+                    }
+                    decision.changes.extend(begun.changes);
+                }
+                Ok(decision.map(|()| (started, changed, tokens)))
             })
             .await?;
         Ok(match reply {
             Err(why) => why.map(Err),
-            Ok((started, changed)) => Some(Ok(Changed { started, device: self.remember_browser(browser, &changed)? })),
+            Ok((started, changed, tokens)) => {
+                Some(Ok(Changed { started, device: self.remember_browser(browser, &changed)?, tokens }))
+            }
         })
     }
 

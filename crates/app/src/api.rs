@@ -2,7 +2,7 @@
 //! pages: an attempt is counted and hashed where they count and hash, a session begins where theirs begin, and tokens
 //! come from the issuance gate.
 
-use crate::account::{NotChanged, PasswordChange};
+use crate::account::{Changing, NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::introspect::Live;
@@ -13,8 +13,7 @@ use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
-use rules::Decision;
-use rules::id::FamilyId;
+use rules::id::{ClientId, FamilyId};
 use rules::login::attempt::Refusal;
 use rules::login::session::Session;
 use rules::oauth::client::Client;
@@ -28,9 +27,11 @@ use rules::oauth::token::{Tokens, family_of};
 use rules::oauth::userinfo;
 use rules::people::User;
 use rules::secret::{Secret, base64url, mac, same};
+use rules::{Decision, Fresh, Time};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::tables::families;
+use store::tables::realms::Epoch;
 
 /// Scopes whose claims an account is shown of itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
@@ -195,10 +196,8 @@ impl App {
         let begun = self
             .settle(|now, fresh| async move {
                 // A password was hashed meanwhile: what the client may have is what it may have by now.
-                let client = self.client(&ask.client.id, self.epoch().await?).await?;
-                let Some(client) = client else { return Ok(Decision::refuse(Error::client("the client is gone"))) };
-                let ask = Beginning { client: &client, user: ask.user, session: ask.session };
-                Ok(first_party::begin(&ask, &self.context(), (now, &fresh)))
+                let (begun, epoch) = self.begun(&ask.client.id, (ask.user, ask.session), (now, &fresh)).await?;
+                Ok(begun.map(|tokens| (tokens, epoch)))
             })
             .await?;
         match begun {
@@ -207,8 +206,24 @@ impl App {
         }
     }
 
-    async fn handed(&self, tokens: Tokens, by: Issued) -> Result<Handed, Fault> {
-        let handed = self.sign(tokens, self.epoch().await?).await?;
+    /// Tokens of a session for a first-party client, as it is by now, and the epoch of that.
+    pub(crate) async fn begun(
+        &self,
+        client: &ClientId,
+        (user, session): (&User, &Session),
+        at: (Time, &Fresh),
+    ) -> Result<(Decision<Tokens, Error>, i64), Fault> {
+        let epoch = self.epoch().await?;
+        let begun = match self.client(client, epoch).await? {
+            Some(client) => first_party::begin(&Beginning { client: &client, user, session }, &self.context(), at),
+            None => Decision::refuse(Error::client("the client is gone")),
+        };
+        Ok((begun, epoch))
+    }
+
+    /// Signs at the epoch at which it was decided: nothing is asked of the database any more.
+    async fn handed(&self, (tokens, epoch): (Tokens, i64), by: Issued) -> Result<Handed, Fault> {
+        let handed = self.sign(tokens, epoch).await?;
         self.tally.tokens.one(by);
         Ok(handed)
     }
@@ -226,10 +241,12 @@ impl App {
                 let Some(client) = client.filter(|client| first_party::is_admitted(client)) else {
                     return Ok(Decision::refuse(Error::client("the client may not be used")));
                 };
-                let found = self.ask(families::InContext(family)).await?;
+                let (found, epoch) = self.ask((families::InContext(family), Epoch)).await?;
                 self.unless_held(found.as_ref(), family).await?;
                 let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
-                Ok(first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh)))
+                let renewed = first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh));
+                let epoch = self.epoch_of(epoch)?;
+                Ok(renewed.map(|tokens| (tokens, epoch)))
             })
             .await?;
         match renewed {
@@ -264,17 +281,17 @@ impl App {
         opened: Opened,
         typed: PasswordChange,
         browser: &Browser,
-    ) -> Result<Result<Entered, NotChangedHere>, Fault> {
+    ) -> Result<Result<Entered, NotChanged>, Fault> {
         let (app, browser) = (self.clone(), browser.clone());
         to_the_end(|pledge| async move {
-            let Opened { client, user, session, .. } = &opened;
-            let changed = match app.set_new_password(&pledge, (session, user), &typed, &browser).await? {
+            let who = Changing { session: &opened.session, user: &opened.user, client: Some(&opened.client.id) };
+            let changed = match app.set_new_password(&pledge, &who, &typed, &browser).await? {
                 Ok(changed) => changed,
-                Err(why) => return Ok(Err(NotChangedHere::Password(why))),
+                Err(why) => return Ok(Err(why)),
             };
-            let ask = Beginning { client, user, session: &changed.started.session };
-            let handed = app.begin_tokens(&ask).await?.map_err(NotChangedHere::Tokens);
-            Ok(handed.map(|handed| Entered { handed, device: changed.device }))
+            let tokens = changed.tokens.ok_or_else(|| Fault::Broken("a client got no tokens".into()))?;
+            let handed = app.handed(tokens, Issued::FirstParty).await?;
+            Ok(Ok(Entered { handed, device: changed.device }))
         })
         .await
     }
@@ -307,15 +324,6 @@ impl App {
     pub fn line_of(&self, refresh: &Secret) -> Option<FamilyId> {
         RefreshToken::read(refresh.reveal(), &self.keyring.sealing).map(|token| token.family)
     }
-}
-
-/// Why a password was not changed, or why the tokens are gone although it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotChangedHere {
-    /// It was not changed.
-    Password(NotChanged),
-    /// It was, but there are no new tokens: the client or the account was disabled meanwhile.
-    Tokens(Error),
 }
 
 impl Opened {

@@ -74,14 +74,20 @@ impl App {
     }
 
     /// SE-02: a session that may not be used at present, and whose place in the browser `started` takes, ends. One that
-    /// may was raised, or has ended with the beginning of the new one.
-    pub(crate) async fn leave_replaced(&self, browser: &Browser, started: &Session) -> Result<(), Fault> {
+    /// may was raised, or has ended with the beginning of the new one. The new one stands by now, whatever comes of this: whoever
+    /// was told of a fault would sign up once more.
+    pub(crate) async fn leave_replaced(&self, browser: &Browser, started: &Session) {
         if browser.session.as_ref().is_none_or(|cookie| cookie.id == started.id) {
-            return Ok(());
+            return;
         }
-        match self.session_to_end(browser).await? {
-            Some((replaced, _)) => self.leave(&replaced, browser).await,
-            None => Ok(()),
+        let ended = async {
+            match self.session_to_end(browser).await? {
+                Some((replaced, _)) => self.leave(&replaced, browser).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(fault) = ended.await {
+            tracing::warn!(%fault, "the session that a browser had before was not ended");
         }
     }
 

@@ -106,8 +106,7 @@ impl App {
         };
         if let Some(device) = found
             && let Some(client) = self.client(&device.client, self.epoch().await?).await?
-            && client.is_enabled()
-            && device::is_of(&device, &client)
+            && let Some(device) = device::as_it_may(device, &client)
         {
             return Ok(Ok(Waiting { device, client }));
         }
@@ -156,11 +155,10 @@ impl App {
                 return Ok(Decision::refuse(Error::new(ErrorCode::LoginRequired, "the session is over")));
             };
             let client = self.client(&device.client, self.epoch_of(epoch)?).await?;
-            let may = |device: &Device| client.as_ref().is_some_and(|c| c.is_enabled() && device::is_of(device, c));
-            let Some(device) = found.filter(may) else {
-                return Ok(Decision::refuse(Error::grant("the request is gone")));
-            };
-            let who = Answerer { session: &session, consent: consent.as_ref() };
+            let gone = || Ok(Decision::refuse(Error::grant("the request is gone")));
+            let (Some(found), Some(client)) = (found, client) else { return gone() };
+            let Some(device) = device::as_it_may(found, &client) else { return gone() };
+            let who = Answerer { session: &session, consent: consent.as_ref(), client: &client };
             Ok(device::answer(&device, allow, &who, (now, &fresh)))
         })
         .await

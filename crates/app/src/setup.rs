@@ -131,7 +131,7 @@ impl App {
         match made {
             Err(refused) => Ok(Err(refused)),
             Ok((started, user)) => {
-                self.leave_replaced(browser, &started.session).await?;
+                self.leave_replaced(browser, &started.session).await;
                 Ok(Ok(SetUp { started, device: self.remember_browser(browser, &user)? }))
             }
         }

@@ -186,7 +186,7 @@ impl App {
         Ok(match reply {
             Err(refusal) => refusal.map(Err),
             Ok((started, user, respond)) => {
-                self.leave_replaced(browser, &started.session).await?;
+                self.leave_replaced(browser, &started.session).await;
                 let user = if proof.rehash && self.realm.settings.hash_upgrade {
                     self.rehashed(user, &typed.password, browser).await
                 } else {

@@ -220,7 +220,7 @@ impl App {
         match made {
             Err(sign_up::Taken) => Ok(Err(NotMade::Problems(vec![Problem::NameTaken]))),
             Ok((started, user)) => {
-                self.leave_replaced(browser, &started.session).await?;
+                self.leave_replaced(browser, &started.session).await;
                 let device = self.remember_browser(browser, &user)?;
                 let flow = Flow { proved: Some(started.session.id.clone()), ..flow };
                 Ok(Ok(SignedIn { started, device, user, next: Next::GoOn(flow) }))

@@ -15,8 +15,8 @@ use argon2_rust::params::{Memory, TagLen};
 use argon2_rust::{Algorithm, Argon2, Params, Version};
 use hasher::{FairKey, Hasher, Policy, Settings, Stored};
 
-/// Enough callers that every thread always finds a full batch.
-const CALLERS: usize = 64;
+/// Callers for each core: enough that every thread always finds a full batch.
+const CALLERS: usize = 24;
 
 const PASSWORD: &[u8] = b"plum-Lantern-47-orbit";
 
@@ -75,7 +75,7 @@ fn one_at_a_time(span: Duration) -> Result<f64, Failure> {
 async fn run(hasher: &Hasher, stored: Option<&Stored>, span: Duration) -> Result<f64, Failure> {
     let begun = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
-    for _ in 0..CALLERS {
+    for _ in 0..CALLERS * thread::available_parallelism()?.get() {
         let (hasher, stored) = (hasher.clone(), stored.cloned());
         let key = FairKey::new("main", [127, 0, 0, 1].into());
         callers.spawn(async move {

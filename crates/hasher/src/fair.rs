@@ -55,14 +55,15 @@ fn network_of(address: u128) -> u128 {
     }
 }
 
-/// When a flow is served: by tag, then by arrival.
-type Turn = (u64, u64);
+/// When a flow is served: by tag, then by arrival. What comes back has numbers below zero.
+type Turn = (u64, i64);
 
 /// Flows that share equally. Costs are nanoseconds, never zero; a flow exists as long as something of it waits.
 struct Level<K, C> {
     /// The tag up to which service has come.
     clock: u64,
-    arrivals: u64,
+    arrivals: i64,
+    returns: i64,
     waiting: u64,
     /// How many wait.
     many: u64,
@@ -86,7 +87,7 @@ impl<K, C> Default for Level<K, C> {
     fn default() -> Self {
         let (flows, turns, sizes) = (HashMap::new(), BTreeMap::new(), BTreeSet::new());
         let (gone, owed) = (HashMap::new(), BTreeSet::new());
-        Level { clock: 0, arrivals: 0, waiting: 0, many: 0, gone, owed, flows, turns, sizes }
+        Level { clock: 0, arrivals: 0, returns: 0, waiting: 0, many: 0, gone, owed, flows, turns, sizes }
     }
 }
 
@@ -108,6 +109,20 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         flow.waiting += cost;
         self.sizes.insert((flow.waiting, key.clone()));
         &mut flow.inner
+    }
+
+    /// Something of `cost` comes back into the flow `key`, which was taken from it as served: the flow is where it was before, and
+    /// has paid nothing. What is remembered of it no more had its turn long ago, and is first.
+    fn come_back(&mut self, key: &K, cost: u64) -> Option<&mut C> {
+        let was = self.flows.get(key).map(|flow| flow.turn.0).or_else(|| self.gone.get(key).copied());
+        self.enter(key, cost);
+        self.returns -= 1;
+        let first = self.turns.first_key_value().map_or(0, |((tag, _), _)| *tag);
+        let flow = self.flows.get_mut(key)?;
+        self.turns.remove(&flow.turn);
+        flow.turn = (was.map_or(first, |tag| tag.saturating_sub(cost)), self.returns);
+        self.turns.insert(flow.turn, key.clone());
+        Some(&mut flow.inner)
     }
 
     /// Something of `cost` has left the flow `key`; if it was `served`, the flow's turn moves on.
@@ -165,6 +180,15 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     fn largest(&self) -> Option<&(u64, K)> {
         self.sizes.last()
     }
+
+    /// Who has to go first where all wait too long: of those who have the most waiting, but for what one job costs in the mean,
+    /// whose turn would come last. In a crowd of people with one job each nobody goes for the price of theirs.
+    fn dispensable(&self) -> Option<&K> {
+        let (most, largest) = self.largest()?;
+        let margin = self.waiting.checked_div(self.many).unwrap_or(0);
+        let near = |key: &&K| self.waiting(key).saturating_add(margin) > *most;
+        self.turns.values().rev().take(LOOKS).find(near).or(Some(largest))
+    }
     fn inner(&self, key: &K) -> Option<&C> {
         self.flows.get(key).map(|flow| &flow.inner)
     }
@@ -175,6 +199,9 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         self.flows.get(key).map_or(0, |flow| flow.waiting)
     }
 }
+
+/// Flows that are looked at to find one that has to go.
+const LOOKS: usize = 256;
 
 struct Entry<T> {
     id: u64,
@@ -263,20 +290,21 @@ impl<T> Fair<T> {
         self.last_id + 1
     }
 
-    /// Puts one back that was taken, under the number that it had: before those of its address that came later.
+    /// Puts one back that was taken as served, under the number that it had: where it was, before those that came later.
     pub(crate) fn put_back(&mut self, key: &FairKey, cost: u64, (id, item): (u64, T)) {
-        self.len += 1;
-        let line = self.enter(key, cost);
+        let network = self.tenants.come_back(&key.tenant, cost);
+        let network = network.and_then(|networks| networks.come_back(&network_of(key.address), cost));
+        let Some(line) = network.and_then(|addresses| addresses.come_back(&key.address, cost)) else { return };
         let at = line.entries.partition_point(|entry| entry.id < id);
         line.entries.insert(at, Entry { id, cost, item });
+        self.len += 1;
     }
 
     /// Takes the last to come of the longest queues until at least `need` is freed, or nothing is left.
     pub(crate) fn shed(&mut self, need: u64) -> Vec<T> {
         let (before, mut out) = (self.cost(), Vec::new());
         while before - self.cost() < need {
-            let Some((_, tenant)) = self.tenants.largest().cloned() else { break };
-            let Some(address) = self.longest(&tenant, None) else { break };
+            let Some((tenant, address)) = self.dispensable() else { break };
             out.extend(self.take(&tenant, address, false, |line| line.entries.pop_back()));
         }
         out
@@ -297,6 +325,14 @@ impl<T> Fair<T> {
 
     fn line(&self, tenant: &Arc<str>, address: u128) -> Option<&Line<T>> {
         self.tenants.inner(tenant)?.inner(&network_of(address))?.inner(&address)
+    }
+
+    /// Whose last job goes first where all wait too long.
+    fn dispensable(&self) -> Option<(Arc<str>, u128)> {
+        let tenant = self.tenants.dispensable()?;
+        let networks = self.tenants.inner(tenant)?;
+        let address = networks.inner(networks.dispensable()?)?.dispensable()?;
+        Some((tenant.clone(), *address))
     }
 
     /// The address that has most waiting in a network of this tenant, or in that which has most.

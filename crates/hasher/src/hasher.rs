@@ -313,14 +313,15 @@ impl Hasher {
         self.0.policy
     }
 
-    /// What a verification against `stored` asks of this pool, at most.
+    /// What a verification against `stored` asks of this pool, at most. Numbers of iterations are rounded up, by an eighth at most:
+    /// where each hash has a number of its own, as some systems make them, there are few kinds all the same.
     ///
     /// # Errors
     /// As [`Hasher::verify`], at once.
     pub fn work(&self, stored: &Stored) -> Result<Work, Refusal> {
         // Some formats take the longer the longer the password is.
         let kind = stored.prepare(&[0; MAX_PASSWORD], NOBODY, &self.0.keys)?.kind;
-        self.0.gate.fits(kind).map(|()| Work(kind.repeated(stored.tries())))
+        self.0.gate.fits(kind).map(|()| Work(kind.repeated(stored.tries()).rounded_up()))
     }
 
     /// Expected time of one such job that has a thread to itself.

@@ -129,6 +129,23 @@ mod tests {
     }
 
     #[test]
+    fn of_thousands_of_numbers_of_rounds_there_are_few_kinds_and_none_too_cheap() {
+        // Red without `rounded_up` in Hasher::work: passlib's vary_rounds gives nearly each account one of its own.
+        let hasher = Hasher::start(Settings::default()).unwrap();
+        let work = |rounds: u32| {
+            let hash = format!("pbkdf2_sha256${rounds}$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlbteE/sweaLyNOQ=");
+            let Work(Kind::Serial(Serial::Pbkdf2 { iterations, .. })) = hasher.work(&hash.parse().unwrap()).unwrap() else {
+                panic!("{hash}")
+            };
+            assert!(iterations >= rounds && iterations <= rounds + rounds / 8, "{rounds}: {iterations}");
+            iterations
+        };
+        let kinds: std::collections::BTreeSet<u32> = (540_000..660_000).step_by(17).map(work).collect();
+        assert!(kinds.len() <= 4, "{kinds:?}");
+        [1000, 1023, 1024, 1025, 10_000_000].map(work);
+    }
+
+    #[test]
     fn anything_else_is_not_known() {
         for text in [
             "",

@@ -290,6 +290,7 @@ impl Ready {
         let streams = auditing::streams(config)?;
         let desk = Desk::of(config)?;
         let instance = Instance::open(config, Some(&url)).await?;
+        hashing::tell_of_room(config);
         take_over(config, &instance.app).await;
         instance.app.note_issuer().await?;
         let try_it = offers_try_it(config, &url, &instance.app).await?;

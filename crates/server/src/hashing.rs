@@ -7,6 +7,7 @@ use hasher::{Calibration, Hasher, Key, KeyId, Keys, Policy};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread;
 
 /// What was learnt of the machine, in the data folder.
 const LEARNT: &str = "hashing";
@@ -24,6 +25,16 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
         calibration: fs::read_to_string(file(config)).ok().and_then(|text| Calibration::from_text(&text).ok()),
         ..hasher::Settings::default()
     })
+}
+
+/// Says where fewer threads hash than were asked for, or than there are cores: what one hash needs does not fit so often.
+pub fn tell_of_room(config: &Config) {
+    let wanted = config.hash.threads.and_then(NonZeroUsize::new).or_else(|| thread::available_parallelism().ok());
+    let Some((wanted, (threads, memory))) = wanted.map(NonZeroUsize::get).zip(limits(config)) else { return };
+    if threads < wanted {
+        let (one, memory) = (config.argon2.memory_kib >> 10, memory >> 20);
+        tracing::warn!(threads, wanted, hash_mib = one, memory_mib = memory, "fewer threads hash than could: hash.memory has no room for more");
+    }
 }
 
 /// How many threads hash, and in how many bytes of memory at most, on this machine.

@@ -206,6 +206,10 @@ pub trait Around: Send + Sync {
     fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         self.inside().commit(writes)
     }
+    /// [`Engine::generation`].
+    fn generation_around(&self) -> u64 {
+        self.inside().generation()
+    }
     /// [`Engine::health`].
     fn health_around(&self) -> Answer<'_, Health, Unavailable> {
         self.inside().health()
@@ -219,6 +223,12 @@ impl<T: Around> Engine for T {
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         self.commit_around(writes)
     }
+    fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        if self.generation() != generation {
+            return Box::pin(std::future::ready(Err(CommitError::Unavailable(crate::remote::REPLACED.to_owned()))));
+        }
+        self.commit_around(writes)
+    }
     fn migrate(&self) -> Answer<'_, (), Unavailable> {
         self.inside().migrate()
     }
@@ -229,7 +239,7 @@ impl<T: Around> Engine for T {
         self.inside().answering()
     }
     fn generation(&self) -> u64 {
-        self.inside().generation()
+        self.generation_around()
     }
     fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
         self.inside().backup(file)

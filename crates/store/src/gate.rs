@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 /// What nobody was let in for.
 const NONE: u64 = u64::MAX;
 
-const CLOSED: &str = "the database failed over: it is made sure that nothing acknowledged is undone";
+/// What whoever is not let in is told.
+pub const CLOSED: &str = "the database failed over: it is made sure that nothing acknowledged is undone";
 
 /// An engine, and who of its servers was let in.
 pub struct Gate {

@@ -3,6 +3,7 @@
 use super::{NOW, application, database, newcomer, node, sign_in};
 use crate::App;
 use crate::admin::clients::ClientSecret;
+use crate::audit::Filter;
 use crate::authorize::Outcome;
 use crate::browser::Browser;
 use crate::clock::Clock;
@@ -18,7 +19,7 @@ use rules::{Change, Fresh, Handle, Span};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use store::engine::{Answer, Around, CommitError, Engine, Write};
-use store::tables::changes;
+use store::tables::{changes, consents};
 
 fn television() -> Client {
     Client { grants: vec![Grant::DeviceCode], auth_methods: vec![AuthMethod::None], ..application("tv") }
@@ -191,5 +192,48 @@ async fn what_an_application_asked_for_in_another_life_is_neither_found_nor_allo
     let answered = app.device_answer(&waiting.device, true, &session).await.unwrap();
     assert_eq!(answered.expect_err("nobody asks any more").code, Code::InvalidGrant);
     let found = app.device_find(&asked.user_code, &session, &browser).await.unwrap();
+    assert!(matches!(found, Err(crate::device::Lookup::Unknown)));
+}
+
+#[tokio::test]
+async fn a_device_is_answered_by_what_its_application_may_have_by_then() {
+    // red without `allowed` or `may` in rules/oauth/device.rs, as_it_may.
+    let folder = tempfile::tempdir().unwrap();
+    let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
+    app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+    let wide = Client { scope: Scope::parse("openid read").unwrap(), ..television() };
+    let (tv, _) = app.add_client(wide, ClientSecret::Nothing).await.unwrap().unwrap();
+    let mut browser = Browser::default();
+    sign_in(&app, Flow::new(To::Place(Place::Account), NOW), &mut browser).await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    let asks = Params::parse(vec![("scope".into(), "openid read".into())]).unwrap();
+    let find = async || {
+        let asked = app.device_ask(&tv, &asks, "192.0.2.1").await.unwrap().unwrap();
+        let found = app.device_find(&asked.user_code, &session, &browser).await.unwrap();
+        (asked, found)
+    };
+    let (asked, _) = find().await;
+    let (other, waiting) = find().await;
+    let less = |client: &mut Client| {
+        client.scope = Scope::parse("openid").unwrap();
+        Ok(())
+    };
+    app.edit_client(&"tv".into(), less).await.unwrap().unwrap();
+    let narrowed = app.device_find(&asked.user_code, &session, &browser).await.unwrap().unwrap();
+    assert_eq!(narrowed.device.scope.to_string(), "openid");
+    app.device_answer(&narrowed.device, true, &session).await.unwrap().unwrap();
+    let consent = app.ask(consents::Between(&session.user, &"tv".into())).await.unwrap().unwrap();
+    assert_eq!(consent.scope.to_string(), "openid");
+    let lines = app.audit_lines(&Filter::default(), "", true, 100).await.unwrap().lines;
+    assert!(lines.iter().any(|line| line.kind == "consent.granted" && line.detail.contains("openid")));
+
+    let none = |client: &mut Client| {
+        (client.grants, client.redirect_uris) = (vec![Grant::AuthorizationCode], vec!["https://tv.test/cb".into()]);
+        Ok(())
+    };
+    app.edit_client(&"tv".into(), none).await.unwrap().unwrap();
+    let answered = app.device_answer(&waiting.unwrap().device, true, &session).await.unwrap();
+    assert_eq!(answered.expect_err("it may not ask").code, Code::InvalidGrant);
+    let found = app.device_find(&other.user_code, &session, &browser).await.unwrap();
     assert!(matches!(found, Err(crate::device::Lookup::Unknown)));
 }

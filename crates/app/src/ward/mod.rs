@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Engine, Write};
-use store::gate::Gate;
+use store::gate::{self, Gate};
 use store::tally::{Histogram, TIMES};
 use store::turn;
 use tokio::sync::{RwLock, oneshot};
@@ -104,7 +104,8 @@ impl Ward {
         commits: oneshot::Sender<()>,
     ) -> Result<(), CommitError> {
         let unknown = |why: String| CommitError::Unknown(why);
-        let _turn = self.turn.read().await;
+        // Whoever comes while it is made sure that nothing is undone, which may take minutes, is told so at once.
+        let Ok(_turn) = self.turn.try_read() else { return Err(CommitError::Unavailable(gate::CLOSED.to_owned())) };
         let entered = self.gate.passes();
         self.gate.commit(writes).await?;
         // Nobody may be waiting any more.

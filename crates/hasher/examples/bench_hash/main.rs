@@ -14,6 +14,7 @@ mod report;
 
 use std::{
     error::Error,
+    net::Ipv4Addr,
     num::NonZeroUsize,
     sync::{
         Arc,
@@ -217,9 +218,9 @@ impl Case {
 async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f64, Box<dyn Error>> {
     let over = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
-    for host in 0..(CALLERS * cores()) as u8 {
+    for host in 0..(CALLERS * cores()) as u32 {
         let (hasher, stored, over) = (hasher.clone(), stored.clone(), over.clone());
-        let key = FairKey::new("main", [192, 0, 2, host].into());
+        let key = FairKey::new("main", Ipv4Addr::from_bits(0x0a00_0000 + host).into());
         callers.spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 hasher.verify(&key, &stored, PASSWORD).await?;

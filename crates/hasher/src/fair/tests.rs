@@ -219,7 +219,7 @@ fn room_is_made_within_a_tenant_too() {
 proptest! {
     /// Whatever comes, leaves, is served or pushed out: nothing is lost or doubled, and the sums agree.
     #[test]
-    fn books_balance(steps in prop::collection::vec((0u8..5, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
+    fn books_balance(steps in prop::collection::vec((0u8..6, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
         let mut queue = Fair::new();
         let mut inside: BTreeMap<u64, (FairKey, u64, u64)> = BTreeMap::new();
         for (n, (step, tenant, host, cost)) in (0u64..).zip(steps) {
@@ -232,6 +232,13 @@ proptest! {
                 }
                 2 => queue.pop().into_iter().collect(),
                 3 => queue.pop_alike((usize::from(tenant) + 1, 64), |n| n % 3 == cost % 3),
+                5 => {
+                    if let Some(taken) = queue.pop() {
+                        let (key, cost, id) = &inside[&taken];
+                        queue.put_back(key, *cost, (*id, taken));
+                    }
+                    vec![]
+                }
                 _ => match inside.keys().nth(cost as usize % inside.len().max(1)) {
                     Some(n) if host == 0 => {
                         let (key, _, id) = &inside[n];
@@ -277,4 +284,31 @@ fn the_longest_queues_lose_their_last() {
     assert_eq!(queue.cost(), 20);
     assert_eq!(queue.shed(1000).len(), 4);
     assert_eq!((queue.len(), queue.cost()), (0, 0));
+}
+
+#[test]
+fn what_comes_back_has_not_lost_its_turn_to_those_who_came_since() {
+    // Red with `enter` in place of come_back in Fair::put_back: it would be behind all of them, and have paid twice.
+    let mut queue = Fair::new();
+    let first = queue.push(&key("main", 0), 5, 0);
+    queue.push(&key("main", 0), 5, 200);
+    assert_eq!(queue.pop(), Some(0));
+    for n in 1..100 {
+        queue.push(&key("main", n), 5, n);
+    }
+    queue.put_back(&key("main", 0), 5, (first, 0));
+    assert_eq!((queue.pop(), queue.pop()), (Some(0), Some(1)));
+    let after: Vec<_> = order(&mut queue);
+    assert_eq!(after.iter().position(|n| *n == 200), Some(98), "its next one waits for one of everybody else: {after:?}");
+}
+
+#[test]
+fn in_a_crowd_those_go_who_came_last_whatever_theirs_cost() {
+    // Red with `largest` in place of dispensable in Fair::shed.
+    let mut queue = Fair::new();
+    for n in 0..20 {
+        queue.push(&key("main", n), 50 - u64::from(n % 7), n);
+    }
+    assert_eq!(queue.shed(100), [19, 18, 17]);
+    assert_eq!(order(&mut queue), (0..17).collect::<Vec<_>>());
 }

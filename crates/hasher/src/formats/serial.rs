@@ -93,7 +93,25 @@ pub(crate) enum Serial {
     ShaCrypt { digest: Digest, rounds: u32, blocks: u32 },
 }
 
+/// The next of eight numbers between two powers of two.
+fn rounded_up(number: u32) -> u32 {
+    let step = 1 << number.max(8).ilog2().saturating_sub(3);
+    number.checked_next_multiple_of(step).unwrap_or(u32::MAX)
+}
+
 impl Serial {
+    /// The same with a number of iterations that is one of few, and no smaller.
+    pub(crate) fn rounded_up(self) -> Self {
+        match self {
+            Serial::Pbkdf2 { digest, iterations, bytes } => {
+                Serial::Pbkdf2 { digest, iterations: rounded_up(iterations), bytes }
+            }
+            Serial::Chain { digest, rounds, blocks } => Serial::Chain { digest, rounds: rounded_up(rounds), blocks },
+            Serial::ShaCrypt { digest, rounds, blocks } => Serial::ShaCrypt { digest, rounds: rounded_up(rounds), blocks },
+            Serial::Scrypt { .. } => self,
+        }
+    }
+
     /// PBKDF2 for a stored key of `bytes`. Of a key longer than one digest only the first block is computed: the blocks
     /// are independent, each is proof enough, and an attacker does not compute the others either.
     pub(crate) fn pbkdf2(digest: Digest, iterations: u32, bytes: usize) -> Self {

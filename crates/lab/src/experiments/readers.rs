@@ -9,8 +9,8 @@ use std::time::Duration;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "readers",
     title: "Connections that read: 1, 2, 4, 8",
-    hypothesis: "Point reads run on the network threads, so more connections than there are cores make no difference; a single one \
-        is something to wait for where there are two cores or more.",
+    hypothesis: "Point reads run on the network threads, so more connections than there are cores make no difference. What a single one \
+        does is left open.",
     method: "The mix of W2 (70 % userinfo, 20 % device authorization and a poll, 10 % account) without pauses, at 40 users in a \
         closed loop, with store.readers = 2, 1, 4 and 8.",
     published: Some(Published {

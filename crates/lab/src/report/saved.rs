@@ -18,6 +18,8 @@ pub struct Saved {
 #[derive(Clone, Debug, Deserialize)]
 struct Made {
     name: String,
+    hypothesis: String,
+    method: String,
     sheet: Sheet,
     end: End,
     seconds: f64,
@@ -43,9 +45,12 @@ impl Saved {
         (self.machine.clone(), self.seconds)
     }
 
-    /// What this experiment came to, where it was done. Its conclusion is drawn anew.
+    /// What this experiment came to, where it was done, and is what it was then. Its conclusion is drawn anew.
     pub fn done(&self, experiment: Experiment) -> Option<Outcome> {
-        let made = self.experiments.iter().find(|made| made.name == experiment.name && made.end == End::Done)?;
+        let same = |made: &&Made| {
+            made.name == experiment.name && made.hypothesis == experiment.hypothesis && made.method == experiment.method
+        };
+        let made = self.experiments.iter().filter(|made| made.end == End::Done).find(same)?;
         Some(Outcome::of(experiment, made.sheet.clone(), End::Done, made.seconds))
     }
 }
@@ -73,6 +78,10 @@ mod tests {
         let saved: Saved = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
         assert_eq!(saved.done(ALL[0]).unwrap().to_string(), report.experiments[0].to_string());
         assert!(saved.done(ALL[1]).is_none() && saved.done(ALL[2]).is_none());
+        // Red without the comparison: new words would stand above old figures.
+        for changed in [Experiment { method: "another", ..ALL[0] }, Experiment { hypothesis: "another", ..ALL[0] }] {
+            assert!(saved.done(changed).is_none());
+        }
         assert_eq!(saved.beginning(), (report.machine.clone(), 11.0));
         assert_eq!(saved.obstacle(&report), None);
         assert!(saved.obstacle(&Report { quick: true, ..report.clone() }).is_some());

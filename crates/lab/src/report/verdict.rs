@@ -19,12 +19,17 @@ pub enum Expect {
     Less,
     /// Within [`SAME`] of it.
     Same,
+    /// No lower than it by a tenth or more.
+    Nearly,
     /// Whatever comes out is said.
     Open,
 }
 
 /// How far apart two may be that are called the same.
 pub const SAME: f64 = 0.05;
+
+/// How much lower is nearly as high.
+const NEARLY: f64 = 0.9;
 
 /// Ends that are further apart than by this factor say nothing.
 const WIDE: f64 = 100.0;
@@ -125,7 +130,12 @@ impl Verdict {
     /// Whether it came out as it should; `None` where that cannot be said.
     pub fn meets(self, expected: Expect) -> Option<bool> {
         match (expected, self) {
-            (Expect::Open, _) | (_, Verdict::Unknown | Verdict::Undecided(_)) => None,
+            (Expect::Open, _) | (_, Verdict::Unknown) => None,
+            (Expect::Nearly, Verdict::Beyond(ratio)) => (ratio < NEARLY).then_some(false),
+            (Expect::Nearly, Verdict::Differs(ratio) | Verdict::Same(ratio) | Verdict::Undecided(ratio)) => {
+                (ratio.low > NEARLY || ratio.high <= NEARLY).then_some(ratio.low > NEARLY)
+            }
+            (_, Verdict::Undecided(_)) => None,
             (Expect::More, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle > 1.0),
             (Expect::Less, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle < 1.0),
             (Expect::Same, Verdict::Same(_)) => Some(true),

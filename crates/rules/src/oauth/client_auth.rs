@@ -13,8 +13,10 @@ use crate::time::{Span, Time};
 
 /// RFC 7521 §4.2, the only kind of assertion that is understood.
 pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// The longest time that an assertion may be good for.
-const LONGEST_ASSERTION: Span = Span::hours(1);
+/// The longest time that an assertion may be good for: whoever finds one that was not used has so long to use it.
+const LONGEST_ASSERTION: Span = Span::minutes(5);
+/// The same from libraries that are of before RFC 7523 was tightened, and speak to the token endpoint.
+const LONGEST_TO_ENDPOINT: Span = Span::hours(1);
 const ASSERTION_ALGS: [Alg; 4] = [Alg::RS256, Alg::PS256, Alg::ES256, Alg::EdDSA];
 
 /// A proof, as presented: exactly one a request.
@@ -135,7 +137,7 @@ fn is_secret(client: &Client, secret: &Secret) -> bool {
 }
 
 /// RFC 7523 §3 as tightened by its revision: issuer and subject are the client, the one audience is the issuer (or,
-/// where the client is set so, the token endpoint), it expires within the hour and is used once.
+/// where the client is set so, the token endpoint), it expires within minutes and is used once.
 fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<Change, jose::Refused> {
     let refused = jose::Refused;
     let keys = client.jwks.as_ref().ok_or(refused("the client has no keys"))?;
@@ -159,7 +161,8 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion speaks of somebody or to somebody else"));
     }
     let expires = claims.expires().ok_or(refused("the assertion does not expire"))?;
-    if expires > now + LONGEST_ASSERTION + realm.settings.skew {
+    let longest = if client.assertion_aud_endpoint { LONGEST_TO_ENDPOINT } else { LONGEST_ASSERTION };
+    if expires > now + longest + realm.settings.skew {
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
@@ -249,5 +252,14 @@ mod tests {
         let Some(Change::UseAssertion { expires, .. }) = used.changes.first() else { panic!("it is used up") };
         let slowest = *expires - SKEW - SKEW;
         assert!(at(slowest).reply.is_err() && at(slowest - Span(1)).reply.is_ok());
+
+        // OIDC-14. red with an hour for all.
+        let issued = |client: &Client, before: Span| {
+            prove(&proof, Some(client), &realm, Time::from_seconds(exp) - before - SKEW).reply.is_ok()
+        };
+        let older = Client { assertion_aud_endpoint: true, ..client.clone() };
+        for (client, longest) in [(&client, Span::minutes(5)), (&older, Span::hours(1))] {
+            assert!(issued(client, longest) && !issued(client, longest + Span(1)), "{longest:?}");
+        }
     }
 }

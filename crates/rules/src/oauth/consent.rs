@@ -1,5 +1,6 @@
 //! What somebody lets an application have, remembered.
 
+use super::client::Client;
 use super::scope::Scope;
 use crate::decision::{Change, Decision, Never};
 use crate::events::{Event, Kind};
@@ -18,6 +19,25 @@ pub struct Consent {
     pub scope: Scope,
     /// Since when: also what tells it from one that was taken back and given again.
     pub granted: Time,
+}
+
+/// Consent that was just given, together with what was given before; of that, what the application may still ask for: what was
+/// taken from it does not come back by itself, and nothing piles up.
+pub(super) fn given(before: Option<&Consent>, (user, client): (&UserId, &Client), scope: &Scope, now: Time) -> Consent {
+    Consent {
+        user: user.clone(),
+        client: client.id.clone(),
+        scope: before.map(|before| before.scope.both(&client.scope)).unwrap_or_default().either(scope),
+        granted: before.map_or(now, |before| before.granted),
+    }
+}
+
+/// Remembers it, and says so, unless what was given `before` has changed meanwhile.
+pub(super) fn grant(consent: Consent, before: Option<&Consent>, now: Time) -> [Change; 2] {
+    let event = Event::new(Kind::ConsentGranted, now).user(&consent.user).client(&consent.client);
+    let event = event.detail("scope", consent.scope.to_string());
+    let seen = before.map(|before| before.scope.clone());
+    [Change::GrantConsent { consent: Box::new(consent), seen }, Change::Record(event)]
 }
 
 /// Somebody said no to an application. Nothing changes by that, but it is known.

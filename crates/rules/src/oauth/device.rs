@@ -3,7 +3,7 @@
 use super::authorize::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::code::Granted;
-use super::consent::Consent;
+use super::consent::{self, Consent};
 use super::error::{Code as ErrorCode, Error};
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, issue};
@@ -141,10 +141,7 @@ pub fn ask(
         Ok(asked) => asked,
         Err(why) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
     };
-    let mut scope = asked.both(&client.scope);
-    if !client.may(Grant::RefreshToken) {
-        scope = scope.without("offline_access");
-    }
+    let scope = allowed(&asked, client);
     if scope.is_empty() {
         return Decision::refuse(Error::new(ErrorCode::InvalidScope, "the client may have none of these scopes"));
     }
@@ -188,6 +185,20 @@ fn user_code(chance: &[u8; 32]) -> String {
     letters
 }
 
+/// What an application may have of what it asks for.
+fn allowed(asked: &Scope, client: &Client) -> Scope {
+    let scope = asked.both(&client.scope);
+    if client.may(Grant::RefreshToken) { scope } else { scope.without("offline_access") }
+}
+
+/// A request as it is shown and answered: by what its application may have by then. `None` where that is nothing, or somebody
+/// else's: whoever is asked would be told that it is connected, and the device that it is not.
+pub fn as_it_may(device: Device, client: &Client) -> Option<Device> {
+    let scope = allowed(&device.scope, client);
+    let may = client.is_enabled() && client.may(Grant::DeviceCode) && is_of(&device, client) && !scope.is_empty();
+    may.then_some(Device { scope, ..device })
+}
+
 /// Whether a request can still be answered.
 pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !is_over(device, now)
@@ -204,9 +215,11 @@ pub struct Answerer<'a> {
     pub session: &'a Session,
     /// Earlier consent.
     pub consent: Option<&'a Consent>,
+    /// Whom it is about.
+    pub client: &'a Client,
 }
 
-/// Somebody answers, after they were shown who asks and from where. A yes is remembered like that of the consent page,
+/// Somebody answers a request [as it may](as_it_may) be, after they were shown who asks and from where. A yes is remembered like that of the consent page,
 /// so that its owner sees it and can take it back.
 pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (Time, &Fresh)) -> Decision<(), Error> {
     let session = who.session;
@@ -221,6 +234,7 @@ pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (T
         .and(Change::Stands(Standing {
             user: Some(session.user.clone()),
             client: Some(device.client.clone()),
+            registered: Some(who.client.epoch),
             session: Some(session.id.clone()),
             handle: Some(session.handle),
             ..Standing::default()
@@ -230,18 +244,9 @@ pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (T
         return decision.and(Change::AnswerDevice { device: device.handle, approval: None, at: now });
     }
     let approval = Some(Box::new(approval(device, session, fresh.family(now))));
-    let consent = Consent {
-        user: session.user.clone(),
-        client: device.client.clone(),
-        scope: who.consent.map(|before| before.scope.clone()).unwrap_or_default().either(&device.scope),
-        granted: who.consent.map_or(now, |before| before.granted),
-    };
-    let seen = who.consent.map(|before| before.scope.clone());
-    decision.and(Change::GrantConsent { consent: Box::new(consent), seen }).and(Change::AnswerDevice {
-        device: device.handle,
-        approval,
-        at: now,
-    })
+    let given = consent::given(who.consent, (&session.user, who.client), &device.scope, now);
+    let answer = Change::AnswerDevice { device: device.handle, approval, at: now };
+    decision.with(consent::grant(given, who.consent, now)).and(answer)
 }
 
 fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {

@@ -3,7 +3,7 @@
 use super::authorize::Request;
 use super::client::Client;
 use super::code::{Code, Granted};
-use super::consent::Consent;
+use super::consent::{self, Consent};
 use super::error::{Code as ErrorCode, Error};
 use super::redirect::Response;
 use super::scope::Scope;
@@ -152,7 +152,8 @@ pub fn issue(
     let Some(secret) = super::code::text(&family, fresh.bytes("code")) else {
         return Decision::refuse(Error::new(ErrorCode::ServerError, "no code could be made"));
     };
-    let remembered = remembered(request, facts, progress, user, now);
+    let given = || consent::given(facts.consent, (&user.id, facts.client), &request.asked(), now);
+    let remembered = progress.consented.then(given);
     let by_consent = match &remembered {
         Some(consent) => Some(consent.granted),
         None => facts.consent.filter(|_| !facts.client.trusted).map(|consent| consent.granted),
@@ -161,7 +162,7 @@ pub fn issue(
     let code = code_for(request, (facts.client, session), name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
-        .with(remembered.map(|consent| grant(consent, facts, now)).into_iter().flatten())
+        .with(remembered.map(|consent| consent::grant(consent, facts.consent, now)).into_iter().flatten())
         .and(Change::Stands(Standing {
             user: Some(user.id.clone()),
             client: Some(request.client.clone()),
@@ -174,25 +175,6 @@ pub fn issue(
         .and(Change::IssueCode(Box::new(code)))
         .with(session.touch(&realm.settings, now))
         .and(Change::Record(event))
-}
-
-/// Consent that was just given, together with what was given before; of that, what the application may still ask for: what was
-/// taken from it does not come back by itself, and nothing piles up.
-fn remembered(request: &Request, facts: &Facts<'_>, progress: Progress, user: &User, now: Time) -> Option<Consent> {
-    let before = facts.consent;
-    progress.consented.then(|| Consent {
-        user: user.id.clone(),
-        client: request.client.clone(),
-        scope: before.map(|before| before.scope.both(&facts.client.scope)).unwrap_or_default().either(&request.asked()),
-        granted: before.map_or(now, |before| before.granted),
-    })
-}
-
-fn grant(consent: Consent, facts: &Facts<'_>, now: Time) -> [Change; 2] {
-    let event = Event::new(Kind::ConsentGranted, now).user(&consent.user).client(&consent.client);
-    let event = event.detail("scope", consent.scope.to_string());
-    let seen = facts.consent.map(|before| before.scope.clone());
-    [Change::GrantConsent { consent: Box::new(consent), seen }, Change::Record(event)]
 }
 
 /// What a code is known by, and what it leans on.

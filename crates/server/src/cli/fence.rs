@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use store::tables::fences::State;
 
 /// What can be done about fences.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -79,9 +80,10 @@ fn told(status: &Status, before: String) -> Outcome {
         true => "up: what was issued before it is refused; whoever signs in anew is let in",
         false => "lifted",
     };
-    let mut nodes = Table::new(["NODE", "STATE", "SINCE"], true);
-    for node in status.nodes.iter().filter(|node| node.number == fence.number) {
-        nodes.row([node.node.clone(), node.state.name().into(), when(node.at)]);
+    // Of earlier fences, those who are waited for still: as long as they are, this one is up.
+    let mut nodes = Table::new(["NODE", "STATE", "SINCE", "FENCE"], true);
+    for node in status.nodes.iter().filter(|node| node.number == fence.number || node.state == State::Waiting) {
+        nodes.row([node.node.clone(), node.state.name().into(), when(node.at), node.number.to_string()]);
     }
     let about = facts(&[
         ("fence", fence.number.to_string()),

@@ -53,6 +53,10 @@ pub struct Tune {
     memory: Option<Size>,
 }
 
+/// What a recommendation without --memory takes for granted.
+const CEILING: &str = "With a hash.memory of less than the quarter of the machine that it is without, fewer run side by side: name it with \
+                       --memory.\n\n";
+
 /// Where a new pepper or binding key goes.
 #[derive(Debug, Args)]
 pub struct NewPepper {
@@ -128,10 +132,11 @@ impl Tune {
         let room =
             self.memory.map_or_else(String::new, |_| format!("  [hash]\n  memory = \"{}KiB\"\n\n", memory >> 10));
         format!(
-            "{told}\nIn the configuration:\n\n{room}  [hash.argon2]\n  memory_kib = {}\n  passes = {}\n  lanes = {}\n\n{}",
+            "{told}\nIn the configuration:\n\n{room}  [hash.argon2]\n  memory_kib = {}\n  passes = {}\n  lanes = {}\n\n{}{}",
             cost.memory(),
             cost.passes(),
             cost.lanes(),
+            if self.memory.is_none() { CEILING } else { "" },
             table(rows)
         )
     }

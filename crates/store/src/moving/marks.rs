@@ -173,8 +173,12 @@ pub(super) async fn arrive(engine: &dyn Engine, id: &str, peer: &str) -> Result<
     Ok(insert(engine, "in", id, name(Arrival::Arriving), peer).await?)
 }
 
-/// A target holds everything, of a server with this identity.
-pub(super) async fn ready(engine: &dyn Engine, id: &str, source: Option<&str>) -> Result<(), Trouble> {
+/// A target holds everything, of a server with this identity, as long as its own server is the one of this generation.
+pub(super) async fn ready(
+    (engine, generation): (&dyn Engine, u64),
+    id: &str,
+    source: Option<&str>,
+) -> Result<(), Trouble> {
     let args = vec![name(Arrival::Ready), text("in"), text(id), name(Arrival::Arriving)];
     let ready = Write { sql: TURN, args, must: Must::Touch(1) };
     let sql = Sql::fixed("DELETE FROM moves WHERE part <> ? AND part <> ? AND move = ?");
@@ -183,7 +187,12 @@ pub(super) async fn ready(engine: &dyn Engine, id: &str, source: Option<&str>) -
         let args = vec![text("from"), text(id), text(""), text(identity)];
         Write { sql: INSERT, args, must: Must::Touch(1) }
     });
-    engine.commit([ready, clean].into_iter().chain(from).collect()).await?;
+    if engine.generation() != generation {
+        return Err(Trouble(
+            "another server of the target took over while it was compared: run it again to go on".to_owned(),
+        ));
+    }
+    engine.commit_within(generation, [ready, clean].into_iter().chain(from).collect()).await?;
     Ok(())
 }
 

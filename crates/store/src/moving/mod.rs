@@ -104,6 +104,7 @@ impl Move<'_> {
         for (table, _) in &tables {
             self.to.alter(self.to.dialect().filled(&table.name)).await?;
         }
+        let compared = self.to.generation();
         (self.tell)(Step::Comparing);
         let checks = stream::iter(&tables).map(|(table, _)| check::table(self, table));
         let mut sums: Vec<Sum> = checks.buffer_unordered(AT_ONCE).try_collect().await?;
@@ -111,7 +112,8 @@ impl Move<'_> {
         // Of the server that was compared, whichever answered when this began.
         let source = self.from.answering().map(|answering| answering.identity);
         self.still_fenced().await?;
-        marks::ready(self.to, self.id, source.as_deref()).await?;
+        // And the target: another server that took over may lack rows that were found before.
+        marks::ready((self.to, compared), self.id, source.as_deref()).await?;
         Ok(Some(sums))
     }
 

@@ -7,7 +7,7 @@ use rules::decision::Change;
 use rules::id::ClientId;
 use rules::login::session::FRESH;
 use rules::oauth::client::{Client, Grant};
-use rules::oauth::device::{Answerer, HURRY, INTERVAL_S, Stage, answer, ask, poll};
+use rules::oauth::device::{Answerer, HURRY, INTERVAL_S, Stage, answer, as_it_may, ask, poll};
 use rules::oauth::error::Code as ErrorCode;
 use rules::oauth::token::Tokens;
 use rules::{Fresh, Span};
@@ -39,12 +39,11 @@ pub fn device_answer(world: &World, fresh: &Fresh, (which, browser): (usize, usi
     let Some((session, _)) = world.proved(browser) else { return Plan::nothing() };
     let handle = world.ledger.devices[which].code.handle();
     let Some(device) = world.tables.devices.get(&handle.0) else { return Plan::nothing() };
-    if world.tables.client(&device.client).is_none() {
-        return Plan::nothing();
-    }
+    let Some(client) = world.tables.client(&device.client) else { return Plan::nothing() };
+    let Some(device) = as_it_may(device.clone(), client) else { return Plan::nothing() };
     let consent = world.tables.consents.get(&(session.user.clone(), device.client.clone()));
-    let who = Answerer { session: &session, consent };
-    let decision = answer(device, allow, &who, (world.now, fresh));
+    let who = Answerer { session: &session, consent, client };
+    let decision = answer(&device, allow, &who, (world.now, fresh));
     if decision.reply.is_err() {
         return Plan::nothing();
     }

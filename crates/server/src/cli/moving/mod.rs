@@ -8,7 +8,7 @@ pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::facts;
-use crate::config::{self, Config, Raw, StoreUrl, Value as _};
+use crate::config::{self, Config, Raw, Statements, StoreUrl, Value as _};
 use crate::named_file;
 use clap::{Args, ValueHint};
 use rules::Secret;
@@ -79,6 +79,15 @@ impl Moving {
             },
         };
         let to = to.map(|url| read(&url, "--to")).transpose()?;
+        let has_postgres =
+            [Some(&from), to.as_ref()].into_iter().flatten().any(|url| matches!(url, StoreUrl::Postgres(_)));
+        if has_postgres && config.store.statements == Statements::Unnamed {
+            return Err(Failure::Use(
+                "store.statements is unnamed, as for PgBouncer in transaction mode, through which a move cannot say how long it may \
+                 take: name the server itself with --from and --to, and set PORTIERE_STORE_STATEMENTS=kept for this command"
+                    .into(),
+            ));
+        }
         let (source, target) = (Source::new(config, from), to.map(|to| Target::new(config, to)));
         if target.as_ref().is_some_and(|target| target.name == source.name) {
             return Err(Failure::Use("the source and the target are the same database".into()));

@@ -6,7 +6,6 @@ use super::problem::{Kind, Problem};
 use super::sign_in::weak;
 use crate::http::reply;
 use app::account::{NotChanged, PasswordChange};
-use app::api::NotChangedHere;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -34,12 +33,10 @@ pub async fn change_password(call: Call, input: Input) -> Result<Response, Probl
     let typed = PasswordChange::new(input.text("current").as_bytes(), input.text("new").as_bytes());
     match call.door.site.app.change_account_password(opened, typed, &call.browser(&input)).await? {
         Ok(entered) => Ok(call.came_in(&entered, None)),
-        Err(NotChangedHere::Password(NotChanged::New(why))) => Err(Problem::fields(vec![weak("new", why)])),
-        Err(NotChangedHere::Password(NotChanged::SignedOut)) => Err(Problem::of(Kind::TokenRefused)),
-        Err(NotChangedHere::Password(NotChanged::Current(refusal))) => {
-            Err(Problem::attempt(refusal, Kind::WrongPassword))
-        }
-        Err(NotChangedHere::Tokens(error)) => Err(Problem::protocol(error)),
+        Err(NotChanged::New(why)) => Err(Problem::fields(vec![weak("new", why)])),
+        Err(NotChanged::SignedOut) => Err(Problem::of(Kind::TokenRefused)),
+        Err(NotChanged::Current(refusal)) => Err(Problem::attempt(refusal, Kind::WrongPassword)),
+        Err(NotChanged::Client(error)) => Err(Problem::protocol(error)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::table::{Cookies, Operation};
 use crate::admission::Pace;
 use crate::http::cookies::Name;
 use crate::http::cors;
-use crate::http::door::Door;
+use crate::http::door::{AsExpected, Door};
 use crate::http::extract;
 use crate::http::reply;
 use app::api::{Entered, NotServed, Opened};
@@ -21,7 +21,7 @@ use rules::id::FamilyId;
 use rules::login::session::Session;
 use rules::oauth::client::Client;
 use rules::oauth::client_auth::proof;
-use rules::oauth::params::Params;
+use rules::oauth::params::{self, Params};
 use rules::secret::Secret;
 use serde::Serialize;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ where
         _ => Input::read(&door.site, &door.headers, body, operation.fields).await,
     };
     let keeping = operation.cookies.keeping(&door.headers, read.as_ref().ok());
-    let answer = match read {
+    let answer = match read.and_then(|input| nothing_in_address(operation, door).map(|()| input)) {
         Ok(input) => act(Call { door: door.clone(), keeping }, input).await,
         Err(problem) => Err(problem),
     };
@@ -114,6 +114,22 @@ where
         response.extensions_mut().insert(Credentialed);
     }
     response
+}
+
+/// SR-07: what belongs into the body or the headers is not taken from an address, where logs and histories keep it, and whoever
+/// puts it there is told.
+fn nothing_in_address(operation: &Operation, door: &Door) -> Result<(), Problem> {
+    let query = extract::pairs(door.uri.query().unwrap_or("").as_bytes());
+    let query = query.map_err(|_| Problem::new(Kind::MalformedRequest, "The query is not UTF-8."))?;
+    let member =
+        |(name, value): &(String, String)| !value.is_empty() && operation.fields.iter().any(|field| field.name == name);
+    match params::nothing_of_ours(&query).is_ok() && !query.iter().any(member) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            Kind::MalformedRequest,
+            "Credentials and members of the body are not taken from the address.",
+        )),
+    }
 }
 
 /// A problem, as the answer. A page of the application can read it whether or not it sends cookies: it tells nothing of an
@@ -229,7 +245,10 @@ impl Call {
         let Some(line) = self.door.site.app.kept_line(&token).await? else { return Err(problem) };
         self.is_page_of(&line.client)?;
         let csrf = self.door.site.app.account_csrf(&line.family);
-        Ok(problem.telling(&self.door.site, &self.door.visit, Some(&csrf)))
+        let mut response = problem.telling(&self.door.site, &self.door.visit, Some(&csrf));
+        // A step on the way, of somebody who proved a line that lives, as every page has to take after a quarter of an hour.
+        response.extensions_mut().insert(AsExpected);
+        Ok(response)
     }
 
     /// The refresh token whose place a new one takes in the cookies.

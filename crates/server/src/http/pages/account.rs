@@ -197,7 +197,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
             return Ok(response);
         }
         Err(NotChanged::New(weak)) => weakness(weak),
-        Err(NotChanged::SignedOut) => return Ok(door.sign_in_first()),
+        Err(NotChanged::SignedOut | NotChanged::Client(_)) => return Ok(door.sign_in_first()),
         Err(NotChanged::Current(Refused::Wrong)) => Problem::CurrentPassword,
         Err(NotChanged::Current(Refused::Wait(wait))) => Problem::Throttled { seconds: wait.whole_seconds() },
     };

@@ -304,4 +304,19 @@ fn sr_07_credentials_in_an_address_are_refused() {
         server.post(&query, &fields).must_fail(400, "invalid_request");
     }
     server.get("/oauth2/userinfo?access_token=x").must_fail(400, "invalid_request");
+    // red without nothing_in_address in http/api/caller.rs.
+    let (person, house) = (Person::add(server), Screens::of(server));
+    let mut line = house.sign_in(&person, false);
+    let body = house.credentials(&person.name, &person.password, false);
+    for (method, operation) in
+        [("GET", "me?access_token=x"), ("POST", "signin?password=x"), ("POST", "signin?client_secret=x")]
+    {
+        let answer = line.send(method, operation, &body);
+        assert_eq!(
+            (answer.status, &answer.json()["code"]),
+            (400, &serde_json::json!("malformed-request")),
+            "{operation}"
+        );
+    }
+    assert!(line.is_open());
 }
