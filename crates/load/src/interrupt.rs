@@ -3,11 +3,11 @@
 
 use crate::Refusal;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Since when somebody wants the end. By default nobody ever does.
@@ -72,6 +72,30 @@ impl Interrupt {
     }
 }
 
+/// What is done before a signal ends the process.
+static LAST: OnceLock<fn()> = OnceLock::new();
+
+/// Ends the process at the first signal, once `last` was done. A process that is the first of its container is ended by none that
+/// it does not listen for, and all others of the container end with it.
+pub fn end_after(last: fn()) {
+    if LAST.set(last).is_ok() {
+        Interrupt::by_signals();
+    }
+}
+
+/// Goes on whatever signal comes, for a process that ends when another one has ended. Where it cannot be listened, one ends it.
+pub fn ignore() {
+    drop(std::thread::Builder::new().name("load-signals".to_owned()).spawn(|| {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        runtime.block_on(async {
+            let Ok(mut heard) = all() else { return };
+            loop {
+                next(&mut heard).await;
+            }
+        });
+    }));
+}
+
 impl Heard {
     fn asking(&self) -> &watch::Receiver<Option<Instant>> {
         if !self.asked.load(Relaxed) {
@@ -89,23 +113,33 @@ fn ignores_hangup() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANGUP != 0)
 }
 
+/// The signals, each with what a shell says of a process that it ended.
+fn all() -> std::io::Result<Vec<(Signal, i32)>> {
+    let hangup = (!ignores_hangup()).then_some((SignalKind::hangup(), 129));
+    let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)].into_iter().chain(hangup);
+    kinds.map(|(kind, code)| signal(kind).map(|signal| (signal, code))).collect()
+}
+
+/// The next that comes.
+async fn next(heard: &mut [(Signal, i32)]) -> i32 {
+    std::future::poll_fn(|context| {
+        let came = heard.iter_mut().find_map(|(signal, code)| signal.poll_recv(context).is_ready().then_some(*code));
+        came.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
 /// Waits for signals as long as the process runs.
 fn listen(sender: &watch::Sender<Option<Instant>>, asked: &AtomicBool) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
-        // With what a shell says of a process that the signal ended.
-        let hangup = (!ignores_hangup()).then_some((SignalKind::hangup(), 129));
-        let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)].into_iter().chain(hangup);
-        let heard: Result<Vec<_>, _> = kinds.map(|(kind, code)| signal(kind).map(|signal| (signal, code))).collect();
-        let Ok(mut heard) = heard else { return };
+        let Ok(mut heard) = all() else { return };
         loop {
-            let code = std::future::poll_fn(|context| {
-                let came =
-                    heard.iter_mut().find_map(|(signal, code)| signal.poll_recv(context).is_ready().then_some(*code));
-                came.map_or(Poll::Pending, Poll::Ready)
-            });
-            let code = code.await;
+            let code = next(&mut heard).await;
             if sender.borrow().is_some() || !asked.load(Relaxed) {
+                if let Some(last) = LAST.get() {
+                    last();
+                }
                 std::process::exit(code);
             }
             sender.send_replace(Some(Instant::now()));

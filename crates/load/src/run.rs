@@ -128,7 +128,8 @@ impl Crew {
                     report: Some(report_ready.clone()),
                     ready: Arc::clone(&crew.ready),
                     window: window.clone(),
-                    pulses: pulses.cloned(),
+                    // What is told is the first, which the run is about: beside sign-ins that wait there may be thousands of others.
+                    pulses: pulses.filter(|_| stream == 0).cloned(),
                 };
                 let thread = thread::Builder::new().name(format!("load-{stream}-{index}")).spawn(move || post.man());
                 let thread = thread.map_err(|error| Refusal::Failure(format!("no thread: {error}")))?;

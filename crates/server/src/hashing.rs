@@ -27,13 +27,36 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     })
 }
 
+/// In what a server of this configuration is another one than `portiere capacity` measures, which has none.
+pub fn differs(config: &Config) -> Vec<String> {
+    let (here, measured) = (&config.argon2, Policy::default().cost());
+    let parameters =
+        (here.memory_kib, here.passes, here.lanes) != (measured.memory(), measured.passes(), measured.lanes());
+    let hash = parameters.then(|| {
+        let (m, t, p) = (here.memory_kib, here.passes, here.lanes);
+        format!(
+            "what is configured hashes with m={m}, t={t}, p={p}: the limit here is that of the parameters in the report"
+        )
+    });
+    let server = config.database().is_none();
+    let store = server
+        .then(|| "what is configured has its facts on a database server: the limit here is that of SQLite".to_owned());
+    hash.into_iter().chain(store).collect()
+}
+
 /// Says where fewer threads hash than were asked for, or than there are cores: what one hash needs does not fit so often.
 pub fn tell_of_room(config: &Config) {
     let wanted = config.hash.threads.and_then(NonZeroUsize::new).or_else(|| thread::available_parallelism().ok());
     let Some((wanted, (threads, memory))) = wanted.map(NonZeroUsize::get).zip(limits(config)) else { return };
     if threads < wanted {
         let (one, memory) = (config.argon2.memory_kib >> 10, memory >> 20);
-        tracing::warn!(threads, wanted, hash_mib = one, memory_mib = memory, "fewer threads hash than could: hash.memory has no room for more");
+        tracing::warn!(
+            threads,
+            wanted,
+            hash_mib = one,
+            memory_mib = memory,
+            "fewer threads hash than could: hash.memory has no room for more"
+        );
     }
 }
 

@@ -299,7 +299,11 @@ fn what_comes_back_has_not_lost_its_turn_to_those_who_came_since() {
     queue.put_back(&key("main", 0), 5, (first, 0));
     assert_eq!((queue.pop(), queue.pop()), (Some(0), Some(1)));
     let after: Vec<_> = order(&mut queue);
-    assert_eq!(after.iter().position(|n| *n == 200), Some(98), "its next one waits for one of everybody else: {after:?}");
+    assert_eq!(
+        after.iter().position(|n| *n == 200),
+        Some(98),
+        "its next one waits for one of everybody else: {after:?}"
+    );
 }
 
 #[test]

@@ -107,7 +107,9 @@ impl Serial {
                 Serial::Pbkdf2 { digest, iterations: rounded_up(iterations), bytes }
             }
             Serial::Chain { digest, rounds, blocks } => Serial::Chain { digest, rounds: rounded_up(rounds), blocks },
-            Serial::ShaCrypt { digest, rounds, blocks } => Serial::ShaCrypt { digest, rounds: rounded_up(rounds), blocks },
+            Serial::ShaCrypt { digest, rounds, blocks } => {
+                Serial::ShaCrypt { digest, rounds: rounded_up(rounds), blocks }
+            }
             Serial::Scrypt { .. } => self,
         }
     }

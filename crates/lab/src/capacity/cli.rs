@@ -6,6 +6,7 @@ use super::probe::{self, Bench, Probes};
 use super::progress::Bar;
 use super::verify::{self, Verification};
 use super::{page, report};
+use crate::private::end_all;
 use clap::{Args, ValueHint};
 use load::{Refusal, output};
 use std::io::Write;
@@ -45,6 +46,7 @@ pub struct Command {
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
 pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Write) -> Result<(), Refusal> {
+    load::interrupt::end_after(end_all);
     let files = [&command.save, &command.html].into_iter().flatten();
     files.chain(command.verify.then_some(&command.prediction)).try_for_each(|file| output::try_out(file))?;
     let (capacity, unproven) = match &command.from {

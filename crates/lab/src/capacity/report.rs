@@ -114,7 +114,8 @@ pub fn text(capacity: &Capacity) -> String {
 /// The most important lines.
 pub fn headline(capacity: &Capacity) -> Vec<String> {
     let Some(sign_in) = capacity.forecasts.first() else { return vec![] };
-    let first = format!("This machine carries {} sign-ins a second.", number(sign_in.bound));
+    let hashed = &capacity.probes.hashing.parameters;
+    let first = format!("This machine carries {} sign-ins a second, with {hashed} and SQLite.", number(sign_in.bound));
     let mut limit = format!("The limit is set by {}", advice::limit(sign_in.bottleneck, sign_in.shares));
     if let Some((station, rate)) = sign_in.next {
         let _ = write!(limit, "; next would be {}, at {} a second", station.name(), number(rate));
@@ -247,13 +248,16 @@ fn shown(figure: &Figure) -> String {
 /// What it is all made of.
 pub fn measured(capacity: &Capacity) -> Vec<Table> {
     let probes = &capacity.probes;
-    let mut hashes = Table::new(&["hashes a second, by side by side", "1", "2", "3", "4", "5", "6", "7", "8"]);
+    let mut hashes = Table::new(&["hashes a second, by side by side", "1", "2", "3", "4", "5", "6", "7", "8", "±"]);
     let mut threads: Vec<usize> = probes.hashing.lanes.iter().map(|lane| lane.threads).collect();
     threads.dedup();
     for count in threads {
         let mut row =
             vec![format!("{}, {count} thread{}", probes.hashing.parameters, if count == 1 { "" } else { "s" })];
         row.extend(probes.hashing.of_threads(count).map(|lane| number(lane.rate.value)));
+        row.resize(hashes.rows()[0].len() - 1, String::new());
+        let spread = probes.hashing.of_threads(count).map(|lane| lane.rate.spread).fold(0.0, f64::max);
+        row.push(format!("{:.0} %", spread * 100.0));
         hashes.row(row);
     }
     let mut tables = vec![hashes];

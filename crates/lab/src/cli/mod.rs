@@ -6,7 +6,7 @@ mod progress;
 
 use crate::experiments::bench::Bench;
 use crate::experiments::{ALL, Experiment, make, named};
-use crate::private::{Folder, guard};
+use crate::private::{Folder, end_all, guard};
 use crate::report::{Machine, Outcome, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
@@ -128,8 +128,14 @@ impl Options {
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
 pub fn main(command: &Command, program: &Path, as_json: bool, out: &mut dyn Write) -> Result<(), Refusal> {
+    if !matches!(command.action, Action::Guard { .. }) {
+        load::interrupt::end_after(end_all);
+    }
     match &command.action {
-        Action::Guard { folder } => guard(folder, std::io::stdin().lock()),
+        Action::Guard { folder } => {
+            load::interrupt::ignore();
+            guard(folder, std::io::stdin().lock())
+        }
         Action::List => print(out, &list(as_json)?),
         Action::Run { names, options } => experiment(&named(names)?, options, None, (program, as_json, out)),
         Action::All { options, resume } => {

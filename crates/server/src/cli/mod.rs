@@ -113,8 +113,11 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         }
         Command::Capacity(mut command) => {
             command.json = global.json;
-            let (program, data) = (std::env::current_exe()?, quiet(&global)?.server.data);
-            lab::capacity::cli::main(&command, (&program, &data), &mut io::stdout().lock())?;
+            let (program, config) = (std::env::current_exe()?, quiet(&global)?);
+            crate::hashing::differs(&config)
+                .into_iter()
+                .for_each(|line| outcome::mutter(&format!("portiere: {line}\n")));
+            lab::capacity::cli::main(&command, (&program, &config.server.data), &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Lab(command) => {

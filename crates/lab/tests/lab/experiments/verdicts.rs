@@ -84,6 +84,11 @@ fn what_was_expected_is_told_from_what_was_not() {
         (Expect::Same, near, Some(true)),
         (Expect::Same, double, Some(false)),
         (Expect::Same, noise, None),
+        (Expect::Nearly, near, Some(true)),
+        (Expect::Nearly, double, Some(true)),
+        (Expect::Nearly, ONE.map(|v| v * 0.93), Some(true)),
+        (Expect::Nearly, ONE.map(|v| v * 0.85), Some(false)),
+        (Expect::Nearly, noise, None),
         (Expect::Open, double, None),
     ] {
         assert_eq!(Verdict::of(&ONE, &values).meets(expected), meets, "{expected:?} {values:?}");
