@@ -1,5 +1,6 @@
 //! What somebody can see and do about their own account.
 
+use crate::api::Given;
 use crate::browser::Browser;
 use crate::jobs::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
@@ -13,7 +14,6 @@ use rules::login::session::{Entry, Method, Session, Started, enter, renew, still
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
-use rules::oauth::token::Tokens;
 use rules::people::User;
 use rules::people::names::{BadName, Email};
 use rules::realm::SKEW;
@@ -54,8 +54,8 @@ pub struct Changed {
     pub started: Started,
     /// What this browser, or an application on its device, is known by from now on: that of before is void.
     pub device: Secret,
-    /// Where a first-party client changed it: its new tokens, and the epoch at which they were given.
-    pub(crate) tokens: Option<(Tokens, i64)>,
+    /// Where a first-party client changed it: its new tokens.
+    pub(crate) tokens: Option<Given>,
 }
 
 /// Why a password was not changed.
@@ -84,7 +84,7 @@ pub(crate) struct Changing<'a> {
 /// What a profile form holds: standard claims by name, and the address.
 pub struct ProfileForm<'a> {
     /// Claims and their new values; empty removes.
-    pub claims: &'a [(&'a str, &'a str)],
+    pub claims: &'a [(&'static str, &'a str)],
     /// The address; empty removes.
     pub email: Option<&'a str>,
 }
@@ -92,8 +92,8 @@ pub struct ProfileForm<'a> {
 /// Why a profile was not saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSaved {
-    /// A claim cannot have that value.
-    Claim(&'static str),
+    /// This claim cannot have that value, for that reason.
+    Claim(&'static str, &'static str),
     /// The address cannot be one.
     Email(BadName),
     /// The address is verified, and they signed in too long ago to change it.
@@ -169,7 +169,7 @@ impl App {
             for (claim, value) in form.claims {
                 profile = match profile.with(claim, value) {
                     Ok(profile) => profile,
-                    Err(why) => return Ok(Decision::refuse(NotSaved::Claim(why))),
+                    Err(why) => return Ok(Decision::refuse(NotSaved::Claim(claim, why))),
                 };
             }
             let email = email.as_ref().filter(|email| **email != user.email);
@@ -291,9 +291,9 @@ impl App {
                 let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
                 let mut tokens = None;
                 if let Some(client) = who.client {
-                    let (begun, epoch) = self.begun(client, (&changed, &started.session), (now, &fresh)).await?;
+                    let begun = self.begun(client, (&changed, &started.session), (now, &fresh)).await?;
                     match begun.reply {
-                        Ok(given) => tokens = Some((given, epoch)),
+                        Ok(given) => tokens = Some(given),
                         Err(error) => return Ok(Decision::refuse(Some(NotChanged::Client(error)))),
                     }
                     decision.changes.extend(begun.changes);

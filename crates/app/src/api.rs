@@ -7,6 +7,7 @@ use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::introspect::Live;
 use crate::jobs::to_the_end;
+use crate::keyring::Keys;
 use crate::settle::Ahead;
 use crate::sign_in::{SignedIn, Typed};
 use crate::sign_up::{NewPerson, NotMade, Problem};
@@ -35,6 +36,21 @@ use store::tables::realms::Epoch;
 
 /// Scopes whose claims an account is shown of itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
+
+/// Tokens that were decided, and what signs them: once they are committed nothing is asked of the database any more. Whoever was told
+/// of a failure then would try again with what is void by now.
+pub(crate) struct Given {
+    tokens: Tokens,
+    keys: Arc<Keys>,
+    epoch: i64,
+}
+
+/// None of them is shown.
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given").finish_non_exhaustive()
+    }
+}
 
 /// Why an application is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,34 +212,39 @@ impl App {
         let begun = self
             .settle(|now, fresh| async move {
                 // A password was hashed meanwhile: what the client may have is what it may have by now.
-                let (begun, epoch) = self.begun(&ask.client.id, (ask.user, ask.session), (now, &fresh)).await?;
-                Ok(begun.map(|tokens| (tokens, epoch)))
+                self.begun(&ask.client.id, (ask.user, ask.session), (now, &fresh)).await
             })
             .await?;
         match begun {
-            Ok(tokens) => self.handed(tokens, Issued::FirstParty).await.map(Ok),
+            Ok(tokens) => self.handed(tokens, Issued::FirstParty).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
 
-    /// Tokens of a session for a first-party client, as it is by now, and the epoch of that.
+    /// Tokens of a session for a first-party client, as it is by now.
     pub(crate) async fn begun(
         &self,
         client: &ClientId,
         (user, session): (&User, &Session),
         at: (Time, &Fresh),
-    ) -> Result<(Decision<Tokens, Error>, i64), Fault> {
+    ) -> Result<Decision<Given, Error>, Fault> {
         let epoch = self.epoch().await?;
         let begun = match self.client(client, epoch).await? {
             Some(client) => first_party::begin(&Beginning { client: &client, user, session }, &self.context(), at),
             None => Decision::refuse(Error::client("the client is gone")),
         };
-        Ok((begun, epoch))
+        self.given(begun, epoch).await
     }
 
-    /// Signs at the epoch at which it was decided: nothing is asked of the database any more.
-    async fn handed(&self, (tokens, epoch): (Tokens, i64), by: Issued) -> Result<Handed, Fault> {
-        let handed = self.sign(tokens, epoch).await?;
+    /// With the keys that will sign them, which are asked for before anything is committed.
+    async fn given(&self, decided: Decision<Tokens, Error>, epoch: i64) -> Result<Decision<Given, Error>, Fault> {
+        let keys = self.keys(epoch).await?;
+        Ok(decided.map(|tokens| Given { tokens, keys, epoch }))
+    }
+
+    /// Signs at the epoch at which it was decided.
+    fn handed(&self, Given { tokens, keys, epoch }: Given, by: Issued) -> Result<Handed, Fault> {
+        let handed = self.sign_with(&keys, tokens, epoch)?;
         self.tally.tokens.one(by);
         Ok(handed)
     }
@@ -245,12 +266,11 @@ impl App {
                 self.unless_held(found.as_ref(), family).await?;
                 let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
                 let renewed = first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh));
-                let epoch = self.epoch_of(epoch)?;
-                Ok(renewed.map(|tokens| (tokens, epoch)))
+                self.given(renewed, self.epoch_of(epoch)?).await
             })
             .await?;
         match renewed {
-            Ok(tokens) => self.handed(tokens, Issued::Refresh).await.map(Ok),
+            Ok(tokens) => self.handed(tokens, Issued::Refresh).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -290,7 +310,7 @@ impl App {
                 Err(why) => return Ok(Err(why)),
             };
             let tokens = changed.tokens.ok_or_else(|| Fault::Broken("a client got no tokens".into()))?;
-            let handed = app.handed(tokens, Issued::FirstParty).await?;
+            let handed = app.handed(tokens, Issued::FirstParty)?;
             Ok(Ok(Entered { handed, device: changed.device }))
         })
         .await

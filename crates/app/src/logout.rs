@@ -133,11 +133,14 @@ impl App {
         }
     }
 
-    /// Ends a session of somebody by its id, also one that may not be used at present; `false` when they have no such session.
+    /// Ends a session of somebody by its id, also one that may not be used at present, or sees that it is over; `false` when they
+    /// have no such session.
     pub async fn leave_other(&self, owner: &User, id: &rules::id::SessionId, browser: &Browser) -> Result<bool, Fault> {
         match self.ask(ForEnding(Some(id))).await? {
-            Some((session, user)) if user.id == owner.id && session.ended_at.is_none() => {
-                self.leave(&session, browser).await?;
+            Some((session, user)) if user.id == owner.id => {
+                if session.ended_at.is_none() {
+                    self.leave(&session, browser).await?;
+                }
                 Ok(true)
             }
             _ => Ok(false),

@@ -1,5 +1,6 @@
 //! The token endpoint: the phases that every grant shares, then what is its own.
 
+use crate::keyring::Keys;
 use crate::settle::Ahead;
 use crate::stopwatch::{Stage, lap};
 use crate::{App, Fault};
@@ -319,8 +320,13 @@ impl App {
 
     /// Signs what was decided and committed, with the keys of `epoch`.
     pub(crate) async fn sign(&self, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
-        let now = self.clock.now();
         let keys = self.keys(epoch).await?;
+        self.sign_with(&keys, tokens, epoch)
+    }
+
+    /// The same with keys that are at hand.
+    pub(crate) fn sign_with(&self, keys: &Keys, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
+        let now = self.clock.now();
         let access_token = match tokens.access {
             Access::Opaque(secret) => secret,
             Access::Jwt { alg, plain_typ, claims } => {

@@ -1,6 +1,7 @@
 //! How the hasher is set up from the configuration, and what it learns of the machine, which is kept in the data folder.
 
 use crate::boot::BootError;
+use crate::cli::outcome::mutter;
 use crate::config::{Config, KeyFile};
 use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, Policy};
@@ -27,8 +28,8 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     })
 }
 
-/// In what a server of this configuration is another one than `portiere capacity` measures, which has none.
-pub fn differs(config: &Config) -> Vec<String> {
+/// Says in what a server of this configuration is another one than `portiere capacity` measures, which has none.
+pub fn tell_of_differences(config: &Config) {
     let (here, measured) = (&config.argon2, Policy::default().cost());
     let parameters =
         (here.memory_kib, here.passes, here.lanes) != (measured.memory(), measured.passes(), measured.lanes());
@@ -41,7 +42,7 @@ pub fn differs(config: &Config) -> Vec<String> {
     let server = config.database().is_none();
     let store = server
         .then(|| "what is configured has its facts on a database server: the limit here is that of SQLite".to_owned());
-    hash.into_iter().chain(store).collect()
+    hash.into_iter().chain(store).for_each(|line| mutter(&format!("portiere: {line}\n")));
 }
 
 /// Says where fewer threads hash than were asked for, or than there are cores: what one hash needs does not fit so often.

@@ -5,8 +5,8 @@
 use super::lag::is_beyond;
 use super::seal::end;
 use super::sink::{Refused, Sink};
-use super::{EVERY, Step, Tenure, rest};
-use crate::jobs::Complaint;
+use super::{ELSEWHERE, EVERY, Step, Tenure, rest};
+use crate::jobs::{Complaint, LEASE};
 use crate::{App, Fault, entropy};
 use rules::Time;
 use rules::audit::Line;
@@ -30,8 +30,14 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 /// After so many failures in a row fewer lines are sent: one of them may be what the receiver fails over.
 pub(super) const DOUBTS: u32 = 4;
 
+/// After so many failures in a row another node is let try.
+const YIELDS: u32 = 8;
+
 /// How the trouble of a stream begins whose receiver refuses a line for good.
 pub(super) const STUCK: &str = "the receiver refuses the line ";
+
+/// What the trouble of a stream has in it whose receiver may fail over a line.
+const DOUBTED: &str = " (so it does for the line ";
 
 /// Where lines are delivered to.
 pub struct Stream {
@@ -88,7 +94,14 @@ impl App {
                             going.complaint.tell(&refused.why, what);
                         }
                     }
-                    pause(going.failures, refused.after)
+                    match going.failures % YIELDS {
+                        // Another node may reach it: the lease runs out, and who looks next has it.
+                        0 => {
+                            going.tenure.until = None;
+                            Duration::from_millis(LEASE.0.unsigned_abs()) + ELSEWHERE * 2
+                        }
+                        _ => pause(going.failures, refused.after),
+                    }
                 }
                 Err(fault) => {
                     going.tenure.until = None;
@@ -124,7 +137,7 @@ impl App {
                 return Ok(Ok(Step::More));
             }
             Err(refused) if refused.for_good => Err(stuck(&seen.name, &last.id, refused)),
-            Err(refused) if going.failures >= DOUBTS => {
+            Err(refused) if refused.doubtful && going.failures >= DOUBTS => {
                 going.most = (lines.len() as i64 / 2).max(1);
                 Err(if lines.len() == 1 { doubted(&seen.name, &last.id, refused) } else { refused })
             }
@@ -159,7 +172,7 @@ impl App {
         let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
             return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
         };
-        if stream.trouble.is_empty() {
+        if !stream.trouble.starts_with(STUCK) && !stream.trouble.contains(DOUBTED) {
             return Ok(Err(format!("stream {name} does not stand still; see: portiere audit status")));
         }
         let Some(next) = self.sealed_after(&stream.place, 1).await?.pop().filter(|next| next.id == line) else {
@@ -243,10 +256,7 @@ fn stuck(stream: &str, line: &str, refused: Refused) -> Refused {
 
 /// A stream that may go no further for the one line that it sends: only whoever knows the receiver can tell.
 fn doubted(stream: &str, line: &str, refused: Refused) -> Refused {
-    let why = format!(
-        "{} (so it does for the line {line} alone; if that is why: portiere audit skip {stream} {line})",
-        refused.why
-    );
+    let why = format!("{}{DOUBTED}{line} alone; if that is why: portiere audit skip {stream} {line})", refused.why);
     Refused { why, ..refused }
 }
 

@@ -85,7 +85,8 @@ impl App {
                 return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
             }
         };
-        if let (Some(waiting), Some(ceiling), None) = (waiting, terms.ceiling, discard) {
+        // One that a clock wrote which was far ahead goes by itself, by what a later one says.
+        if let (Some(waiting), Some(ceiling), None, None) = (waiting, terms.ceiling, discard, &witness) {
             let room = ceiling - (ceiling / ROOM).min(AT_ONCE);
             return self.take_out_undelivered((kept, room), &newest, (begins.as_ref(), key), waiting).await;
         }
@@ -128,13 +129,16 @@ impl App {
             return Ok(Retired::Nothing);
         }
         let Some(wrong) = self.wrong_with(&blocks, begins, newest).await? else { return Ok(Retired::Elsewhere) };
+        let (Some(oldest), Some(last)) = (blocks.first().map(|block| block.number), blocks.last()) else {
+            return Ok(Retired::Nothing);
+        };
         if let Some(finding) = wrong.first() {
-            // What comes before goes first, and by itself where it is but one.
-            let proved = blocks.iter().take_while(|block| block.number < finding.block).count();
-            match (proved, blocks.first()) {
-                (0, Some(oldest)) => return Ok(not_proved(oldest.number, finding)),
-                _ => blocks.truncate(proved),
+            // Of the newest, which says how many are kept, or of the oldest: nothing goes. Otherwise what comes before it does.
+            let beyond = wrong.iter().any(|finding| finding.block > last.number);
+            if beyond || finding.block <= oldest {
+                return Ok(not_proved(oldest, finding));
             }
+            blocks.retain(|block| block.number < finding.block);
         }
         let Some(oldest) = blocks.first() else { return Ok(Retired::Nothing) };
         let told = [self.gap(oldest, begins), Some(self.undelivered(&blocks, waiting).await?)];
@@ -215,12 +219,10 @@ impl App {
         told: impl Iterator<Item = Event>,
     ) -> Result<Retired, Fault> {
         let sealing = Sealing { realm: &self.realm.id, key, now: self.clock.now() };
-        let (mut writes, mut seen) = (Vec::new(), begins.cloned());
-        for block in blocks {
-            let next = sealing.checkpoint(&Link::from(block));
-            writes.extend(retire(&self.realm.id, block.number, (seen.as_ref(), &next)));
-            seen = Some(next);
-        }
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return Ok(Retired::Nothing) };
+        let next = sealing.checkpoint(&Link::from(last));
+        let numbers = (first.number, last.number, blocks.len() as u64);
+        let writes = retire(&self.realm.id, numbers, (begins, &next));
         match self.commit_telling(&*self.engine, writes, told).await? {
             Ok(()) => Ok(Retired::Block),
             Err(CommitError::Conflict { .. }) => Ok(Retired::Elsewhere),

@@ -89,9 +89,10 @@ impl App {
         let memory = ward.journal.memory();
         let below = &**ward.gate.inner();
         for _ in 0..TRIES {
-            let by = self.clock.now() + SKEW + SKEW;
-            let reach = Reach { by };
-            let (newest, reached, nodes) = ask(below, &self.realm.id, (Newest, reach, nodes::All)).await?;
+            let nodes = ask(below, &self.realm.id, nodes::All).await?;
+            let clock = believed(&nodes, &memory.node, self.clock.now());
+            let by = clock + SKEW + SKEW;
+            let (newest, reached) = ask(below, &self.realm.id, (Newest, Reach { by })).await?;
             let reached = reached.ok_or_else(|| Fault::Broken("the realm is not in the database".into()))?;
             if let Some(fence) = newest.as_ref().filter(|fence| fence.identity == identity)
                 && memory.fence != Some((fence.number, fence.at))
@@ -100,8 +101,8 @@ impl App {
                 tracing::warn!(fence = fence.number, server = identity, "joined the fence of another node");
                 return Ok(fence.clone());
             }
-            let fence = self.next(newest.as_ref(), identity, &reached);
-            let waited = there(&nodes, &memory.node, self.clock.now());
+            let fence = next(newest.as_ref(), identity, &reached, clock);
+            let waited = there(&nodes, &memory.node, clock);
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
             let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
             if is_in_time(&nodes, &memory.node, by) {
@@ -120,19 +121,6 @@ impl App {
             }
         }
         Err(Fault::Contended("a fence could not be raised".into()))
-    }
-
-    /// A fence behind everything that is there and believed, whatever the clock of this node says. Behind what a clock dated that
-    /// was wrong it would keep everybody out until it is its time: that ends instead.
-    fn next(&self, newest: Option<&Fence>, identity: &str, reached: &fences::Reached) -> Fence {
-        let believed = newest.filter(|fence| is_believable(fence.at, self.clock.now()));
-        let after = believed.map_or(Time(0), |fence| fence.at + Span(1));
-        Fence {
-            number: newest.map_or(1, |fence| fence.number + 1),
-            at: self.clock.now().max(reached.newest).max(after),
-            identity: identity.to_owned(),
-            epoch: reached.epoch,
-        }
     }
 
     /// This node has said all that it had acknowledged.
@@ -159,6 +147,30 @@ impl App {
             Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// A fence behind everything that is there and believed, and behind what was lost, which is dated up to now. Behind what a clock
+/// dated that was wrong it would keep everybody out until it is its time: that ends instead.
+fn next(newest: Option<&Fence>, identity: &str, reached: &fences::Reached, clock: Time) -> Fence {
+    let believed = newest.filter(|fence| is_believable(fence.at, clock));
+    let after = believed.map_or(Time(0), |fence| fence.at + Span(1));
+    Fence {
+        number: newest.map_or(1, |fence| fence.number + 1),
+        at: clock.max(reached.newest).max(after),
+        identity: identity.to_owned(),
+        epoch: reached.epoch,
+    }
+}
+
+/// The time by which a fence is placed: that of this node, or where most others have been ahead of it, that of the one in their
+/// middle. What they dated and the database lost would lie behind a fence that is placed by a clock which is behind.
+fn believed(nodes: &[Node], itself: &str, now: Time) -> Time {
+    let mut others: Vec<Time> = nodes.iter().filter(|node| node.node != itself).map(|node| node.seen).collect();
+    others.sort_unstable();
+    match others.get(others.len() / 2) {
+        Some(middle) if !is_in_time(nodes, itself, now + SKEW + SKEW) => *middle,
+        _ => now,
     }
 }
 
@@ -191,6 +203,21 @@ mod tests {
     use super::*;
     use store::engine::Durability;
     use store::tables::nodes::{About, Journal};
+
+    #[test]
+    fn a_fence_is_placed_by_the_clocks_of_most() {
+        // red with the clock of this node alone: what others dated and the database lost would not be held.
+        let node = |name: &str, seen| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
+        let placed = |seen: &[i64], now: i64| {
+            let nodes: Vec<_> = seen.iter().enumerate().map(|(at, seen)| node(&at.to_string(), *seen)).collect();
+            believed(&nodes, "0", Time(now)).0
+        };
+        let behind = 600_000;
+        assert_eq!(placed(&[0, 1_000_000, 1_005_000], 1_000_000 - behind), 1_005_000);
+        assert_eq!(placed(&[0, 1_000_000, 1_005_000], 1_006_000), 1_006_000, "they are not ahead");
+        assert_eq!(placed(&[0, 9_000_000, 1_000_000, 1_000_000], 1_000_000), 1_000_000, "one alone is no measure");
+        assert_eq!(placed(&[0], 5), 5);
+    }
 
     #[test]
     fn a_clock_that_most_others_are_ahead_of_is_no_measure() {

@@ -7,6 +7,7 @@ use rules::{Span, Time};
 use std::collections::HashMap;
 use store::engine::Write;
 use store::tables::ask;
+use store::tables::audit::{Begins, Whole};
 use store::tables::fences::{Fence, WaitingFor};
 use store::tables::journal::{Known, known, replay};
 
@@ -36,11 +37,25 @@ struct Back {
     /// The youngest record since which nothing was missing.
     since: Option<Time>,
     enough: bool,
+    /// Since when lines of the audit log are kept, where older ones were taken out: of what is older nobody can tell whether it was
+    /// lost, and what was decided since must not be undone.
+    kept_since: Option<Time>,
+    /// Whether it has come to such a record.
+    untold: bool,
 }
 
 impl Back {
+    /// Whether something was missing, now or when it was looked at before.
+    fn has_gap(&self) -> bool {
+        self.lost > 0 || self.said
+    }
+
     /// Takes one record that is, or is not, in the database; whether it is to be said.
     fn takes(&mut self, record: &Record, known: &HashMap<String, Known>) -> bool {
+        if self.kept_since.is_some_and(|since| record.at < since) {
+            self.untold = true;
+            return false;
+        }
         let Some(witness) = &record.witness else { return true };
         match known.get(witness) {
             Some(Known::Kept) => {
@@ -67,7 +82,7 @@ impl Back {
 impl App {
     /// From the newest record back, says again what the database does not have.
     pub(super) async fn say_again(&self, ward: &Ward, fence: &Fence) -> Result<Said, Fault> {
-        let mut back = Back::default();
+        let mut back = Back { kept_since: self.kept_since(ward).await?, ..Back::default() };
         let node = ward.journal.memory().node;
         let mut fences = ask(&**ward.gate.inner(), &self.realm.id, WaitingFor(&node)).await?;
         fences.retain(|older| older.number < fence.number);
@@ -79,10 +94,19 @@ impl App {
                 if back.enough {
                     return Ok(Said { lost: back.lost, whole: true });
                 }
+                if back.untold {
+                    return Ok(Said { lost: back.lost, whole: back.found || !back.has_gap() });
+                }
             }
         }
-        let gap = back.lost > 0 || back.said;
-        Ok(Said { lost: back.lost, whole: back.found || !gap || !ward.journal.is_cut() })
+        Ok(Said { lost: back.lost, whole: back.found || !back.has_gap() || !ward.journal.is_cut() })
+    }
+
+    /// Since when the lines of the audit log are kept; `None` where none was ever taken out.
+    async fn kept_since(&self, ward: &Ward) -> Result<Option<Time>, Fault> {
+        let oldest = Whole { number: 0, limit: 1 };
+        let (begins, oldest) = ask(&**ward.gate.inner(), &self.realm.id, (Begins, oldest)).await?;
+        Ok(begins.and(oldest.into_iter().next()).map(|block| block.oldest))
     }
 
     async fn say_chunk(&self, ward: &Ward, fences: &[Fence], chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
@@ -151,6 +175,16 @@ mod tests {
         assert!(!back.enough);
         assert!(!back.takes(&record(7_998_000 - UNBROKEN.0, Some("c")), &known));
         assert!(back.enough && back.found && back.lost == 2);
+    }
+
+    #[test]
+    fn what_is_older_than_the_lines_that_are_kept_is_not_said() {
+        // red without `kept_since`: who was disabled long ago, and enabled again, would be disabled once more.
+        let mut back = Back { kept_since: Some(Time(5_000)), ..Back::default() };
+        assert!(back.takes(&record(5_000, Some("lost")), &HashMap::new()));
+        assert!(!back.takes(&record(4_999, Some("retired")), &HashMap::new()));
+        assert!(!back.takes(&record(4_998, None), &HashMap::new()));
+        assert!(back.untold && !back.enough && back.lost == 1 && back.has_gap());
     }
 
     #[test]

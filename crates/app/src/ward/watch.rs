@@ -2,6 +2,7 @@
 
 use super::Ward;
 use super::nodes::may_be_swept;
+use super::replay::Said;
 use crate::{App, Fault};
 use rules::{Span, Time, keys};
 use std::sync::atomic::Ordering::SeqCst;
@@ -94,13 +95,15 @@ impl App {
         match &moved {
             Some(why) => {
                 ward.gate.close();
+                // The steps of the schema may have been lost as well.
+                ward.gate.inner().migrate().await?;
                 // Whatever was committed before is in the journal then, or was never acknowledged.
                 let _turn = ward.turn.write().await;
                 self.fence_in(ward, &answering.identity, why).await?;
             }
             None => self.catch_up(ward).await?,
         }
-        self.beat(ward, &answering, lossy).await?;
+        self.beat(ward, &answering, (lossy, moved.is_some())).await?;
         if lossy {
             // Before anybody is let in: from the first batch on it is in the journal.
             ward.lossy.store(true, SeqCst);
@@ -201,9 +204,21 @@ impl App {
     /// Says again what this node had acknowledged, and remembers the fence.
     async fn answer(&self, ward: &Ward, fence: &Fence) -> Result<(), Fault> {
         let said = self.say_again(ward, fence).await?;
+        let memory = ward.journal.memory();
+        let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
+        // A mark that this node does not remember was set with a journal that is gone.
+        let is_older = nodes.iter().any(|node| node.node == memory.node && node.mark > memory.mark + 1);
+        if is_older {
+            tracing::error!(
+                fence = fence.number,
+                "the data folder of this node is older than what it did: restored from a copy? What it acknowledged since is not in \
+                 its journal. What was issued before the fence stays refused; portiere fence accept-loss gives the rest up"
+            );
+        }
+        let said = Said { whole: said.whole && !is_older, ..said };
         if said.whole {
             self.has_said(ward, fence.number, said.lost).await?;
-        } else {
+        } else if !is_older {
             tracing::error!(
                 fence = fence.number,
                 "the database is older than the journal of this node reaches back: restored from a backup? What was \
@@ -232,11 +247,14 @@ impl App {
     }
 
     /// Says that this node is there, and remembers what the database knows of it.
-    async fn beat(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
+    async fn beat(&self, ward: &Ward, answering: &Answering, (lossy, moved): (bool, bool)) -> Result<(), Fault> {
         let memory = ward.journal.memory();
         let below = &**ward.gate.inner();
         let nodes = ask(below, &self.realm.id, nodes::All).await?;
         let was = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
+        if !moved && was.is_some_and(|was| was < memory.mark) {
+            return Err(Fault::Unavailable("the database has lost what this node did since it was looked at".into()));
+        }
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
         let (now, about) = (self.clock.now(), self.about(answering.durability, ward.journal_is(lossy)));
         let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };

@@ -116,9 +116,9 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Both are http on the same loopback literal and equal but for the port.
+/// Both are http on the same loopback host and equal but for the port: a literal (RFC 8252 §7.3), or localhost (RFC 9700 §4.1.3).
 fn same_but_for_port(known: &str, asked: &str) -> bool {
-    ["http://127.0.0.1", "http://[::1]"].into_iter().any(|host| {
+    ["http://127.0.0.1", "http://[::1]", "http://localhost"].into_iter().any(|host| {
         match (known.strip_prefix(host).and_then(after_port), asked.strip_prefix(host).and_then(after_port)) {
             (Some(known), Some(asked)) => known == asked,
             _ => false,
@@ -199,6 +199,22 @@ mod tests {
             "http://127.0.0.1:1/cb?x=1",
             "http://127.0.0.2:1/cb",
             "http://[::1]:1/cb",
+        ] {
+            assert!(Verified::accept(&client, foreign).is_none(), "{foreign}");
+        }
+        let client = native("p1", "http://localhost/cb");
+        for known in ["http://localhost/cb", "http://localhost:51004/cb"] {
+            assert!(Verified::accept(&client, known).is_some(), "{known}");
+        }
+        for foreign in [
+            "http://localhost.evil.test/cb",
+            "http://localhost.evil.test:51004/cb",
+            "http://localhost:80@evil.test/cb",
+            "http://localhost@evil.test/cb",
+            "http://localhost:/cb",
+            "http://localhost:1/other",
+            "http://127.0.0.1:1/cb",
+            "https://localhost:1/cb",
         ] {
             assert!(Verified::accept(&client, foreign).is_none(), "{foreign}");
         }

@@ -19,7 +19,7 @@ mod input;
 mod keys;
 mod moving;
 mod node;
-mod outcome;
+pub mod outcome;
 mod profile;
 mod reach;
 mod registration;
@@ -114,9 +114,7 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         Command::Capacity(mut command) => {
             command.json = global.json;
             let (program, config) = (std::env::current_exe()?, quiet(&global)?);
-            crate::hashing::differs(&config)
-                .into_iter()
-                .for_each(|line| outcome::mutter(&format!("portiere: {line}\n")));
+            crate::hashing::tell_of_differences(&config);
             lab::capacity::cli::main(&command, (&program, &config.server.data), &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }

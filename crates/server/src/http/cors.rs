@@ -67,7 +67,8 @@ impl Readers {
 
     fn allowance(self) -> Response {
         match self {
-            Readers::Registered => allow("GET, POST", "authorization, content-type, dpop"),
+            // Swagger UI sends the last with each token request.
+            Readers::Registered => allow("GET, POST", "authorization, content-type, dpop, x-requested-with"),
             Readers::FirstParty => allow("GET, POST, PATCH", "authorization, content-type, x-csrf-token"),
         }
     }

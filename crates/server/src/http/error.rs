@@ -244,7 +244,7 @@ impl Refusal {
         let seconds = wait?.whole_seconds();
         Some(match status {
             StatusCode::TOO_MANY_REQUESTS => Setback::Throttled { seconds },
-            _ => Setback::Busy { seconds },
+            _ => Setback::Busy { seconds, away: matches!(self, Refusal::Fault(Fault::Unavailable(_))) },
         })
     }
 

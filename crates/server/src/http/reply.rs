@@ -103,7 +103,7 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, forms: Forms<
         None => (StatusCode::OK, None),
         Some(Setback::Typed) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Some(Setback::Throttled { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some((seconds, Refused::Throttled))),
-        Some(Setback::Busy { seconds }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Busy))),
+        Some(Setback::Busy { seconds, .. }) => (StatusCode::SERVICE_UNAVAILABLE, Some((seconds, Refused::Busy))),
     };
     let mut response = page(status, visit, html, forms);
     if let Some((seconds, refused)) = wait {

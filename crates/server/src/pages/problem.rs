@@ -17,8 +17,11 @@ pub enum Problem {
     EmailTaken,
     /// The e-mail address is verified, and the sign-in too long ago to change it.
     EmailKept,
-    /// A name is longer than can be kept.
-    Name,
+    /// A name is longer than can be kept, or has a character that it cannot have.
+    Name {
+        /// Which: its claim, which is its field.
+        field: &'static str,
+    },
     /// The password has fewer bytes than the minimum.
     PasswordShort {
         /// The fewest characters allowed.
@@ -41,6 +44,8 @@ pub enum Problem {
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
+        /// Whether it is its database that is away: then something may have been saved.
+        away: bool,
     },
 }
 
@@ -58,6 +63,8 @@ pub enum Setback {
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
+        /// Whether it is its database that is away: then it may have been looked at, and nobody knows.
+        away: bool,
     },
 }
 
@@ -75,14 +82,14 @@ impl Problem {
         match setback {
             Setback::Typed => None,
             Setback::Throttled { seconds } => Some(Problem::Throttled { seconds }),
-            Setback::Busy { seconds } => Some(Problem::Busy { seconds }),
+            Setback::Busy { seconds, away } => Some(Problem::Busy { seconds, away }),
         }
     }
 
     fn setback(&self) -> Setback {
         match *self {
             Problem::Throttled { seconds } => Setback::Throttled { seconds },
-            Problem::Busy { seconds } => Setback::Busy { seconds },
+            Problem::Busy { seconds, away } => Setback::Busy { seconds, away },
             _ => Setback::Typed,
         }
     }
@@ -93,7 +100,7 @@ impl Problem {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameTaken => Some("username"),
             Problem::Email | Problem::EmailTaken | Problem::EmailKept => Some("email"),
-            Problem::Name => Some("name"),
+            Problem::Name { field } => Some(field),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
             | Problem::PasswordLong
@@ -111,7 +118,7 @@ impl Problem {
             Problem::Email => "problem.email",
             Problem::EmailTaken => "problem.email_taken",
             Problem::EmailKept => "problem.email_kept",
-            Problem::Name => "problem.name",
+            Problem::Name { .. } => "problem.name",
             Problem::PasswordLong => "problem.password_long",
             Problem::PasswordCommon => "problem.password_common",
             Problem::PasswordPersonal => "problem.password_personal",
@@ -120,7 +127,8 @@ impl Problem {
                 return t.with("problem.password_short", "minimum", &minimum.to_string());
             }
             Problem::Throttled { seconds } => return t.with_wait("problem.throttled", *seconds),
-            Problem::Busy { seconds } => return t.with_wait("problem.busy", *seconds),
+            Problem::Busy { seconds, away: false } => return t.with_wait("problem.busy_form", *seconds),
+            Problem::Busy { seconds, away: true } => return t.with_wait("away.form", *seconds),
         };
         t.say(key).to_owned()
     }

@@ -51,7 +51,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let typed = LoginPage { login: w("ada@example.org"), ..login };
     let wrong = LoginPage { problem: Some(LoginProblem::Wrong), ..typed };
     let throttled = LoginPage { problem: Some(LoginProblem::Throttled { seconds: 45 }), ..typed };
-    let busy = LoginPage { problem: Some(LoginProblem::Busy { seconds: 1 }), ..typed };
+    let busy = LoginPage { problem: Some(LoginProblem::Busy { seconds: 1, away: false }), ..typed };
     let again = LoginPage { again: true, ..typed };
     let own = LoginPage { client: None, sign_up: None, ..login };
     let device = LoginPage { device: true, ..own };
@@ -84,7 +84,7 @@ fn entry(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         username: w("ada"),
         email: w("ada@example.org"),
         minimum_password: 8,
-        problems: &[Problem::UsernameTaken, Problem::PasswordCommon, Problem::Busy { seconds: 2 }],
+        problems: &[Problem::UsernameTaken, Problem::PasswordCommon, Problem::Busy { seconds: 2, away: false }],
         sign_in: Some(w("/login?flow=Zmxvdw")),
     };
     let consent = ConsentPage {

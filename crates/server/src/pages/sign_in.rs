@@ -17,6 +17,8 @@ pub enum LoginProblem {
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
+        /// Whether it is its database that is away.
+        away: bool,
     },
 }
 
@@ -26,17 +28,18 @@ impl LoginProblem {
         match self {
             LoginProblem::Wrong => Setback::Typed,
             LoginProblem::Throttled { seconds } => Setback::Throttled { seconds },
-            LoginProblem::Busy { seconds } => Setback::Busy { seconds },
+            LoginProblem::Busy { seconds, away } => Setback::Busy { seconds, away },
         }
     }
 
     /// In words; whoever has to prove `again` who they are has typed a password alone.
     fn text(&self, again: &bool, t: &Messages) -> String {
         match self {
-            LoginProblem::Wrong if *again => t.say("login.wrong_again").to_owned(),
-            LoginProblem::Wrong => t.say("login.wrong").to_owned(),
+            LoginProblem::Wrong if *again => format!("{} {}", t.say("login.wrong_again"), t.say("login.forgotten")),
+            LoginProblem::Wrong => format!("{} {}", t.say("login.wrong"), t.say("login.forgotten")),
             LoginProblem::Throttled { seconds } => t.with_wait("problem.throttled", *seconds),
-            LoginProblem::Busy { seconds } => t.with_wait("problem.busy", *seconds),
+            LoginProblem::Busy { seconds, away: false } => t.with_wait("problem.busy", *seconds),
+            LoginProblem::Busy { seconds, away: true } => t.with_wait("away.sign_in", *seconds),
         }
     }
 }

@@ -183,7 +183,13 @@ impl BusyPage<'_> {
     }
 
     fn text(&self, t: &Messages) -> String {
-        t.with_wait(if self.away { "away.text" } else { "busy.text" }, self.seconds)
+        let sent = matches!(self.retry, Some(Retry::Form { .. }));
+        let key = match (self.away, sent) {
+            (true, true) => "away.form",
+            (true, false) => "away.text",
+            _ => "busy.text",
+        };
+        t.with_wait(key, self.seconds)
     }
 }
 

@@ -200,7 +200,7 @@ async fn retired(engines: &[Shared; 2]) -> Done {
     let (mut seen, mut gone) = (None, 0);
     for block in &blocks[..2] {
         let next = sealing.checkpoint(&Link::from(block));
-        let batch = || retire(&realm, block.number, (seen.as_ref(), &next));
+        let batch = || retire(&realm, (block.number, block.number, 1), (seen.as_ref(), &next));
         let (one, other) = tokio::join!(engines[0].commit(batch()), engines[1].commit(batch()));
         same(one.is_ok() != other.is_ok(), true, "one of two takes a block out")?;
         gone += usize::try_from(block.lines()).unwrap_or(0);

@@ -330,7 +330,10 @@ async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
             lease.keep();
             Ok(())
         }
-        Some(Err(error)) if not_committed(&error) => Err(Ended::Undone(sentence(&error))),
+        Some(Err(error)) if not_committed(&error) => {
+            lease.answered();
+            Err(Ended::Undone(sentence(&error)))
+        }
         Some(Err(error)) => Err(Ended::Unknown(sentence(&error))),
         None => Err(Ended::Unknown("the database did not answer a COMMIT in time".to_owned())),
     }

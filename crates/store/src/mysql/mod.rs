@@ -214,6 +214,7 @@ impl Engine for Mysql {
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
+            let writable = writable.and_then(|()| self.shared.pool.is_free_for_batches());
             Ok(Health { durability: self.shared.pool.durability(), writable, commit_ms: self.shared.commit_ms() })
         })
     }

@@ -167,6 +167,11 @@ impl Lease<'_> {
         turn.map(Turn::over);
     }
 
+    /// The server has answered all that it was asked: nothing of a batch hangs there, whatever becomes of the connection.
+    pub(super) fn answered(&mut self) {
+        self.turn.take().map(Turn::over);
+    }
+
     /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
     /// for.
     pub(super) async fn end(self, deadline: Instant) {

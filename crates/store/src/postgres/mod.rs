@@ -170,8 +170,9 @@ impl Engine for Postgres {
             let writable = match self.facts().await {
                 Ok(facts) => {
                     self.pool.learn(&facts, None);
-                    match facts.fit(&self.pool.accepted) {
-                        Ok(()) => self.recognize(facts.forgets()).await,
+                    match facts.fit(&self.pool.accepted).map(|()| self.pool.refuses_batches()) {
+                        Ok(None) => self.recognize(facts.forgets()).await,
+                        Ok(Some(why)) => Err(why),
                         Err(error) => {
                             // Nothing more is written there, though connections to it stand.
                             self.pool.look_again();

@@ -244,6 +244,13 @@ impl Pool {
         Ok(None)
     }
 
+    /// Why no batch can be written although the server answers: it lets in none of the connections that are for batches.
+    pub(super) fn refuses_batches(&self) -> Option<String> {
+        let batches = &self.slots[self.reads..];
+        let none_is_up = !batches.is_empty() && !batches.iter().any(|slot| slot.is_up(None));
+        self.seen().trouble.clone().filter(|_| none_is_up)
+    }
+
     /// Waits a moment for a connection where none was found missing yet.
     async fn wait(&self, cargo: &Arc<Cargo>) -> Result<oneshot::Receiver<Reply>, Fault> {
         let (until, mut ups) = (Instant::now() + GRACE, self.ups.subscribe());

@@ -273,8 +273,13 @@ fn touching((sql, args, lines): (Sql, Vec<Value>, usize)) -> Write {
     Write { sql, args, must: Must::Touch(lines as u64) }
 }
 
-/// Takes a block out, the oldest there is, and says so in the checkpoint, unless another node has done so meanwhile.
-pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &Checkpoint)) -> Vec<Write> {
+/// Takes so many blocks out, the oldest there are, from one number to another, and says so in the checkpoint, unless another node
+/// has done so meanwhile.
+pub fn retire(
+    realm: &RealmId,
+    (from, until, many): (i64, i64, u64),
+    (seen, next): (Option<&Checkpoint>, &Checkpoint),
+) -> Vec<Write> {
     let note = match seen {
         None => {
             let sql = "INSERT INTO audit_checkpoints (realm, number, last_line, mac, removed_at, key_id, seal) \
@@ -292,8 +297,16 @@ pub fn retire(realm: &RealmId, block: i64, (seen, next): (Option<&Checkpoint>, &
     };
     vec![
         note,
-        write("DELETE FROM audit_blocks WHERE realm = ? AND number = ?", values![realm, block], Must::Touch(1)),
-        write("DELETE FROM events WHERE realm = ? AND block = ?", values![realm, block], Must::Any),
+        write(
+            "DELETE FROM audit_blocks WHERE realm = ? AND number >= ? AND number <= ?",
+            values![realm, from, until],
+            Must::Touch(many),
+        ),
+        write(
+            "DELETE FROM events WHERE realm = ? AND block >= ? AND block <= ?",
+            values![realm, from, until],
+            Must::Any,
+        ),
     ]
 }
 

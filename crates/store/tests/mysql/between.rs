@@ -143,7 +143,16 @@ async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<
                 let trick = if &packet[4..] == b"\x03COMMIT" { next(&tricks) } else { None };
                 match trick {
                     Some(Trick::Hold) => {
-                        server.1.write_all(&packet).await.unwrap();
+                        // What takes its time, and what no limit of the session ends.
+                        for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(8)"] {
+                            let mut packet = (sql.len() as u32 + 1).to_le_bytes().to_vec();
+                            packet.push(3);
+                            packet.extend_from_slice(sql.as_bytes());
+                            server.1.write_all(&packet).await.unwrap();
+                            if sql.starts_with("SET") {
+                                self::packet(&mut server.0).await;
+                            }
+                        }
                         while *tricks.lock().unwrap() == Some(Trick::Hold) {
                             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                         }

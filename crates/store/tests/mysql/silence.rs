@@ -132,6 +132,10 @@ async fn a_server_that_stops_for_a_moment_is_not_left_and_nothing_fails() {
 async fn where_commits_hang_reads_go_on_and_few_are_left_behind_at_the_server() {
     // Red with `lease` in place of lease_to_write in mysql/batch.rs, without until_ended, or without `hanging`.
     let Some(mut place) = Place::new().await else { return };
+    if !place.is_mariadb().await {
+        // Its limit of a statement is another one.
+        return place.remove().await;
+    }
     let between = Between::new(&place).await;
     let settings =
         Settings { connections: 4.try_into().unwrap(), ..through(&place, &[&between], Duration::from_secs(2)) };
@@ -153,6 +157,7 @@ async fn where_commits_hang_reads_go_on_and_few_are_left_behind_at_the_server() 
     assert!(place.connected().await.len() <= 4 + 3, "{:?}", place.connected().await);
     let is_told = |answer| matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("hang"));
     until("nobody waits for them", async || is_told(engine.commit(three_rows(30)).await)).await;
+    assert!(engine.health().await.unwrap().writable.is_err_and(|why| why.contains("hang")));
     between.stop();
     until("they have ended", async || engine.commit(three_rows(31)).await.is_ok()).await;
     place.remove().await;

@@ -209,6 +209,8 @@ async fn where_no_standby_confirms_no_more_commits_are_left_behind() {
         assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
         assert_eq!(engine.fetch(&three_reads(2)).await.unwrap().concat().len(), 3);
     }
+    until("that is told", async || engine.health().await.unwrap().writable.is_err_and(|why| why.contains("standby")))
+        .await;
     waiting(1, "1 hour").await;
     until("a standby confirms again", async || engine.commit(three_rows(8)).await.is_ok()).await;
 }

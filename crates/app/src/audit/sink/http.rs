@@ -114,5 +114,7 @@ fn judge(head: &Head) -> Result<(), Refused> {
         status => format!("the receiver answered {status}"),
     };
     let for_good = status.is_client_error() && !OTHERWISE.contains(&status);
-    Err(Refused { why, after: after.map(Duration::from_secs), for_good })
+    // 503 is what says that it is the moment (RFC 9110 §15.6.4).
+    let doubtful = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
+    Err(Refused { why, after: after.map(Duration::from_secs), for_good, doubtful })
 }

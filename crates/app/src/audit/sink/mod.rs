@@ -31,11 +31,18 @@ pub struct Refused {
     pub after: Option<Duration>,
     /// Whether it is what was sent that is refused, and not the moment: the same would be refused again.
     pub for_good: bool,
+    /// Whether it may be one of the lines over which the receiver fails.
+    pub doubtful: bool,
 }
 
 impl Refused {
     pub(super) fn because(why: impl Into<String>) -> Self {
-        Refused { why: why.into(), after: None, for_good: false }
+        Refused { why: why.into(), after: None, for_good: false, doubtful: false }
+    }
+
+    /// The receiver failed once it had begun to read.
+    pub(super) fn in_the_midst(why: impl Into<String>) -> Self {
+        Refused { doubtful: true, ..Refused::because(why) }
     }
 }
 

@@ -51,7 +51,7 @@ impl Syslog {
 
     /// Waits until the receiver has closed, after our end.
     async fn closed(&self, link: &mut Link) -> Result<(), Refused> {
-        let broke = |error| Refused::because(format!("the connection broke before all was read: {error}"));
+        let broke = |error| Refused::in_the_midst(format!("the connection broke before all was read: {error}"));
         match read_out(link).await {
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(broke(error)),
             Err(_) if self.closes => {
@@ -72,8 +72,9 @@ impl Syslog {
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let port = if self.tls.is_some() { SEALED } else { PLAIN };
         let mut link = connect(&self.target, port, self.tls.as_ref()).await.map_err(Refused::because)?;
-        link.write_all(&framed(realm, lines)).await?;
-        link.shutdown().await?;
+        let broke = |error| Refused::in_the_midst(format!("the connection broke while it was written to: {error}"));
+        link.write_all(&framed(realm, lines)).await.map_err(broke)?;
+        link.shutdown().await.map_err(broke)?;
         match tokio::time::timeout(PATIENCE, self.closed(&mut link)).await {
             Ok(closed) => closed,
             Err(_) => Err(Refused::because("the receiver did not close the connection after the last line")),

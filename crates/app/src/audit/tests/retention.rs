@@ -184,12 +184,33 @@ async fn what_is_not_what_was_sealed_stays_until_an_operator_discards_it() {
 
 #[tokio::test]
 async fn the_newest_block_does_not_say_that_there_is_too_much_unless_it_was_sealed() {
-    let world = World::new(Terms { max_lines: Some(25), ..terms() }).await;
-    world.sealed(6, 4).await;
-    let world = world.tamper("UPDATE audit_blocks SET last_line = 1000 WHERE number = 6").await;
-    let Retired::Wrong(why) = world.retire().await else { panic!("it goes") };
-    assert!(why.contains("block 6 is not what was sealed"), "{why}");
-    assert_eq!(world.verify(None).await.0.begin, 0);
+    // Also where a stream waits for what is beyond the ceiling. Red without `beyond` in audit/retire.rs, take_out_undelivered.
+    for ceiling in [None, Some(30)] {
+        let world = World::new(Terms { max_lines: Some(25), ceiling, ..terms() }).await;
+        if ceiling.is_some() {
+            begin(&world, Place { block: 1, line: String::new() }).await;
+        }
+        world.sealed(6, 4).await;
+        let world = world.tamper("UPDATE audit_blocks SET last_line = 1000 WHERE number = 6").await;
+        let Retired::Wrong(why) = world.retire().await else { panic!("it goes") };
+        assert!(why.contains("block 6 is not what was sealed"), "{why}");
+        assert_eq!(world.verify(None).await.0.begin, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_ceiling_is_kept_behind_a_block_of_a_clock_that_was_ahead() {
+    // Red where such a block is judged by its own clock beyond the ceiling.
+    let world = World::new(Terms { retention: Span::days(1), ceiling: Some(20), ..terms() }).await;
+    begin(&world, Place { block: 1, line: String::new() }).await;
+    world.clock.advance(Span::days(3_650));
+    world.sealed(1, 4).await;
+    world.clock.advance(Span(-Span::days(3_650).0));
+    world.sealed(30, 4).await;
+    world.clock.advance(Span::days(1));
+    let Retired::Held(why) = world.retire().await else { panic!("it is at its ceiling") };
+    assert!(why.contains("stream http"), "{why}");
+    assert!(world.app.audit_lag().await.unwrap().kept <= 20);
 }
 
 #[tokio::test]

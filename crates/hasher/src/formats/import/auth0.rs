@@ -1,7 +1,7 @@
 //! Auth0's `custom_password_hash` of bulk imports, which other systems export too.
 
 use serde::Deserialize;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{Digest, Fast, Imported, ParseError, Salted, Stored, json};
 use crate::formats::{scrypt, text};
@@ -25,6 +25,13 @@ struct Encoded {
     value: String,
     encoding: Option<String>,
     position: Option<String>,
+}
+
+/// It may be a fast digest, which is as good as the password.
+impl Drop for Encoded {
+    fn drop(&mut self) {
+        self.value.zeroize();
+    }
 }
 
 #[derive(Deserialize)]

@@ -141,7 +141,7 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
             return text(&hash);
         }
         Shape { exported: Some(_), .. } => firebase(given),
-        Shape { custom_password_hash: Some(hash), .. } => return auth0(&hash.to_string()),
+        Shape { custom_password_hash: Some(hash), .. } => return auth0(&Zeroizing::new(hash.to_string())),
         Shape { encrypted_password: Some(_), .. } => devise_json(given),
         _ => return auth0(given),
     }

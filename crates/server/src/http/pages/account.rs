@@ -177,7 +177,7 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
     let problem = match door.site.app.save_profile(&form.session, &ProfileForm { claims: &claims, email }).await? {
         Ok(()) => return Ok(door.done(Notice::ProfileSaved, &form.session)),
         Err(NotSaved::Email(_)) => Problem::Email,
-        Err(NotSaved::Claim(_)) => Problem::Name,
+        Err(NotSaved::Claim(field, _)) => Problem::Name { field },
         Err(NotSaved::SignInAgain) => Problem::EmailKept,
         Err(NotSaved::SignedOut) => return Ok(door.sign_in_first()),
     };

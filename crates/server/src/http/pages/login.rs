@@ -53,7 +53,7 @@ pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     let problem = match setback {
         Setback::Typed => LoginProblem::Wrong,
         Setback::Throttled { seconds } => LoginProblem::Throttled { seconds },
-        Setback::Busy { seconds } => LoginProblem::Busy { seconds },
+        Setback::Busy { seconds, away } => LoginProblem::Busy { seconds, away },
     };
     Some(door.sign_in(&page, Some(problem), flow.ui_locales()))
 }

@@ -1,4 +1,5 @@
-// Three comforts, all optional: a password can be shown, a form is not sent twice, and what was done is said once.
+// Four comforts, all optional: a password can be shown, a form is not sent twice, what was done is said once, and moments are those
+// of the person's own clock.
 "use strict";
 
 for (const input of document.querySelectorAll("input[data-show]")) {
@@ -50,6 +51,17 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   });
   // So it may when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));
+}
+
+// The server knows neither the time zone nor how somebody writes a date. What was just now needs neither.
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const at = new Date(time.dateTime);
+  const write = (styles) => new Intl.DateTimeFormat(document.documentElement.lang, styles).format(at);
+  time.title = write({ dateStyle: "full", timeStyle: "long" });
+  const exact = write({ dateStyle: "medium", timeStyle: "short" });
+  const isDate = /^\d{4}-\d\d-\d\d$/.test(time.textContent);
+  if (isDate) time.textContent = exact;
+  else if (Date.now() - at > 3600e3) time.textContent += ` (${exact})`;
 }
 
 // Loaded again, the page does not say again that something was done.

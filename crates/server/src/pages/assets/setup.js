@@ -1,12 +1,20 @@
 // Takes the set-up code out of the link's fragment, which no server and no log has seen.
 "use strict";
 
+// A fragment may lead to a field of the page, from the summary of what is wrong. No code is called like one.
+const code = () => {
+  const text = location.hash.slice(1);
+  return document.getElementById(text) ? "" : text;
+};
+
 // Another link in the same tab differs in its fragment alone: nothing would be asked for.
-addEventListener("hashchange", () => location.reload());
+addEventListener("hashchange", () => {
+  if (code()) location.reload();
+});
 
 const token = document.getElementById("token");
-if (token && location.hash.length > 1) {
-  token.value = location.hash.slice(1);
+if (token && code()) {
+  token.value = code();
   history.replaceState(null, "", location.pathname);
 }
 if (token) {
@@ -14,5 +22,6 @@ if (token) {
     document.getElementById("token-field").hidden = true;
   }
   const wrong = document.querySelector("[aria-invalid=true]");
-  (wrong ?? document.getElementById(token.value ? "username" : "token")).focus();
+  // What is wrong with no field is read first.
+  if (wrong || !document.querySelector("[role=alert]")) (wrong ?? document.getElementById(token.value ? "username" : "token")).focus();
 }

@@ -1,8 +1,8 @@
 //! Batches take only some of the places, so that reads go on where commits hang: they wait for a replica that is away, or for room
 //! on a disk.
 //!
-//! A commit that was given up here goes on waiting at the server, and keeps its connection there. It keeps its turn, too, until that
-//! connection has ended: a server has only so many, for everybody.
+//! A commit that was given up here goes on waiting at the server, and keeps its connection there. It keeps its turn, too, until the
+//! server is done with it: a server has only so many connections, for everybody.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,12 +54,19 @@ impl Drop for Turn {
 }
 
 impl Pool {
+    /// Why no batch can be written at present: all that may run hang, and were given up here.
+    pub(in crate::mysql) fn is_free_for_batches(&self) -> Result<(), String> {
+        match self.hanging.load(Relaxed) {
+            hanging if hanging >= of(self.size) => {
+                Err(format!("{hanging} batches that were given up hang at the database server"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A connection for a batch, by `deadline`; otherwise why there is none.
     pub(in crate::mysql) async fn lease_to_write(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
-        let hanging = self.hanging.load(Relaxed);
-        if hanging >= of(self.size) {
-            return Err(format!("{hanging} batches that were given up hang at the database server"));
-        }
+        self.is_free_for_batches()?;
         let waiter = One::of(&self.waiting);
         let permit = timeout_at(deadline, Arc::clone(&self.writers).acquire_owned()).await;
         drop(waiter);
@@ -71,7 +78,7 @@ impl Pool {
         Ok(lease)
     }
 
-    /// Waits until the server has ended a connection that was closed here, or another one is used.
+    /// Waits until the server does nothing any more over a connection that was closed here, or another one is used.
     async fn until_ended(self: &Arc<Self>, thread: u32, era: u64) {
         let (began, mut pause, mut hangs) = (Instant::now(), LOOKS.0, None);
         while self.state().idle.era == era && !self.places.is_closed() && self.is_at_server(thread).await {
@@ -83,12 +90,15 @@ impl Pool {
         }
     }
 
-    /// Whether the server still has a connection. One that says nothing has it.
+    /// Whether the server still does something over a connection. One that says nothing does. A connection that sleeps holds nothing
+    /// up: its end may have been lost on the way, or, since a server that is started anew begins to count anew, it is another one.
     async fn is_at_server(self: &Arc<Self>, thread: u32) -> bool {
         let deadline = Instant::now() + PATIENCE;
         let Ok(mut lease) = self.lease(deadline).await else { return true };
         let era = lease.link.era;
-        let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {thread}");
+        let sql = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {thread} AND command <> 'Sleep' AND id <> CONNECTION_ID()"
+        );
         match self.hear(era, deadline, lease.link.conn.query_first::<i64, _>(sql)).await {
             Some(Ok(count)) => {
                 lease.keep();
