@@ -131,7 +131,7 @@ impl Verdict {
     pub fn meets(self, expected: Expect) -> Option<bool> {
         match (expected, self) {
             (Expect::Open, _) | (_, Verdict::Unknown) => None,
-            (Expect::Nearly, Verdict::Beyond(ratio)) => (ratio > 1.0 || ratio < NEARLY).then_some(ratio > 1.0),
+            (Expect::Nearly, Verdict::Beyond(ratio)) => (!(NEARLY..=1.0).contains(&ratio)).then_some(ratio > 1.0),
             (Expect::Nearly, Verdict::Differs(ratio) | Verdict::Same(ratio) | Verdict::Undecided(ratio)) => {
                 (ratio.low > NEARLY || ratio.high <= NEARLY).then_some(ratio.low > NEARLY)
             }

@@ -164,19 +164,19 @@ impl Lease<'_> {
             if pool.places.is_closed() { Some(link) } else { state.idle.keep(link.era, link) }
         };
         drop(ended);
-        turn.map(Turn::over);
+        Turn::is_over(turn);
     }
 
     /// The server has answered all that it was asked: nothing of a batch hangs there, whatever becomes of the connection.
     pub(super) fn answered(&mut self) {
-        self.turn.take().map(Turn::over);
+        Turn::is_over(self.turn.take());
     }
 
     /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
     /// for.
     pub(super) async fn end(self, deadline: Instant) {
         let Lease { link, _place, _used, turn, .. } = self;
-        turn.map(Turn::over);
+        Turn::is_over(turn);
         // It is going either way.
         drop(timeout_at(deadline, link.conn.disconnect()).await);
     }

@@ -36,9 +36,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// The connection is as it was before, or has been taken leave of.
-    pub(super) fn over(mut self) {
-        self.permit = None;
+    /// The connection of a batch, if it was one, is as it was before, or has been taken leave of.
+    pub(super) fn is_over(turn: Option<Turn>) {
+        if let Some(mut turn) = turn {
+            turn.permit = None;
+        }
     }
 }
 
