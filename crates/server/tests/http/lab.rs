@@ -192,14 +192,16 @@ fn a_run_that_was_cut_short_goes_on() {
     assert_eq!(lab(&["run", "engines", "--quick", "--save", save]).code, 0);
     let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let made = saved["experiments"][0].clone();
-    let named = |name: &str, end: Value| {
+    let outcomes = lab::experiments::ALL.iter().map(|experiment| {
         let mut one = made.clone();
-        (one["name"], one["end"], one["sheet"]) = (name.into(), end, measured());
+        let end = match experiment.name {
+            "engines" => serde_json::json!({ "failed": "no room is left" }),
+            _ => "done".into(),
+        };
+        (one["name"], one["end"], one["sheet"]) = (experiment.name.into(), end, measured());
+        // What is made by other words is another experiment.
+        (one["hypothesis"], one["method"]) = (experiment.hypothesis.into(), experiment.method.into());
         one
-    };
-    let outcomes = lab::experiments::ALL.iter().map(|one| match one.name {
-        "engines" => named(one.name, serde_json::json!({ "failed": "no room is left" })),
-        name => named(name, "done".into()),
     });
     saved["experiments"] = outcomes.collect();
     std::fs::write(&file, saved.to_string()).unwrap();
