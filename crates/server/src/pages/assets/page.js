@@ -54,9 +54,12 @@ for (const form of document.querySelectorAll("form[data-once]")) {
 }
 
 // The server knows neither the time zone nor how somebody writes a date. What was just now needs neither.
+const spoken = document.documentElement.lang;
+// Of the page's language, as it is written where this person lives.
+const written = navigator.languages.find((language) => language.split("-")[0] === spoken) ?? spoken;
 for (const time of document.querySelectorAll("time[datetime]")) {
   const at = new Date(time.dateTime);
-  const write = (styles) => new Intl.DateTimeFormat(document.documentElement.lang, styles).format(at);
+  const write = (styles) => new Intl.DateTimeFormat(written, styles).format(at);
   time.title = write({ dateStyle: "full", timeStyle: "long" });
   const exact = write({ dateStyle: "medium", timeStyle: "short" });
   const isDate = /^\d{4}-\d\d-\d\d$/.test(time.textContent);
