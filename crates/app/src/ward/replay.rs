@@ -102,11 +102,13 @@ impl App {
         Ok(Said { lost: back.lost, whole: back.found || !back.has_gap() || !ward.journal.is_cut() })
     }
 
-    /// Since when the lines of the audit log are kept; `None` where none was ever taken out.
+    /// Since when the lines of the audit log are kept; `None` where none was ever taken out. Those of the last day always are (see
+    /// audit/retire.rs), whatever a clock that was ahead wrote into the oldest block.
     async fn kept_since(&self, ward: &Ward) -> Result<Option<Time>, Fault> {
         let oldest = Whole { number: 0, limit: 1 };
         let (begins, oldest) = ask(&**ward.gate.inner(), &self.realm.id, (Begins, oldest)).await?;
-        Ok(begins.and(oldest.into_iter().next()).map(|block| block.oldest))
+        let oldest = begins.and(oldest.into_iter().next()).map(|block| block.oldest);
+        Ok(oldest.map(|at| no_later_than(at, self.clock.now())))
     }
 
     async fn say_chunk(&self, ward: &Ward, fences: &[Fence], chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
@@ -128,6 +130,11 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// What is younger than a day is never taken for something of which nobody can tell.
+fn no_later_than(oldest: Time, now: Time) -> Time {
+    oldest.min(now - super::KEPT)
 }
 
 /// The fence of the failover that lost a record: the first that this node has not answered yet and that is younger. Against a
@@ -185,6 +192,14 @@ mod tests {
         assert!(!back.takes(&record(4_999, Some("retired")), &HashMap::new()));
         assert!(!back.takes(&record(4_998, None), &HashMap::new()));
         assert!(back.untold && !back.enough && back.lost == 1 && back.has_gap());
+    }
+
+    #[test]
+    fn what_a_node_did_in_the_last_day_is_said_whatever_clock_wrote_the_oldest_line() {
+        // red without `min`: a line that is dated years ahead would silence every journal.
+        let (day, now) = (super::super::KEPT, Time(0) + Span::days(100));
+        assert_eq!(no_later_than(now + Span::days(3_650), now), now - day);
+        assert_eq!(no_later_than(Time(0) + Span::days(10), now), Time(0) + Span::days(10));
     }
 
     #[test]

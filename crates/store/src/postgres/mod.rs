@@ -170,9 +170,11 @@ impl Engine for Postgres {
             let writable = match self.facts().await {
                 Ok(facts) => {
                     self.pool.learn(&facts, None);
-                    match facts.fit(&self.pool.accepted).map(|()| self.pool.refuses_batches()) {
-                        Ok(None) => self.recognize(facts.forgets()).await,
-                        Ok(Some(why)) => Err(why),
+                    match facts.fit(&self.pool.accepted) {
+                        Ok(()) => {
+                            let known = self.recognize(facts.forgets()).await;
+                            known.and_then(|()| self.pool.refuses_batches().map_or(Ok(()), Err))
+                        }
                         Err(error) => {
                             // Nothing more is written there, though connections to it stand.
                             self.pool.look_again();
