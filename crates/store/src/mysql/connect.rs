@@ -7,7 +7,7 @@ use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, State
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
-use super::fault::{is_crowded, sentence};
+use super::fault::{hung_up, is_crowded, sentence};
 use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
 use crate::dialect::mysql::Flavor;
@@ -38,6 +38,8 @@ pub(super) enum Refused {
     Crowded(String),
     /// It cannot be reached, or turned us away.
     Unreachable(String),
+    /// It was reached, and hung up before the connection was ready.
+    HungUp(String),
     /// It is not what we need.
     Unfit(String),
 }
@@ -45,7 +47,7 @@ pub(super) enum Refused {
 impl Refused {
     pub(super) fn why(self) -> String {
         match self {
-            Refused::Crowded(why) | Refused::Unreachable(why) | Refused::Unfit(why) => why,
+            Refused::Crowded(why) | Refused::Unreachable(why) | Refused::HungUp(why) | Refused::Unfit(why) => why,
         }
     }
 }
@@ -53,8 +55,8 @@ impl Refused {
 impl From<Refused> for OpenError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Crowded(why) | Refused::Unreachable(why) => OpenError::Unreachable(why),
             Refused::Unfit(why) => OpenError::Unfit(why),
+            refused => OpenError::Unreachable(refused.why()),
         }
     }
 }
@@ -132,7 +134,7 @@ impl Node {
     /// A connection that is set up, to a server that is fit.
     pub(super) async fn connect(&self, era: u64) -> Result<(Link, Fitness), Refused> {
         let limit = self.patience();
-        match timeout(limit, self.connected()).await {
+        match timeout(limit, self.ready()).await {
             Ok(Ok((conn, fitness, round_trip))) => {
                 let statements = Vec::new();
                 let link = Link { conn, era, used: false, round_trip, statements };
@@ -143,11 +145,17 @@ impl Node {
         }
     }
 
+    /// Tries once more where the server hung up: whoever ends all connections ends the one that is being made with them, which
+    /// says nothing of the next.
+    async fn ready(&self) -> Result<(Conn, Fitness, Duration), Refused> {
+        match self.connected().await {
+            Err(Refused::HungUp(_)) => self.connected().await,
+            connected => connected,
+        }
+    }
+
     async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
-        let refused = |error: Error| {
-            let why = format!("{}: {}", self.host, sentence(&error));
-            if is_crowded(&error) { Refused::Crowded(why) } else { Refused::Unreachable(why) }
-        };
+        let refused = |error: Error| self.refused(&error);
         let mut conn = Conn::new(self.opts.clone()).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
         let session = session(&fitness, self.timeout);
@@ -159,9 +167,18 @@ impl Node {
         Ok((conn, fitness, once.min(began.elapsed() - once)))
     }
 
+    fn refused(&self, error: &Error) -> Refused {
+        let why = format!("{}: {}", self.host, sentence(error));
+        match error {
+            error if is_crowded(error) => Refused::Crowded(why),
+            error if hung_up(error) => Refused::HungUp(why),
+            _ => Refused::Unreachable(why),
+        }
+    }
+
     /// Asks a server whether it is fit.
     pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
-        let lost = |error: Error| Refused::Unreachable(format!("{}: {}", self.host, sentence(&error)));
+        let lost = |error: Error| self.refused(&error);
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
         let status =
             if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };

@@ -1,6 +1,8 @@
 //! What an error of the server or of the connection means for a batch.
 
-use mysql_async::{DriverError, Error};
+use std::io::ErrorKind;
+
+use mysql_async::{DriverError, Error, IoError};
 
 use crate::dialect::moving::REFUSAL;
 use crate::engine::Broken;
@@ -37,6 +39,9 @@ const UNFIT: [u16; 4] = [1047, 1290, 1792, 1836];
 /// No connection is free over there.
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
 
+/// It has ended this connection because somebody asked it to.
+const KILLED: u16 = 1927;
+
 /// Error number of a deadlock: of all errors at COMMIT the one that says that nothing was committed.
 const DEADLOCK: u16 = 1213;
 
@@ -72,6 +77,19 @@ pub(super) fn not_committed(error: &Error) -> bool {
 /// Whether a server that turned us away is well, but has no room.
 pub(super) fn is_crowded(error: &Error) -> bool {
     matches!(error, Error::Server(server) if CROWDED.contains(&server.code))
+}
+
+/// Whether a server that was there hung up.
+pub(super) fn hung_up(error: &Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    match error {
+        Error::Io(IoError::Io(error)) => {
+            matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+        }
+        Error::Driver(DriverError::ConnectionClosed) => true,
+        Error::Server(server) => server.code == KILLED,
+        _ => false,
+    }
 }
 
 /// The error for people, without the values that some servers repeat in theirs.
@@ -133,6 +151,13 @@ mod tests {
         }
         assert!(!not_committed(&DriverError::ConnectionClosed.into()));
         assert!(!not_committed(&std::io::Error::other("reset").into()));
+    }
+
+    #[test]
+    fn who_is_not_there_has_not_hung_up() {
+        let kind = |kind: ErrorKind| hung_up(&std::io::Error::from(kind).into());
+        assert!(kind(ErrorKind::UnexpectedEof) && kind(ErrorKind::ConnectionReset) && hung_up(&error(KILLED)));
+        assert!(!kind(ErrorKind::ConnectionRefused) && !kind(ErrorKind::TimedOut) && !hung_up(&error(1045)));
     }
 
     #[test]

@@ -351,7 +351,7 @@ impl Pool {
                 drop(lease);
                 match &refused {
                     Refused::Unfit(_) => self.dismiss(era),
-                    Refused::Crowded(_) | Refused::Unreachable(_) => self.suspect(era),
+                    _ => self.suspect(era),
                 }
                 Err(refused.why())
             }

@@ -37,6 +37,8 @@ pub struct Between {
     pub host: String,
     trick: Arc<Mutex<Option<Trick>>>,
     passed: Arc<AtomicUsize>,
+    /// How many it is to hang up on before the server is asked.
+    unwanted: Arc<AtomicUsize>,
     deaf: Arc<Notify>,
     frozen: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -53,6 +55,8 @@ impl Between {
         let (trick, server) = (Arc::new(Mutex::new(None)), place.host().to_owned());
         let (passed, deaf) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let (tricks, count, hush) = (Arc::clone(&trick), Arc::clone(&passed), Arc::clone(&deaf));
+        let unwanted = Arc::new(AtomicUsize::new(0));
+        let refused = Arc::clone(&unwanted);
         let (frozen, cold) = watch::channel(false);
         let task = tokio::spawn(async move {
             // Dropped with the task, and every connection with it.
@@ -61,6 +65,9 @@ impl Between {
                 let accepted =
                     tokio::select! { accepted = listener.accept() => accepted, () = hush.notified() => break };
                 let (client, _) = accepted.unwrap();
+                if refused.fetch_update(Relaxed, Relaxed, |many: usize| many.checked_sub(1)).is_ok() {
+                    continue;
+                }
                 count.fetch_add(1, Relaxed);
                 let (server, trick, cold) = (server.clone(), Arc::clone(&tricks), cold.clone());
                 open.spawn(async move {
@@ -74,12 +81,17 @@ impl Between {
             drop(listener);
             while open.join_next().await.is_some() {}
         });
-        Between { host, trick, passed, deaf, frozen, task }
+        Between { host, trick, passed, unwanted, deaf, frozen, task }
     }
 
     /// Connections that were made through it.
     pub fn passed(&self) -> usize {
         self.passed.load(Relaxed)
+    }
+
+    /// As a server that ends connections while they are made: the next ones, so many.
+    pub fn hang_up_on(&self, many: usize) {
+        self.unwanted.store(many, Relaxed);
     }
 
     /// As a server that takes no new connections, and keeps those that it has.

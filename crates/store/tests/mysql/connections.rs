@@ -76,14 +76,28 @@ async fn connections_that_the_server_ended_are_made_anew_unseen() {
         engine.commit(three_rows(number)).await.unwrap();
         assert_eq!(found(&engine, number).await, 3);
         assert!(place.kill().await > 0);
-        let ended = place.database.clone();
-        let sql = format!("SELECT id FROM information_schema.processlist WHERE db = '{ended}'");
-        until("no connection", async || place.query::<u64>(&sql).await.is_empty()).await;
         if number % 2 == 0 {
             assert_eq!(found(&engine, number).await, 3);
         }
     }
     engine.commit(three_rows(10)).await.unwrap();
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_ended_while_it_is_made_is_made_once_more() {
+    // red without the second attempt in mysql/connect.rs, ready.
+    let Some(mut place) = Place::new().await else { return };
+    let between = Between::new(&place).await;
+    let engine = place.ready_with(place.at(&between.host)).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    for (unwanted, found) in [(1, true), (2, false)] {
+        assert!(place.kill().await > 0);
+        between.hang_up_on(unwanted);
+        let answer = engine.fetch(&five_reads(1)).await;
+        assert_eq!(answer.is_ok(), found, "{answer:?}");
+    }
+    until("the server", async || engine.fetch(&five_reads(1)).await.is_ok()).await;
     place.remove().await;
 }
 

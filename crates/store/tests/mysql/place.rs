@@ -11,6 +11,8 @@ use store::mysql::Mysql;
 use store::remote::Settings;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::until::until;
+
 /// Held by every test; alone by those that change settings of the whole server.
 static SERVER: RwLock<()> = RwLock::const_new(());
 
@@ -148,13 +150,15 @@ impl Place {
         self.query(&sql).await
     }
 
-    /// Ends every connection to the test's database.
+    /// Ends every connection to the test's database; returns when those have ended. Others may have been made meanwhile.
     pub async fn kill(&mut self) -> usize {
         let connected = self.connected().await;
         for id in &connected {
             // It may have gone by itself.
             drop(self.admin.query_drop(format!("KILL {id}")).await);
         }
+        until("the end of what was ended", async || self.connected().await.iter().all(|id| !connected.contains(id)))
+            .await;
         connected.len()
     }
 
