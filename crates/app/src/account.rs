@@ -291,7 +291,10 @@ impl App {
                 let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
                 let mut tokens = None;
                 if let Some(client) = who.client {
-                    let begun = self.begun(client, (&changed, &started.session), (now, &fresh)).await?;
+                    let epoch = self.epoch().await?;
+                    let client = self.client(client, epoch).await?;
+                    let who = (&changed, &started.session);
+                    let begun = self.begun(client.as_deref(), who, (now, &fresh), epoch).await?;
                     match begun.reply {
                         Ok(given) => tokens = Some(given),
                         Err(error) => return Ok(Decision::refuse(Some(NotChanged::Client(error)))),

@@ -14,11 +14,11 @@ use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
-use rules::id::{ClientId, FamilyId};
+use rules::id::FamilyId;
 use rules::login::attempt::Refusal;
 use rules::login::session::Session;
 use rules::oauth::client::Client;
-use rules::oauth::client_auth::{Means, Proof};
+use rules::oauth::client_auth::{self, Means, Proof};
 use rules::oauth::error::Error;
 use rules::oauth::family::RefreshToken;
 use rules::oauth::first_party::{self, Beginning};
@@ -33,6 +33,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::tables::families;
 use store::tables::realms::Epoch;
+use store::tables::sessions::WithUser;
 
 /// Scopes whose claims an account is shown of itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
@@ -59,6 +60,15 @@ pub enum NotServed {
     Client,
     /// The browser shows a page of another origin.
     Origin,
+}
+
+/// Who calls: a first-party client, and how it proved that it is. That is judged again where the client is another one by the time
+/// that something is issued to it.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    client: Arc<Client>,
+    proof: Proof,
+    origin: Option<String>,
 }
 
 /// Why somebody did not come in.
@@ -108,11 +118,7 @@ pub struct KeptLine {
 impl App {
     /// The first-party client that a request comes from: a browser proves it by the origin of its page, anything else
     /// the way the client registered. A foreign origin is refused whatever else was proved.
-    pub async fn first_party(
-        &self,
-        proof: Proof,
-        origin: Option<&str>,
-    ) -> Result<Result<Arc<Client>, NotServed>, Fault> {
+    pub async fn first_party(&self, proof: Proof, origin: Option<&str>) -> Result<Result<Caller, NotServed>, Fault> {
         let epoch = self.epoch().await?;
         let claimed = self.client(&proof.client, epoch).await?;
         let Some(client) = claimed.clone().filter(|client| first_party::is_admitted(client)) else {
@@ -121,12 +127,28 @@ impl App {
         if origin.is_some_and(|origin| !first_party::lives_at(&client, origin)) {
             return Ok(Err(NotServed::Origin));
         }
+        let caller = Caller { client, proof: proof.clone(), origin: origin.map(str::to_owned) };
         match (&proof.means, origin) {
-            (Means::Name, Some(_)) => Ok(Ok(client)),
+            (Means::Name, Some(_)) => Ok(Ok(caller)),
             // Outside a browser a name alone proves nothing, not even that of a public client.
-            (Means::Name, None) => Ok(Err(self.not_served(Some(&client)).await)),
-            _ => Ok(self.authenticate(proof).await?.map(|_| client).map_err(|_| NotServed::Client)),
+            (Means::Name, None) => Ok(Err(self.not_served(Some(&caller.client)).await)),
+            _ => Ok(self.authenticate(proof).await?.map(|_| caller).map_err(|_| NotServed::Client)),
         }
+    }
+
+    /// The client that calls, as it is at `epoch`; `None` where it may not any more, or would not be believed.
+    async fn caller(&self, caller: &Caller, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
+        let found = self.client(&caller.client.id, epoch).await?.filter(|client| first_party::is_admitted(client));
+        Ok(found.filter(|client| client.epoch == caller.client.epoch || self.is_proved(caller, client)))
+    }
+
+    fn is_proved(&self, Caller { proof, origin, .. }: &Caller, client: &Client) -> bool {
+        let lives_there = origin.as_ref().is_none_or(|origin| first_party::lives_at(client, origin));
+        lives_there
+            && match proof.means {
+                Means::Name => origin.is_some(),
+                _ => client_auth::prove(proof, Some(client), &self.realm, self.clock.now()).reply.is_ok(),
+            }
     }
 
     async fn not_served(&self, claimed: Option<&Client>) -> NotServed {
@@ -138,15 +160,15 @@ impl App {
     /// cookies the new one takes.
     pub async fn enter(
         &self,
-        client: &Arc<Client>,
+        caller: &Caller,
         typed: Typed,
         browser: &Browser,
         before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
+        let (app, caller, browser) = (self.clone(), caller.clone(), browser.clone());
         to_the_end(|pledge| async move {
             match app.try_in(&pledge, app.own_flow(), &typed, &browser).await? {
-                Ok(signed_in) => app.hand_over(&client, signed_in, (&browser, before.as_ref())).await,
+                Ok(signed_in) => app.hand_over(&caller, signed_in, (&browser, before.as_ref())).await,
                 Err(refusal) => Ok(Err(NotIn::Attempt(refusal))),
             }
         })
@@ -157,15 +179,15 @@ impl App {
     /// it.
     pub async fn enrol(
         &self,
-        client: &Arc<Client>,
+        caller: &Caller,
         typed: NewPerson,
         browser: &Browser,
         before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        let (app, client, browser) = (self.clone(), Arc::clone(client), browser.clone());
+        let (app, caller, browser) = (self.clone(), caller.clone(), browser.clone());
         to_the_end(|pledge| async move {
             match app.make_account(&pledge, app.own_flow(), &typed, &browser).await? {
-                Ok(signed_in) => app.hand_over(&client, signed_in, (&browser, before.as_ref())).await,
+                Ok(signed_in) => app.hand_over(&caller, signed_in, (&browser, before.as_ref())).await,
                 Err(NotMade::Wait(wait)) => Ok(Err(NotIn::Attempt(Refusal::Wait(wait)))),
                 Err(NotMade::Problems(problems)) => Ok(Err(NotIn::Person(problems))),
             }
@@ -181,14 +203,13 @@ impl App {
     /// Tokens for a session that has just begun. Where there are none, the session ends: nobody holds its cookie.
     async fn hand_over(
         &self,
-        client: &Client,
+        caller: &Caller,
         signed_in: SignedIn,
         (browser, before): (&Browser, Option<&Secret>),
     ) -> Result<Result<Entered, NotIn>, Fault> {
         let session = &signed_in.started.session;
-        let ask = Beginning { client, user: &signed_in.user, session };
         let begun = match self.leave_before(before, browser).await {
-            Ok(()) => self.begin_tokens(&ask).await,
+            Ok(()) => self.begin_tokens(caller, (&signed_in.user, session)).await,
             Err(fault) => Err(fault),
         };
         let device = signed_in.device;
@@ -208,11 +229,21 @@ impl App {
         }
     }
 
-    async fn begin_tokens(&self, ask: &Beginning<'_>) -> Result<Result<Handed, Error>, Fault> {
+    async fn begin_tokens(
+        &self,
+        caller: &Caller,
+        (user, session): (&User, &Session),
+    ) -> Result<Result<Handed, Error>, Fault> {
+        let ahead = &Ahead::of(Some((session.clone(), user.clone())));
         let begun = self
             .settle(|now, fresh| async move {
                 // A password was hashed meanwhile: what the client may have is what it may have by now.
-                self.begun(&ask.client.id, (ask.user, ask.session), (now, &fresh)).await
+                let epoch = self.epoch().await?;
+                let client = self.caller(caller, epoch).await?;
+                let Some((session, user)) = ahead.or(|| self.ask(WithUser(Some(&session.id)))).await? else {
+                    return Ok(Decision::refuse(Error::grant("the account may not be used")));
+                };
+                self.begun(client.as_deref(), (&user, &session), (now, &fresh), epoch).await
             })
             .await?;
         match begun {
@@ -224,14 +255,14 @@ impl App {
     /// Tokens of a session for a first-party client, as it is by now.
     pub(crate) async fn begun(
         &self,
-        client: &ClientId,
+        client: Option<&Client>,
         (user, session): (&User, &Session),
         at: (Time, &Fresh),
+        epoch: i64,
     ) -> Result<Decision<Given, Error>, Fault> {
-        let epoch = self.epoch().await?;
-        let begun = match self.client(client, epoch).await? {
-            Some(client) => first_party::begin(&Beginning { client: &client, user, session }, &self.context(), at),
-            None => Decision::refuse(Error::client("the client is gone")),
+        let begun = match client {
+            Some(client) => first_party::begin(&Beginning { client, user, session }, &self.context(), at),
+            None => Decision::refuse(Error::client("the client may not be used")),
         };
         self.given(begun, epoch).await
     }
@@ -250,20 +281,19 @@ impl App {
     }
 
     /// Exchanges a refresh token of the account API.
-    pub async fn renew_account(&self, client: &Arc<Client>, token: &Secret) -> Result<Result<Handed, Error>, Fault> {
+    pub async fn renew_account(&self, caller: &Caller, token: &Secret) -> Result<Result<Handed, Error>, Fault> {
         let Some(token) = RefreshToken::read(token.reveal(), &self.keyring.sealing) else {
             return Ok(Err(Error::grant("the refresh token is not valid")));
         };
-        let (token, family, ahead) = (&token, Some(&token.family), &Ahead::of(Some(Arc::clone(client))));
+        let (token, family, ahead) = (&token, Some(&token.family), &Ahead::of(Some(Arc::clone(&caller.client))));
         let renewed = self
             .settle(|now, fresh| async move {
                 // Whoever decides again judges by what the client is by then.
-                let client = ahead.or(|| async { self.client(&client.id, self.epoch().await?).await }).await?;
-                let Some(client) = client.filter(|client| first_party::is_admitted(client)) else {
+                let Some(client) = ahead.or(|| async { self.caller(caller, self.epoch().await?).await }).await? else {
                     return Ok(Decision::refuse(Error::client("the client may not be used")));
                 };
                 let (found, epoch) = self.ask((families::InContext(family), Epoch)).await?;
-                self.unless_held(found.as_ref(), family).await?;
+                self.unless_held(found.as_ref(), &token.family, &client).await?;
                 let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
                 let renewed = first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh));
                 self.given(renewed, self.epoch_of(epoch)?).await

@@ -2,16 +2,17 @@
 
 use crate::browser::Browser;
 use crate::jobs::{Pledge, to_the_end};
+use crate::settle::Ahead;
 use crate::stakes::Stake;
 use crate::{App, Fault};
 use rules::events::Rejection;
 use rules::login::session::{Session, still_proved};
 use rules::login::throttle::{Held, Seen, Shared, account_key, all_admit};
-use rules::oauth::authorize;
 use rules::oauth::client::Client;
 use rules::oauth::device::{self, Answerer, Asked, Device, user_code_handle};
 use rules::oauth::error::{Code as ErrorCode, Error};
 use rules::oauth::params::Params;
+use rules::oauth::resource;
 use rules::secret::{base64url, mac, same};
 use rules::{Decision, Span};
 use std::sync::Arc;
@@ -55,16 +56,21 @@ impl App {
         params: &Params,
         address: &str,
     ) -> Result<Result<Asked, Error>, Fault> {
-        let resources = match authorize::resources(params, client, &self.realm.issuer) {
+        let resources = match resource::asked(params, client, &self.realm.issuer) {
             Ok(resources) => resources,
             Err(error) => return Ok(Err(error)),
         };
         // A user code is short. One that another device has is a conflict, and the next try draws another.
         let (resources, tries) = (&resources, &AtomicU32::new(0));
+        let ahead = &Ahead::of(Some(Arc::new(client.clone())));
         self.settle(|now, fresh| async move {
+            let client = ahead.or(|| async { self.client(&client.id, self.epoch().await?).await }).await?;
+            let Some(client) = client.filter(|client| client.is_enabled()) else {
+                return Ok(Decision::refuse(Error::client("the client may not be used")));
+            };
             let fresh = fresh.of_try(tries.fetch_add(1, Ordering::Relaxed));
             let asked = (params.get("scope"), resources.clone(), address);
-            Ok(device::ask(client, asked, &self.keyring.lookup, &self.realm, (now, &fresh)))
+            Ok(device::ask(&client, asked, &self.keyring.lookup, &self.realm, (now, &fresh)))
         })
         .await
     }

@@ -281,7 +281,7 @@ impl App {
         Subject { realm: self.realm.id.as_str(), user: user.as_str() }
     }
 
-    /// The stored password as it is now; `None` where it was not hashed at all.
+    /// What is stored from now on; `None` where that stays what it is.
     async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };
@@ -295,14 +295,14 @@ impl App {
                 let at = account.as_ref().map_or(now, |account| account.next_change(now));
                 let found = account.and_then(|account| account.password);
                 if found.as_ref() != Some(seen) {
-                    // A parallel sign-in was faster, or it is another password by now.
-                    return Ok(Decision::refuse(found));
+                    // A parallel sign-in was faster, or it is another password by now, which was not proved.
+                    return Ok(Decision::refuse(()));
                 }
                 let (user, seen, password) = (user.id.clone(), found, hashed.clone());
                 Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at }))
             })
             .await?;
-        Ok(kept.map_or_else(|other| other, Some))
+        Ok(kept.ok())
     }
 }
 

@@ -11,6 +11,9 @@ const SHARDS: usize = 16;
 /// Keys of one lock at a time: about four megabytes in all. When there are more, who is nearest to being forgotten is.
 const KEYS: usize = 4096;
 
+/// Nobody is told to come back later than that.
+const LONGEST: u64 = 60_000_000_000;
+
 /// So many a second, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -36,7 +39,7 @@ pub struct Standing {
 /// Somebody is over a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Over {
-    /// When to come back.
+    /// When to come back: after those who were told before.
     pub wait: Duration,
     /// How they stand.
     pub standing: Standing,
@@ -47,8 +50,17 @@ pub struct Rates<K> {
     rate: Rate,
     began: Instant,
     chance: RandomState,
-    /// When all that was counted will have drained, in nanoseconds since `began`.
-    drained: [Mutex<HashMap<K, u64>>; SHARDS],
+    drained: [Mutex<HashMap<K, Held>>; SHARDS],
+}
+
+/// What is known of a key, in nanoseconds since the rate began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// When all that was counted will have drained.
+    until: u64,
+    /// When whoever was told last to come back is to do so. It is no place that is kept for them; but of many who are behind one
+    /// address not all come at the same moment.
+    told: u64,
 }
 
 impl<K: Clone + Eq + Hash> Rates<K> {
@@ -88,17 +100,18 @@ impl<K: Clone + Eq + Hash> Rates<K> {
     fn count_at(&self, key: &K, now: u64) -> Result<Standing, Over> {
         let (each, full) = (self.each(), self.each() * u64::from(self.rate.burst));
         let mut keys = self.shard(key);
-        let drained = keys.get(key).copied().unwrap_or(0).max(now);
+        let drained = keys.get(key).map_or(0, |held| held.until).max(now);
         let next = drained + each;
         if next - now > full {
             let standing = self.standing(drained, now);
-            return Err(Over { wait: Duration::from_nanos(next - now - full), standing });
+            let wait = keys.get_mut(key).map_or(0, |held| held.tell(next - full, each, now));
+            return Err(Over { wait: Duration::from_nanos(wait), standing });
         }
         match keys.get_mut(key) {
-            Some(held) => *held = next,
+            Some(held) => held.until = next,
             None => {
                 make_room(&mut keys, now);
-                keys.insert(key.clone(), next);
+                keys.insert(key.clone(), Held { until: next, told: 0 });
             }
         }
         Ok(self.standing(next, now))
@@ -107,8 +120,8 @@ impl<K: Clone + Eq + Hash> Rates<K> {
     fn give_back_at(&self, key: &K, counted: &Standing, now: u64) {
         let mut keys = self.shard(key);
         let Some(held) = keys.get_mut(key) else { return };
-        *held = held.saturating_sub(self.each().min(counted.drains.saturating_sub(now)));
-        if *held <= now {
+        held.until = held.until.saturating_sub(self.each().min(counted.drains.saturating_sub(now)));
+        if held.until <= now {
             keys.remove(key);
         }
     }
@@ -121,23 +134,32 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         Standing { limit: self.rate.burst, remaining, reset: Duration::from_nanos(left), drains }
     }
 
-    fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, u64>> {
+    fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, Held>> {
         let place = self.chance.hash_one(key) as usize % SHARDS;
         self.drained[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Held {
+    /// How long the next to be told has to wait, where the first may come at `free` and one more each `each`.
+    fn tell(&mut self, free: u64, each: u64, now: u64) -> u64 {
+        let latest = self.until.min(now + LONGEST).max(free);
+        self.told = free.max(self.told + each).min(latest);
+        self.told - now
+    }
+}
+
 /// Forgets who has drained; if nobody has, the half that is nearest to it.
-fn make_room<K: Clone + Eq + Hash>(keys: &mut HashMap<K, u64>, now: u64) {
+fn make_room<K: Clone + Eq + Hash>(keys: &mut HashMap<K, Held>, now: u64) {
     if keys.len() < KEYS {
         return;
     }
-    keys.retain(|_, drained| *drained > now);
+    keys.retain(|_, held| held.until > now);
     if keys.len() >= KEYS {
-        let mut all: Vec<u64> = keys.values().copied().collect();
+        let mut all: Vec<u64> = keys.values().map(|held| held.until).collect();
         let (_, middle, _) = all.select_nth_unstable(KEYS / 2);
         let middle = *middle;
-        keys.retain(|_, drained| *drained > middle);
+        keys.retain(|_, held| held.until > middle);
     }
 }
 
@@ -164,6 +186,23 @@ mod tests {
         // In the long run two a second, whoever knocks how often.
         let admitted = (0..1000).filter(|tick| rates.count_at(&1, SECOND + tick * SECOND / 100).is_ok()).count();
         assert!((20..=23).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn many_who_are_over_are_told_to_come_one_after_the_other() {
+        // red where everybody is told of the first place that is free: all of them come at that moment.
+        let rates = rates(10, 1000);
+        for _ in 0..1000 {
+            rates.count_at(&1, 0).unwrap();
+        }
+        let told = || rates.count_at(&1, SECOND / 20).unwrap_err().wait.as_millis();
+        let waits: Vec<u128> = (0..4).map(|_| told()).collect();
+        assert_eq!(waits, [50, 150, 250, 350]);
+        assert_eq!((0..2000).map(|_| told()).max(), Some(60_000), "nobody for longer than that");
+        let few = Rates::<u32>::new(Rate { per_second: 1, burst: 3 }).unwrap();
+        assert!((0..3).all(|_| few.count_at(&1, 0).is_ok()));
+        let most = (0..100).map(|_| few.count_at(&1, 0).unwrap_err().wait).max();
+        assert_eq!(most, Some(Duration::from_secs(3)), "by then all has drained");
     }
 
     #[test]

@@ -16,12 +16,13 @@ use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -29,8 +30,9 @@ use tokio_rustls::client::TlsStream;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest that posting something may take, all in all.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The most of an answer's body that is read, to be thrown away.
+/// The most of an answer's body that is read, to be thrown away, and for how long: what was answered is known by then.
 const ANSWER: usize = 64 << 10;
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Where somebody is: `SCHEME://HOST[:PORT][/PATH]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +124,15 @@ pub(crate) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Strin
     Ok(Arc::new(config))
 }
 
+/// Why nothing was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// In a sentence for the operator, with who it is about.
+    pub why: String,
+    /// Whether there was somebody who may have read what was sent.
+    pub reached: bool,
+}
+
 /// An HTTP server that things are posted to.
 pub struct Inbox {
     target: Target,
@@ -141,43 +152,50 @@ impl Inbox {
     /// Posts a body with these header fields, on a connection of its own, and gives the head of the answer.
     ///
     /// # Errors
-    /// Why there is no answer, with whose.
-    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<Head, String> {
+    /// Why there is no answer.
+    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<Head, Unanswered> {
         let port = if self.tls.is_some() { 443 } else { 80 };
         let authority = self.target.authority();
+        let by = Instant::now() + LONGEST;
+        let not_reached = |why: String| Unanswered { why, reached: false };
         let failed = |error: &dyn Display| format!("{authority}: {error}");
         let request = Request::post(self.target.path.as_str()).header(HOST, &authority).body(Full::new(body));
-        let mut request = request.map_err(|error| failed(&error))?;
+        let mut request = request.map_err(|error| not_reached(failed(&error)))?;
         request.headers_mut().extend(fields);
-        let posted = async {
-            let link = connect(&self.target, port, self.tls.as_ref()).await?;
-            exchange(link, request).await.map_err(|error| failed(&error))
+        let link = connect(&self.target, port, self.tls.as_ref()).await.map_err(not_reached)?;
+        let why = match tokio::time::timeout_at(by, exchange(link, request)).await {
+            Ok(Ok(head)) => return Ok(head),
+            Ok(Err(error)) => failed(&error),
+            Err(_) => format!("{authority} did not answer in time"),
         };
-        let posted = tokio::time::timeout(LONGEST, posted).await;
-        posted.unwrap_or_else(|_| Err(format!("{authority} did not answer in time")))
+        Err(Unanswered { why, reached: true })
     }
 }
 
 /// One request and the head of its answer.
 async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<Head, hyper::Error> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(link)).await?;
-    let asked = async {
-        let (head, body) = sender.send_request(request).await?.into_parts();
-        if head.status.is_success() {
-            // What it says is read, so that it may finish, and thrown away.
-            drop(Limited::new(body, ANSWER).collect().await);
-        }
-        Ok::<_, hyper::Error>(head)
-    };
-    let mut asked = std::pin::pin!(asked);
+    let (mut connection, mut asked) = (pin!(connection), pin!(sender.send_request(request)));
     // The connection ends with the answer, or answers with its end.
-    tokio::select! {
-        answer = &mut asked => answer,
-        ended = connection => {
-            ended?;
-            asked.await
+    let answer = tokio::select! {
+        answer = &mut asked => answer?,
+        ended = &mut connection => {
+            let answer = asked.await.map_err(|error| ended.err().unwrap_or(error))?;
+            return Ok(answer.into_parts().0);
         }
+    };
+    let (head, body) = answer.into_parts();
+    if head.status.is_success() {
+        // What it says is read, so that it may finish, and thrown away: nothing of it counts any more.
+        let read = async {
+            tokio::select! {
+                _ = Limited::new(body, ANSWER).collect() => {}
+                _ = &mut connection => {}
+            }
+        };
+        drop(tokio::time::timeout(MOMENT, read).await);
     }
+    Ok(head)
 }
 
 /// Bytes there and back.

@@ -16,7 +16,7 @@ use rules::oauth::family::{self, RefreshToken};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
-use rules::oauth::{authorize, device, token};
+use rules::oauth::{device, resource, token};
 use rules::secret::{Handle, Secret};
 use rules::{Fresh, Time};
 use serde_json::json;
@@ -253,7 +253,7 @@ impl App {
         let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
             return Ok(Decision::refuse(Error::grant("the refresh token is not valid")));
         };
-        self.unless_held(found, Some(&token.family)).await?;
+        self.unless_held(found, &token.family, client).await?;
         let ask = Renewal { client, token: &token, scope: params.get("scope"), resources: named(params) };
         Ok(refresh::renew(&ask, found, &self.context(), at))
     }
@@ -290,16 +290,20 @@ impl App {
 
     /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
     /// a failover may have lost, is told to come back; only where nothing was found does that ask once more.
-    pub(crate) async fn unless_held(&self, found: Option<&family::Found>, id: Option<&FamilyId>) -> Result<(), Fault> {
-        let Some(id) = id.filter(|_| found.is_none()) else { return Ok(()) };
-        match self.ask(Holds(id)).await? {
+    pub(crate) async fn unless_held(
+        &self,
+        found: Option<&family::Found>,
+        id: &FamilyId,
+        client: &Client,
+    ) -> Result<(), Fault> {
+        match found.is_none() && self.ask(Holds(id, &client.id)).await? {
             true => Err(Fault::Unavailable("a fence holds what was issued before a failover of the database".into())),
             false => Ok(()),
         }
     }
 
     fn own(&self, client: &Client, params: &Params, at: (Time, &Fresh)) -> Decision<Tokens, Error> {
-        match authorize::resources(params, client, &self.realm.issuer) {
+        match resource::asked(params, client, &self.realm.issuer) {
             Ok(resources) => token::own(client, params.get("scope"), resources, &self.context(), at),
             Err(error) => Decision::refuse(error),
         }

@@ -79,7 +79,7 @@ mod tests {
         let plan =
             Plan { pace: Pace::Open { rate: 200.0, visitors: 1 }, duration: Duration::from_millis(200), ..plan() };
         let pacer = Pacer::hire(Arc::new(Schedule::of(&plan).unwrap()), 1000, (1, 2)).unwrap();
-        let begun = Instant::now() + Duration::from_millis(50);
+        let begun = Instant::now() + Duration::from_secs(1);
         let gate = pacer.begin(begun, begun + plan.duration);
         assert_eq!(gate.available_permits(), 0);
         let mut let_go = 0;

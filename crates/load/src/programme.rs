@@ -214,9 +214,11 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         let (p99, errors) = (terms.p99, terms.errors * 100.0);
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
+        let why = trials.first().and_then(|trial| trial.report.failures.first());
+        let why = why.map_or_else(String::new, |failure| format!("; most that failed there: {failure}"));
         let found_none = Some(match last {
-            true => line + "; the generator was the bottleneck there (--threads, --vus)",
-            false => line,
+            true => line + "; the generator was the bottleneck there (--threads, --vus)" + &why,
+            false => line + &why,
         });
         return Series { runs, trials, found_none, ..Series::default() };
     };
@@ -234,7 +236,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
 /// True when it may be the generator that did not keep the terms. Where all users are busy at once the first of them has been so
 /// for as long as that many starts take; when that is longer than the terms allow, the server has broken them by itself.
 fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> bool {
-    report.is_busy() || report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64()
+    report.is_busy() || report.lacks_means() || report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64()
 }
 
 #[cfg(test)]
@@ -242,6 +244,9 @@ mod tests {
     use super::*;
     use crate::interrupt::Interrupt;
     use crate::plan::tests::plan;
+    use crate::report::Failure;
+    use crate::visitor::Step;
+    use crate::wire::Fault;
     use std::time::Instant;
 
     /// Holds what is offered up to 100 a second.
@@ -295,6 +300,30 @@ mod tests {
         // A hundred and some a second, each for half a second at most, take fifty and some users.
         assert!(found(Some(20)).by_generator && found(Some(20)).to_string().contains("--vus"));
         assert!(!found(Some(80)).by_generator && !found(None).by_generator);
+    }
+
+    /// Red where every failure is the server's: a server that closes each connection uses up the generator's ports.
+    #[test]
+    fn failures_of_the_generator_are_not_the_servers() {
+        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
+        let failing = |reason: &str| {
+            let reason = reason.to_owned();
+            move |plans: &[Plan]| {
+                let mut report = server(plans);
+                let failure = Failure { step: Step::Jwks, reason: reason.clone(), count: report.failed };
+                report.failures = vec![failure; usize::from(report.failed > 0)];
+                Ok(report)
+            }
+        };
+        let found = |reason: &str| search(&plan(), None, &terms, &mut failing(reason)).unwrap().found.unwrap();
+        assert!(found(&Fault::NoPorts.to_string()).by_generator && !found("503").by_generator);
+        let strict = Terms { p99: Duration::from_micros(1), ..terms };
+        let mut always = |plans: &[Plan]| {
+            let failure = Failure { step: Step::Token, reason: "400 invalid_client".to_owned(), count: 9 };
+            Ok(Report { failures: vec![failure], ..server(plans) })
+        };
+        let none = search(&plan(), None, &strict, &mut always).unwrap().found_none.unwrap();
+        assert!(none.ends_with("; most that failed there: token: 400 invalid_client"), "{none}");
     }
 
     #[test]

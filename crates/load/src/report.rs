@@ -1,5 +1,7 @@
 //! What is said afterwards: one structure, shown as an aligned table or written as JSON.
 
+mod limits;
+
 use crate::plan::{Arrivals, Pace, Shape};
 use crate::record::{Latencies, Record};
 use crate::timeline::{Sketch, Slice, slices};
@@ -218,43 +220,6 @@ impl Report {
         }
     }
 
-    /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's alone.
-    pub fn is_bound_by_generator(&self) -> bool {
-        self.is_busy() || self.lacks_users() || self.beside.iter().any(Report::is_bound_by_generator)
-    }
-
-    /// True when the busiest thread of the generator had no time left.
-    pub fn is_busy(&self) -> bool {
-        self.generator_busiest + self.generator_waited >= Self::BOUND
-    }
-
-    /// True when an open loop had too few users for its rate at the latency that there was.
-    pub fn lacks_users(&self) -> bool {
-        self.waited_for_users as f64 > Self::MAY_WAIT * (self.iterations + self.unanswered()) as f64
-    }
-
-    /// In sentences: by what the generator set a limit of its own, apart from what ran [beside](Report::beside).
-    pub fn limits_of_generator(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        if self.is_busy() {
-            let [busiest, waited] = [self.generator_busiest, self.generator_waited].map(|share| share * 100.0);
-            // Less than half a per cent is none.
-            let waited =
-                if waited < 0.5 { String::new() } else { format!(" and waited for one {waited:.0} % of the time") };
-            said.push(format!(
-                "The generator was the bottleneck: its busiest thread was at {busiest:.0} % of a core{waited} (--threads)."
-            ));
-        }
-        if self.lacks_users() {
-            let count = self.waited_for_users;
-            said.push(format!(
-                "{count} starts waited for a free user, or found none by the end: raise --vus. The waits are in the latencies of those \
-                 that began."
-            ));
-        }
-        said
-    }
-
     /// True for an open loop.
     pub fn is_open(&self) -> bool {
         self.pace.starts_with("open loop")
@@ -290,6 +255,12 @@ impl StepReport {
             latency: Latency::from(&latencies),
             refusal: Latency::from(&refusals),
         }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step.name(), self.reason)
     }
 }
 
@@ -329,7 +300,7 @@ impl fmt::Display for Report {
         }
         drift(f, &self.timeline)?;
         for failure in &self.failures {
-            writeln!(f, "{:>12} x {}: {}", failure.count, failure.step.name(), failure.reason)?;
+            writeln!(f, "{:>12} x {failure}", failure.count)?;
         }
         self.beside.iter().try_for_each(|report| write!(f, "beside it: {report}"))
     }
@@ -446,7 +417,7 @@ pub(crate) mod tests {
         report.waited_for_users = 11;
         let table = report.to_string();
         assert!(report.is_bound_by_generator() && !report.is_busy());
-        assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus."), "{table}");
+        assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus"), "{table}");
     }
 
     #[test]

@@ -204,7 +204,8 @@ impl Trial {
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
         let bound = all().any(Report::is_busy).then_some("generator bound");
         let few = all().any(Report::lacks_users).then_some("no user free");
-        verdict.into_iter().chain(bound).chain(few).collect::<Vec<_>>().join(", ")
+        let means = all().any(Report::lacks_means).then_some("no port or file left");
+        verdict.into_iter().chain(bound).chain(few).chain(means).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -88,12 +88,13 @@ class Place:
         while not self.over.wait(POLL_S):
             known = {process.pid for process in self.processes}
             for pid in children().get(os.getpid(), []):
-                # Those of subprocess.run are waited for by it.
-                if pid not in known and is_zombie(pid) and not self.over.wait(POLL_S) and is_zombie(pid):
-                    try:
+                # What is adopted comes from a group of its own; those of subprocess.run are of ours, and waited for by it: it
+                # would take one that was buried here for one that went well.
+                try:
+                    if pid not in known and is_zombie(pid) and os.getpgid(pid) != os.getpgrp():
                         os.waitpid(pid, os.WNOHANG)
-                    except ChildProcessError:
-                        pass
+                except (ChildProcessError, ProcessLookupError):
+                    pass
 
 
 class Process:

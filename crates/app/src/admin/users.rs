@@ -133,6 +133,9 @@ impl App {
             return Ok(Err(Refused::new("the owner cannot be removed")));
         }
         self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(Refused::new("no such user")));
+            };
             let event = Event::new(Kind::UserRemoved, now).user(&user.id).detail("username", user.username.as_str());
             Ok(Decision::accept(()).and(Change::RemoveUser(user.id.clone())).and(Change::Record(event)))
         })

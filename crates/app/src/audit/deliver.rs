@@ -55,6 +55,10 @@ pub(super) struct Going {
     complaint: Complaint,
     /// The most lines that are sent at a time: fewer where the receiver refused more.
     most: i64,
+    /// So many it failed over, or did not get through in time: those are not come back to at once.
+    too_many: Option<i64>,
+    /// The last line of what was sent without an answer: the same is sent again, under the same name.
+    upto: Option<Place>,
     /// How long the receiver took in this step.
     away: Duration,
 }
@@ -66,8 +70,29 @@ impl Going {
             failures: 0,
             complaint: Complaint::default(),
             most: AT_ONCE,
+            too_many: None,
+            upto: None,
             away: Duration::ZERO,
         }
+    }
+
+    /// Of lines that are to be sent, those that were sent without an answer, where they begin with them.
+    fn as_before(&self, lines: &mut Vec<Line>) {
+        let last = self.upto.as_ref().and_then(|upto| lines.iter().position(|line| place(line) == *upto));
+        lines.truncate(last.map_or(lines.len(), |at| at + 1));
+    }
+
+    /// All that was sent is delivered. More at a time are tried: twice as many, up to where that was too many, and from there
+    /// on few more.
+    fn went_well(&mut self) {
+        (self.failures, self.upto) = (0, None);
+        self.complaint.over();
+        let more = match self.too_many {
+            Some(many) if self.most * 2 >= many => self.most + (self.most / 8).max(1),
+            _ => self.most * 2,
+        };
+        self.most = more.min(AT_ONCE);
+        self.too_many = self.too_many.filter(|many| self.most < *many);
     }
 
     /// How long to rest after a step that took so long. The database was needed for none of the time that the receiver took.
@@ -123,34 +148,37 @@ impl App {
             return Ok(Ok(Step::Elsewhere));
         }
         let Some(seen) = self.stream(&stream.name).await? else { return Ok(Ok(Step::More)) };
-        let lines = self.sealed_after(&seen.place, going.most).await?;
+        let mut lines = self.sealed_after(&seen.place, going.most).await?;
+        let found = lines.len() as i64;
+        going.as_before(&mut lines);
         let Some(last) = lines.last() else { return self.nothing_after(&seen).await };
-        let place = Place { block: last.block, line: last.id.clone() };
+        let place = place(last);
+        let more = found == going.most || (lines.len() as i64) < found;
         let asked = Instant::now();
         let sent = tokio::time::timeout(PATIENCE, stream.sink.send(&self.realm, &lines)).await;
-        let sent = sent.unwrap_or_else(|_| Err(Refused::because("the receiver did not answer in time")));
+        let sent = sent.unwrap_or_else(|_| Err(Refused::in_the_midst("the receiver did not answer in time")));
         going.away = asked.elapsed();
         let sent = match sent {
             // One of them, or their number: half as many tell.
             Err(refused) if refused.for_good && lines.len() > 1 => {
+                going.upto = None;
                 going.most = lines.len() as i64 / 2;
                 return Ok(Ok(Step::More));
             }
             Err(refused) if refused.for_good => Err(stuck(&seen.name, &last.id, refused)),
             Err(refused) if refused.doubtful && going.failures >= DOUBTS => {
+                going.too_many = Some(lines.len() as i64);
                 going.most = (lines.len() as i64 / 2).max(1);
                 Err(if lines.len() == 1 { doubted(&seen.name, &last.id, refused) } else { refused })
             }
             sent => sent,
         };
-        self.note_sent(seen, place, &sent).await?;
-        let full = lines.len() as i64 == going.most;
-        if sent.is_ok() {
-            going.failures = 0;
-            going.complaint.over();
-            going.most = (going.most * 2).min(AT_ONCE);
+        self.note_sent(seen, place.clone(), &sent).await?;
+        match &sent {
+            Ok(()) => going.went_well(),
+            Err(_) => going.upto = Some(place),
         }
-        Ok(sent.map(|()| if full { Step::More } else { Step::Idle }))
+        Ok(sent.map(|()| if more { Step::More } else { Step::Idle }))
     }
 
     /// Says in the stream's row how far it is now, or why it is no further.
@@ -244,6 +272,11 @@ impl App {
     }
 }
 
+/// Where a stream is that has delivered up to this line.
+fn place(line: &Line) -> Place {
+    Place { block: line.block, line: line.id.clone() }
+}
+
 /// A stream that goes no further until an operator has looked.
 fn stuck(stream: &str, line: &str, refused: Refused) -> Refused {
     let why = format!(
@@ -289,6 +322,19 @@ mod tests {
         let going = Going { away: ms(290), ..Going::of("http") };
         assert_eq!(going.rest(&Step::More, ms(300)), ms(40));
         assert_eq!(Going::of("http").rest(&Step::More, ms(300)), EVERY);
+    }
+
+    #[test]
+    fn what_was_too_many_is_come_back_to_slowly() {
+        let mut going = Going::of("http");
+        (going.too_many, going.most) = (Some(100), 50);
+        let steps: Vec<i64> = std::iter::from_fn(|| {
+            going.went_well();
+            Some(going.most)
+        })
+        .take(9)
+        .collect();
+        assert_eq!(steps, [56, 63, 70, 78, 87, 97, 109, 200, 200], "and is forgotten once it is gone beyond");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::shop::{REDIRECT, code, params, request};
 use super::{NOW, PASSWORD, application, database, newcomer, node, sign_in};
 use crate::account::{NotSaved, ProfileForm};
 use crate::admin::clients::ClientSecret;
+use crate::api::{Caller, Entered, NotIn};
 use crate::authorize::Outcome;
 use crate::browser::Browser;
 use crate::clock::Clock;
@@ -102,6 +103,12 @@ impl Two {
         self.here.token(&params(pairs), proof).await
     }
 
+    /// The application, where it calls for an account.
+    async fn caller(&self) -> Caller {
+        let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
+        self.here.first_party(proof, None).await.unwrap().unwrap()
+    }
+
     /// The tokens of a request whose client is renamed in the middle.
     async fn renamed_meanwhile(&self, pairs: &[(&str, &str)]) -> Handed {
         self.renamed(0);
@@ -157,14 +164,64 @@ async fn whatever_is_issued_while_an_application_is_changed_is_issued_to_what_it
 async fn an_account_goes_on_while_its_application_is_changed() {
     // red without Ahead in app/api.rs, renew_account.
     let two = Two::start().await;
-    let shop = Arc::new(two.there.find_client(&two.shop).await.unwrap().expect("registered"));
+    let shop = two.caller().await;
     let entered = two.here.enter(&shop, Typed::new("ada", PASSWORD), &Browser::default(), None).await.unwrap().unwrap();
     let mut refresh = entered.handed.refresh_token.expect("a refresh token");
     two.renamed(0);
     refresh = two.here.renew_account(&shop, &refresh).await.unwrap().unwrap().refresh_token.expect("the next");
     two.edited(0, |client| client.first_party = false);
-    let shop = Arc::new(two.there.find_client(&two.shop).await.unwrap().expect("registered"));
     assert!(two.here.renew_account(&shop, &refresh).await.unwrap().is_err(), "it may not any more");
+}
+
+#[tokio::test]
+async fn whoever_calls_for_an_account_is_still_who_they_proved_to_be_when_there_are_tokens() {
+    // red without is_proved in app/api.rs, or with tokens begun for who was there before the commit that met a change.
+    let refused = |answer: Result<Result<Entered, NotIn>, Fault>| match answer.unwrap().map(drop).unwrap_err() {
+        NotIn::Tokens(error) => error.code,
+        other => panic!("{other:?}"),
+    };
+    for after in 0..3 {
+        let two = Two::start().await;
+        let shop = two.caller().await;
+        let (there, id) = (two.there.clone(), two.shop.clone());
+        two.meanwhile(after, async move {
+            let secret = Secret::new("a new secret that is as long as one should be, 0123456789");
+            there.rotate_secret(&id, Some(secret)).await.map(drop).map_err(|fault| fault.to_string())
+        });
+        let typed = Typed::new("ada", PASSWORD);
+        let entered = two.here.enter(&shop, typed, &Browser::default(), None).await;
+        assert!(two.interrupted.coming.is_over(), "{after}");
+        assert_eq!(refused(entered), Code::InvalidClient, "{after}");
+    }
+    let two = Two::start().await;
+    let shop = two.caller().await;
+    let there = two.there.clone();
+    // Between her session and its tokens.
+    two.meanwhile(2, async move {
+        let found = there.find_user("ada").await.map_err(|fault| fault.to_string())?;
+        let user = found.map_err(|refused| refused.to_string())?.ok_or("no ada")?;
+        there.set_user_enabled(&user, false).await.map(drop).map_err(|fault| fault.to_string())
+    });
+    let entered = two.here.enter(&shop, Typed::new("ada", PASSWORD), &Browser::default(), None).await;
+    assert!(two.interrupted.coming.is_over());
+    assert_eq!(refused(entered), Code::InvalidGrant);
+}
+
+#[tokio::test]
+async fn a_device_asks_in_the_name_of_what_its_application_is() {
+    // red without Ahead in app/device.rs, device_ask: it would be told to come again.
+    let two = Two::start().await;
+    let shop = two.there.find_client(&two.shop).await.unwrap().expect("registered");
+    let scope = params(&[("scope", "openid")]);
+    two.renamed(0);
+    two.here.device_ask(&shop, &scope, "192.0.2.1").await.unwrap().unwrap();
+    let (there, id) = (two.there.clone(), two.shop.clone());
+    two.meanwhile(
+        0,
+        async move { there.set_client_enabled(&id, false).await.map(drop).map_err(|fault| fault.to_string()) },
+    );
+    let refused = two.here.device_ask(&shop, &scope, "192.0.2.1").await.unwrap().map(drop).unwrap_err();
+    assert_eq!(refused.code, Code::InvalidClient);
 }
 
 #[tokio::test]

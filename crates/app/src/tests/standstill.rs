@@ -25,7 +25,7 @@ async fn who_asks_for_a_hash_while_commits_stand_still_is_told_at_once() {
     let flow = Flow::new(To::Place(Place::Account), NOW);
     let (first, browser) = (Typed::new("ada", b"gorse violet anvil 41"), Browser::default());
     let second = async {
-        for _ in 0..1_000 {
+        for _ in 0..30_000 {
             tokio::time::sleep(Duration::from_millis(1)).await;
             if ask(Guest::Typed).is_err() {
                 break;

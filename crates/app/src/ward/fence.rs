@@ -104,7 +104,9 @@ impl App {
             let fence = next(newest.as_ref(), identity, &reached, clock);
             let waited = there(&nodes, &memory.node, clock);
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
-            let mut writes = fences::raise(&self.realm.id, &fence, since, &waited);
+            let others = waited.iter().filter(|node| **node != memory.node);
+            let mut writes: Vec<Write> = others.map(|node| nodes::is_counted_on(&self.realm.id, node)).collect();
+            writes.extend(fences::raise(&self.realm.id, &fence, since, &waited));
             if is_in_time(&nodes, &memory.node, by) {
                 writes.extend(fences::end_later_than(&self.realm.id, by, self.clock.now()));
             }

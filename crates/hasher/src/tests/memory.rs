@@ -154,16 +154,17 @@ async fn a_thread_that_is_never_idle_keeps_no_memory_of_jobs_long_gone() {
 
 #[tokio::test]
 async fn busy_threads_give_memory_back_to_the_system() {
-    let (idle, memory) = (Duration::from_millis(100), Some(128 << 20));
+    // Longer than this machine may stall in between.
+    let (idle, memory) = (Duration::from_secs(2), Some(128 << 20));
     let policy = crate::Policy::new(64, 1, 1).unwrap();
     let hasher = Hasher::start(Settings { idle, memory, policy, threads: NonZeroUsize::new(1), ..narrow() }).unwrap();
     let large = "$argon2id$v=19$m=65536,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap();
+    let begun = std::time::Instant::now();
     assert!(hasher.verify(&key("main", 1), &large, b"x").await.is_ok());
     assert_eq!(hasher.state().memory, 64 << 20);
-    let begun = std::time::Instant::now();
     while hasher.state().memory > 2 << 20 {
         assert!(hasher.hash(&key("main", 1), b"password", SALT).await.is_ok());
-        assert!(begun.elapsed() < Duration::from_secs(10), "never given back: {}", hasher.state().memory);
+        assert!(begun.elapsed() < Duration::from_secs(60), "never given back: {}", hasher.state().memory);
     }
     assert!(begun.elapsed() > idle / 2);
 }
@@ -187,7 +188,7 @@ async fn who_sleeps_on_memory_that_another_lacks_is_called_every_time() {
 
 #[tokio::test]
 async fn an_idle_pool_gives_its_memory_back_to_the_system() {
-    let idle = Duration::from_millis(50);
+    let idle = Duration::from_secs(2);
     let hasher = Hasher::start(Settings { idle, threads: NonZeroUsize::new(2), ..Settings::default() }).unwrap();
     assert!(hasher.hash(&key("main", 1), b"password", SALT).await.is_ok());
     assert_eq!(hasher.state().memory, 19_456 * 1024);

@@ -294,7 +294,8 @@ async fn a_wrong_canary_ends_it() {
             Ok(asks) => link.answers(asks.iter().map(wrong).collect()),
             Err(parted) => {
                 assert_eq!(parted, Parted::Lied(Lie::Canary));
-                assert_eq!(hasher.workers()[0].counts.lies, 1);
+                // Where the thread here is late, two were answered wrongly before it looked.
+                assert!(hasher.workers()[0].counts.lies >= 1);
                 assert!(round > 0);
                 return;
             }

@@ -336,9 +336,17 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
         lines
             .push("That disk is memory: what commits cost is not what they cost on a disk (--data FOLDER).".to_owned());
     }
-    if let Some(quota) = machine.quota.filter(|quota| *quota < machine.cores as f64 || quota.fract() > 0.0) {
+    if let Some(quota) = machine.quota {
         lines.push(format!(
-            "This program may use {quota:.2} cores' time (cpu.max of its cgroup). The model counts whole cores: do not rely on it."
+            "This program may use {quota:.2} cores' time (cpu.max of its cgroup), on whichever cores. The model counts whole cores: \
+             where threads spread over more, all of them stand still once that is used up, which no percentile here knows. Pin it to \
+             cores (cpuset) or do not rely on it."
+        ));
+    }
+    if let Some(siblings) = &machine.siblings {
+        lines.push(format!(
+            "{siblings} Hashes were measured on all of them at once, signatures and reads on one thread at a time: refreshes and \
+             introspections are fewer than is said here where all are busy."
         ));
     }
     if let Some(others) = machine.others.filter(|others| *others > DISTURBED) {

@@ -4,12 +4,13 @@ use crate::Refusal;
 use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::run::{Pulse, together};
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 /// Rates that the small chart shows.
 const SHOWN: usize = 24;
+/// The fewest of them.
+const LEAST: usize = 4;
 
 /// What runs plans side by side, with a line of progress when somebody can see it.
 pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
@@ -30,7 +31,7 @@ fn shown(plans: &[Plan], run: usize) -> Result<Report, Refusal> {
         let _ = terminal.flush();
     }
     let mut show = |passed: Duration, pulse: &Pulse| {
-        let line: String = progress.line(passed, pulse).chars().take(columns() - 1).collect();
+        let line = progress.line(passed, pulse, columns() - 1);
         // Progress that cannot be shown is not worth ending the run.
         let _ = write!(terminal, "\r\x1b[K{line}");
         let _ = terminal.flush();
@@ -80,9 +81,11 @@ impl Progress {
         }
     }
 
-    fn line(&mut self, passed: Duration, pulse: &Pulse) -> String {
+    /// In no more than `width` characters: the rates of before have what the figures leave.
+    fn line(&mut self, passed: Duration, pulse: &Pulse, width: usize) -> String {
         if passed.is_zero() {
-            return format!("{}making ready, {} of {} users", self.title, pulse.ready, self.visitors);
+            let line = format!("{}making ready, {} of {} users", self.title, pulse.ready, self.visitors);
+            return line.chars().take(width).collect();
         }
         let rate = pulse.iterations.count() as f64 / (passed - self.last).as_secs_f64().max(1e-3);
         self.last = passed;
@@ -98,15 +101,16 @@ impl Progress {
         let (p50, p99) = (latency(0.5), latency(0.99));
         let (passed_s, whole) = (passed.as_secs_f64(), self.whole.as_secs_f64());
         let title = &self.title;
-        let mut line = format!("{title}{passed_s:.0}/{whole:.0} s {rate:8.1}/s {}", sparkline(&self.rates));
-        // Writing into a String cannot fail.
-        let _ = write!(line, "  p50 {p50} p99 {p99} ms  {} failed {} refused", self.failed, self.refused);
-        if passed < self.warmup {
-            line.push_str("  (warming up)");
-        } else if passed > self.whole {
-            line.push_str("  (waiting for the last answers)");
-        }
-        line
+        let head = format!("{title}{passed_s:.0}/{whole:.0} s {rate:8.1}/s ");
+        let tail = format!("  p50 {p50} p99 {p99} ms  {} failed {} refused", self.failed, self.refused);
+        let now = match passed {
+            passed if passed < self.warmup => "  (warming up)",
+            passed if passed > self.whole => "  (waiting for the last answers)",
+            _ => "",
+        };
+        let room = width.saturating_sub([&head, &tail, now].map(|part| part.chars().count()).iter().sum()).max(LEAST);
+        let shown = &self.rates[self.rates.len().saturating_sub(room)..];
+        format!("{head}{}{tail}{now}", sparkline(shown)).chars().take(width).collect()
     }
 }
 
@@ -134,22 +138,27 @@ mod tests {
         let mut progress = Progress::of(&[Plan { warmup: Duration::from_secs(1), ..plan() }], 3);
         let mut pulse = Pulse { failed: 2, refused: 1, ready: 1, ..Pulse::default() };
         (0..50).for_each(|_| pulse.iterations.add(Duration::from_millis(4)));
-        assert_eq!(progress.line(Duration::ZERO, &pulse), "run 3, 1 users: making ready, 1 of 1 users");
-        let first = progress.line(Duration::from_millis(500), &pulse);
+        assert_eq!(progress.line(Duration::ZERO, &pulse, 120), "run 3, 1 users: making ready, 1 of 1 users");
+        let first = progress.line(Duration::from_millis(500), &pulse, 120);
         assert!(
             first.starts_with(
                 "run 3, 1 users: 0/2 s    100.0/s █  p50 4.0 p99 4.0 ms  2 failed 1 refused  (warming up)"
             ),
             "{first}"
         );
-        let second = progress.line(Duration::from_millis(1500), &pulse);
+        let second = progress.line(Duration::from_millis(1500), &pulse, 120);
         assert!(
             second.starts_with("run 3, 1 users: 2/2 s     50.0/s █▅  p50 4.0 p99 4.0 ms  4 failed 2 refused"),
             "{second}"
         );
         assert!(!second.contains("warming"));
-        assert!(progress.line(Duration::from_secs(2), &Pulse::default()).contains("p50 – p99 – ms"));
-        assert!(progress.line(Duration::from_secs(3), &pulse).ends_with("(waiting for the last answers)"));
+        assert!(progress.line(Duration::from_secs(2), &Pulse::default(), 120).contains("p50 – p99 – ms"));
+        assert!(progress.line(Duration::from_secs(3), &pulse, 120).ends_with("(waiting for the last answers)"));
+        // Red where the line is cut at its end: what failed is not seen on a terminal of 80 columns.
+        for _ in 0..30 {
+            let line = progress.line(Duration::from_millis(1500), &pulse, 79);
+            assert!(line.contains("failed") && line.ends_with("refused") && line.chars().count() <= 79, "{line}");
+        }
         let open = Plan { pace: Pace::Open { rate: 240.0, visitors: 9 }, ..plan() };
         assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");
     }

@@ -78,7 +78,7 @@ impl Visitor {
             return Err(Step::Authorize.wrong("a code without any sign-in page"));
         };
         if seen.page.sign_in().or_else(|| seen.page.introduction()).is_none() {
-            return Err(Step::Authorize.wrong(format!("no form asks a password ({})", seen.page.name())));
+            return Err(Step::Authorize.wrong(seen.page.asks_nothing()));
         }
         self.finish(Step::Authorize, begun);
         let begun = Instant::now();

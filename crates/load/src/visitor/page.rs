@@ -21,13 +21,17 @@ pub struct Page {
     refresh: Option<String>,
     /// A script sends a form.
     sends: bool,
+    /// It has scripts.
+    scripts: bool,
 }
 
 impl Page {
     /// Reads `text`.
     pub fn of(text: &str) -> Page {
-        let mut reader =
-            Reader { page: Page { sends: text.contains(".submit()"), ..Page::default() }, ..Reader::default() };
+        let mut reader = Reader {
+            page: Page { sends: text.contains(".submit()"), scripts: has_scripts(text), ..Page::default() },
+            ..Reader::default()
+        };
         for piece in Pieces::of(text) {
             match piece {
                 Piece::Open(name, tag) => reader.open(&name, &tag),
@@ -76,6 +80,20 @@ impl Page {
     pub fn name(&self) -> String {
         self.title.as_deref().unwrap_or("no title").chars().take(60).collect()
     }
+
+    /// Why nobody can sign in on it.
+    pub fn asks_nothing(&self) -> String {
+        let name = self.name();
+        match (self.forms.is_empty(), self.scripts) {
+            (true, true) => format!("a script draws the sign-in page, and none is run here ({name})"),
+            (true, false) => format!("no form is on the page: does a way to sign in have to be chosen first? ({name})"),
+            (false, _) => format!("no form asks a password ({name})"),
+        }
+    }
+}
+
+fn has_scripts(text: &str) -> bool {
+    text.as_bytes().windows(7).any(|window| window.eq_ignore_ascii_case(b"<script"))
 }
 
 /// An element that belongs to a form.
@@ -334,6 +352,14 @@ mod tests {
             assert_eq!(leads(content, ""), None, "{content}");
         }
         assert_eq!(leads("0;url=/x", "<form><input type=password name=p></form>"), None);
+    }
+
+    #[test]
+    fn a_page_that_asks_nothing_says_why() {
+        let why = |text: &str| Page::of(text).asks_nothing();
+        assert!(why("<title>flow</title><div></div><SCRIPT src=a.js></SCRIPT>").starts_with("a script draws"));
+        assert!(why("<a href=/google>Google</a>").starts_with("no form is on the page"));
+        assert_eq!(why("<title>T</title><form><input name=q></form><script></script>"), "no form asks a password (T)");
     }
 
     #[test]

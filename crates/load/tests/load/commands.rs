@@ -173,6 +173,7 @@ fn where_a_result_cannot_be_written_is_said_before_or_after_and_never_kept_quiet
 #[test]
 fn a_run_without_any_success_is_a_failure() {
     let provider = Provider::start(Manner::Stuck);
-    let refusal = said(&format!("jwks --timeout 50ms {SHORT} --target {}", provider.url)).unwrap_err();
+    let within = "--timeout 1s --warmup 1s --duration 3s";
+    let refusal = said(&format!("jwks {within} --target {}", provider.url)).unwrap_err();
     assert_eq!(refusal, load::Refusal::Failure("no iteration of jwks came out well".to_owned()));
 }

@@ -36,12 +36,13 @@ fn what_was_measured_by_then_is_the_result() {
         Pace::Open { rate: 200.0, visitors: 4 },
     ];
     for pace in paces {
-        let report = ended_after(Plan { pace, ..plan(&provider.url, Workload::Jwks) }, 600).unwrap();
-        assert!((0.1..1.5).contains(&report.seconds), "{report}");
+        let report = ended_after(Plan { pace, ..plan(&provider.url, Workload::Jwks) }, 1_500).unwrap();
+        assert!((0.1..10.0).contains(&report.seconds), "{report}");
         // All that were due and are done have ended in it, and so have some that were due in the warm-up.
         let ended = report.iterations_per_second * report.seconds;
         assert!(ended > report.iterations as f64 - 0.5 && report.failed == 0, "{report}");
-        assert!(report.unfinished <= 50, "{report}");
+        // An hour has 720,000 starts.
+        assert!(report.unfinished <= 2_000, "{report}");
         // Red where `busy` is given up: it was never idle.
         assert!(report.generator_busiest > 0.0 || report.iterations < 10, "{report}");
         let counted: u64 = report.timeline.iter().map(|slice| slice.done).sum();

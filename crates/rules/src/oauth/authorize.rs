@@ -4,6 +4,7 @@ use super::client::{Client, Grant};
 use super::error::{Code, Error};
 use super::params::Params;
 use super::redirect::{Mode, Response, Verified};
+use super::resource;
 use super::scope::Scope;
 use super::userinfo::scope_of;
 use crate::id::ClientId;
@@ -163,7 +164,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     Ok(Request {
         client: client.id.clone(),
         scope: granted_scope(params, client).map_err(fault)?,
-        resources: resources(params, client, &realm.issuer).map_err(fault)?,
+        resources: resource::asked(params, client, &realm.issuer).map_err(fault)?,
         nonce: params.get("nonce").map(str::to_owned),
         challenge: params.get("code_challenge").map(str::to_owned),
         prompt: prompt(params, realm).map_err(fault)?,
@@ -259,17 +260,6 @@ fn granted_scope(params: &Params, client: &Client) -> Result<Scope, Error> {
     Ok(scope)
 }
 
-/// RFC 8707 §2: audiences that the client registered. One that registered none has tokens for the issuer, and may say so (the
-/// default resource indicator of RFC 9068 §3).
-pub fn resources(params: &Params, client: &Client, issuer: &str) -> Result<Vec<String>, Error> {
-    let mut asked: Vec<String> = params.all("resource").into_iter().map(str::to_owned).collect();
-    asked.retain(|uri| !(client.resources.is_empty() && uri == issuer));
-    if asked.iter().any(|uri| !client.resources.contains(uri)) {
-        return Err(Error::new(Code::InvalidTarget, "the client has no such resource"));
-    }
-    Ok(if asked.is_empty() { client.resources.clone() } else { asked })
-}
-
 /// Whether `prompt=none` was asked for.
 pub fn is_silent(params: &Params) -> bool {
     params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
@@ -338,7 +328,10 @@ fn values(claim: Option<&Value>) -> Result<Vec<String>, Error> {
     let bad = Error::request("the value of a claim that must match is not text");
     let (one, many) = match claim {
         None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Object(claim)) => (claim.get("value"), claim.get("values")),
+        Some(Value::Object(claim)) => {
+            let said = |name| claim.get(name).filter(|said| !said.is_null());
+            (said("value"), said("values"))
+        }
         Some(_) => return Err(bad),
     };
     let many = match many {
@@ -465,6 +458,8 @@ mod tests {
         assert_eq!(expected(r#"{"value":"ada"}"#), ["ada"]);
         assert_eq!(expected(r#"{"values":["ada","bob"]}"#), ["ada", "bob"]);
         assert_eq!(expected(r#"{"value":"ada","values":["bob"]}"#), ["ada", "bob"]);
+        assert_eq!(expected(r#"{"value":null,"values":["bob"]}"#), ["bob"]);
+        assert_eq!(expected(r#"{"value":"ada","values":null}"#), ["ada"]);
         assert!(expected("null").is_empty() && expected(r#"{"essential":true}"#).is_empty());
     }
 

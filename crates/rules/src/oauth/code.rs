@@ -4,6 +4,7 @@ use super::authorize::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
 
+use super::resource::{among, is_same};
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, issue};
 use crate::Fresh;
@@ -47,13 +48,10 @@ impl Granted {
     /// RFC 8707 §2.2: of the audiences that were granted, those that a request names; all of them where it names none. Where none
     /// was granted it is the issuer, which may be named.
     pub fn audiences(&self, asked: &[String], issuer: &str) -> Result<Vec<String>, Error> {
-        if self.resources.is_empty() && asked.iter().all(|uri| uri == issuer) {
+        if self.resources.is_empty() && asked.iter().all(|uri| is_same(uri, issuer)) {
             return Ok(Vec::new());
         }
-        if asked.iter().any(|uri| !self.resources.contains(uri)) {
-            return Err(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"));
-        }
-        Ok(if asked.is_empty() { self.resources.clone() } else { asked.to_vec() })
+        among(&self.resources, asked).ok_or(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"))
     }
 
     /// Whether an ID token for this client says in which groups the person is: they need not be known for any other.

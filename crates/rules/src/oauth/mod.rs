@@ -16,6 +16,7 @@ pub mod params;
 pub mod redirect;
 pub mod refresh;
 pub mod registration;
+pub mod resource;
 pub mod revoke;
 pub mod scope;
 pub mod step;

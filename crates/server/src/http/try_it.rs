@@ -1,6 +1,7 @@
 //! "Try it": a public client that lives in the browser, so that a fresh server is seen to work without code.
 
 use crate::config::PublicUrl;
+use app::admin::Refused;
 use app::admin::clients::ClientSecret;
 use app::{App, Fault};
 use rules::oauth::client::{AuthMethod, Client, Grant};
@@ -9,21 +10,39 @@ use rules::oauth::scope::Scope;
 /// The built-in client's id.
 pub const CLIENT_ID: &str = "portiere-try";
 
+/// Nodes that start at the same moment do all this at the same time: who was slower looks again, so often.
+const TRIES: u32 = 4;
+
 /// Takes the built-in client away where "Try it" is not offered (any more).
 pub async fn remove_client(app: &App) -> Result<(), Fault> {
-    if app.find_client(&CLIENT_ID.into()).await?.is_none() {
+    let id = CLIENT_ID.into();
+    if app.find_client(&id).await?.is_none() {
         return Ok(());
     }
-    app.remove_client(&CLIENT_ID.into()).await?.map_err(|refused| Fault::Broken(refused.to_string()))
+    match app.remove_client(&id).await? {
+        Err(refused) if app.find_client(&id).await?.is_some() => Err(Fault::Broken(refused.to_string())),
+        _ => Ok(()),
+    }
 }
 
 /// Registers the built-in client unless it is there.
 pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
+    let mut why = String::new();
+    for _ in 0..TRIES {
+        match register(app, url).await? {
+            Ok(()) => return Ok(()),
+            Err(refused) => why = refused.to_string(),
+        }
+    }
+    Err(Fault::Broken(format!("the built-in client: {why}")))
+}
+
+async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fault> {
     let redirect = format!("{}/try/callback", url.as_str());
     match app.find_client(&CLIENT_ID.into()).await? {
-        Some(known) if known.redirect_uris.contains(&redirect) => return Ok(()),
+        Some(known) if known.redirect_uris.contains(&redirect) => return Ok(Ok(())),
         // The public URL is another one since.
-        Some(known) => app.remove_client(&known.id).await?.map_err(|refused| Fault::Broken(refused.to_string()))?,
+        Some(_) => remove_client(app).await?,
         None => {}
     }
     let client = Client {
@@ -34,8 +53,26 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
         auth_methods: vec![AuthMethod::None],
         ..Client::new(CLIENT_ID, vec![redirect])
     };
-    match app.add_client(client, ClientSecret::Nothing).await? {
-        Ok(_) => Ok(()),
-        Err(refused) => Err(Fault::Broken(format!("the built-in client: {refused}"))),
+    Ok(app.add_client(client, ClientSecret::Nothing).await?.map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::tests::House;
+
+    #[tokio::test]
+    async fn nodes_that_start_at_the_same_moment_all_start() {
+        // red without TRIES in ensure_client, or the second look in remove_client.
+        let house = House::open(&[]).await;
+        let (app, url) = (&house.instance.app, &house.site.url);
+        for _ in 0..3 {
+            let (one, other) = tokio::join!(ensure_client(app, url), ensure_client(app, url));
+            assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+            assert!(app.find_client(&CLIENT_ID.into()).await.unwrap().is_some());
+            let (one, other) = tokio::join!(remove_client(app), remove_client(app));
+            assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+            assert!(app.find_client(&CLIENT_ID.into()).await.unwrap().is_none());
+        }
     }
 }

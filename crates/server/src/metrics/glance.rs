@@ -24,6 +24,8 @@ pub struct Seen {
     pub audit: Lag,
     /// Workers that were found to be wrong and are asked nothing any more.
     pub quarantined: usize,
+    /// Those that may be asked.
+    pub enrolled: usize,
 }
 
 impl Glance {
@@ -51,6 +53,6 @@ impl Seen {
     async fn now(app: &App) -> Result<Self, Fault> {
         let (audit, workers) = (app.audit_lag().await?, app.workers().await?);
         let quarantined = workers.iter().filter(|worker| worker.quarantine.is_some()).count();
-        Ok(Seen { at: Instant::now(), audit, quarantined })
+        Ok(Seen { at: Instant::now(), audit, quarantined, enrolled: workers.len() - quarantined })
     }
 }

@@ -25,7 +25,8 @@ const OTHER_FILES: u64 = 1024;
 ///
 /// Where no place is left for somebody, the address that holds most of them makes way, or the network that does, where no
 /// address holds more than people do: its connections that wait for a request are closed. So neither a few addresses nor
-/// a network of many can keep everybody else out by being there.
+/// a network of many can keep everybody else out by being there. Where one address has nearly all that it may have, those of
+/// its own go that ask nothing: of the people behind it, who is done makes way for who comes.
 pub struct Caps {
     total: usize,
     per_address: usize,
@@ -33,7 +34,7 @@ pub struct Caps {
     /// What the two caps are called.
     names: [&'static str; 2],
     open: Mutex<Open>,
-    refused: AtomicU64,
+    refused: [AtomicU64; Full::ALL.len()],
     cut: [AtomicU64; Cut::ALL.len()],
 }
 
@@ -77,6 +78,19 @@ struct Open {
 struct Held {
     places: usize,
     make_way: Arc<Notify>,
+    /// When it was made to make way for its own last.
+    made_way: Option<Instant>,
+}
+
+impl Held {
+    /// Who is told to make way for others of the same address.
+    fn makes_way(&mut self) -> Option<Arc<Notify>> {
+        if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
+            return None;
+        }
+        self.made_way = Some(Instant::now());
+        Some(Arc::clone(&self.make_way))
+    }
 }
 
 impl Caps {
@@ -87,8 +101,8 @@ impl Caps {
     }
 
     fn called(names: [&'static str; 2], (total, per_address): (usize, usize), exempt: Vec<Cidr>) -> Self {
-        let (open, refused) = (Mutex::default(), AtomicU64::new(0));
-        Caps { total, per_address, exempt, names, open, refused, cut: Default::default() }
+        let open = Mutex::default();
+        Caps { total, per_address, exempt, names, open, refused: Default::default(), cut: Default::default() }
     }
 
     /// Where loopback counts as any other address.
@@ -125,7 +139,10 @@ impl Caps {
         let of_address = key.and_then(|key| open.by_address.get(&key)).map_or(0, |held| held.places);
         if of_address >= self.per_address || open.total >= self.total {
             let full = if of_address >= self.per_address { Full::OfAddress } else { Full::OfAll };
-            let makes_way = if full == Full::OfAll { open.who_makes_way(key) } else { Vec::new() };
+            let makes_way = match full {
+                Full::OfAll => open.who_makes_way(key),
+                Full::OfAddress => open.within_address(key),
+            };
             drop(open);
             makes_way.iter().for_each(|told| told.notify_waiters());
             self.refuse(address, full);
@@ -137,6 +154,11 @@ impl Caps {
             held.places += 1;
             Arc::clone(&held.make_way)
         });
+        // Before the last is taken, so that nobody is turned away who only comes after others.
+        let nearly_all = of_address >= self.per_address - self.per_address / 8;
+        let makes_way = if nearly_all { open.within_address(key) } else { Vec::new() };
+        drop(open);
+        makes_way.iter().for_each(|told| told.notify_waiters());
         Ok(Place { caps: Arc::clone(self), key, make_way })
     }
 
@@ -150,9 +172,9 @@ impl Caps {
         self.total
     }
 
-    /// Connections that were closed at once, and requests that were refused, since the start, because a cap was reached.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+    /// Connections that were closed at once, and requests that were refused, since the start, by the cap that was reached.
+    pub fn refused(&self) -> [(&'static str, u64); Full::ALL.len()] {
+        Full::ALL.map(|full| (full.name(), self.refused[full as usize].load(Ordering::Relaxed)))
     }
 
     /// Connections that were cut since the start, by the reason.
@@ -161,10 +183,10 @@ impl Caps {
     }
 
     fn refuse(&self, address: IpAddr, full: Full) {
-        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        let count = self.refused[full as usize].fetch_add(1, Ordering::Relaxed) + 1;
         // A flood must not become a flood of log lines: the 1st, 2nd, 4th, 8th … refusal is logged.
         if count.is_power_of_two() {
-            let cap = self.names[usize::from(full == Full::OfAddress)];
+            let cap = self.names[full as usize];
             tracing::warn!(%address, cap, count, "connection refused");
         }
     }
@@ -191,6 +213,12 @@ impl Open {
                 None => most.map(|most| Arc::clone(&most.make_way)).into_iter().collect(),
             },
         }
+    }
+
+    /// Those of one address.
+    fn within_address(&mut self, key: Option<AddressKey>) -> Vec<Arc<Notify>> {
+        let held = key.and_then(|key| self.by_address.get_mut(&key));
+        held.and_then(Held::makes_way).into_iter().collect()
     }
 
     /// The network that holds most, if that is more than the newcomer's network would.
@@ -223,6 +251,18 @@ pub enum Full {
     OfAll,
     /// Those of one address.
     OfAddress,
+}
+
+impl Full {
+    /// Both, as they are counted.
+    const ALL: [Full; 2] = [Full::OfAll, Full::OfAddress];
+
+    fn name(self) -> &'static str {
+        match self {
+            Full::OfAll => "total",
+            Full::OfAddress => "address",
+        }
+    }
 }
 
 /// A connection's place among those that may be open.
@@ -284,7 +324,7 @@ mod tests {
         assert!(admit("2001:db8::3").is_some());
         let many: Vec<_> = (0..10).flat_map(|_| [admit("127.0.0.1"), admit("10.1.1.1"), admit("::1")]).collect();
         assert!(many.iter().all(Option::is_some));
-        assert_eq!((caps.open(), caps.refused()), (31, 1));
+        assert_eq!((caps.open(), caps.refused()), (31, [("total", 0), ("address", 1)]));
         drop((second, many));
         assert_eq!((caps.open(), caps.lock().by_address.len()), (0, 0));
     }
@@ -322,11 +362,36 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(5), &mut most).await.is_ok());
         assert!(tokio::time::timeout(Duration::ZERO, &mut least).await.is_err());
         let mut again = told(&many[0]);
-        assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress), "nobody makes way for who has most");
         assert_eq!(admit("192.0.2.3").err(), Some(Full::OfAll));
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
+        assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut least).await.is_err(), "nobody makes way for who has most");
         drop(many);
         assert!(admit("192.0.2.3").is_ok());
+    }
+
+    #[tokio::test]
+    async fn of_one_address_who_is_done_makes_way_for_who_comes() {
+        // red without within_address in admit.
+        let caps = Caps::new(1000, 16, Vec::new());
+        let admit = |text: &str| caps.admit(text.parse().unwrap());
+        let neighbour = admit("198.51.100.7").unwrap();
+        let mut idle: Vec<_> = (0..14).map(|_| admit("192.0.2.1").unwrap()).collect();
+        let told = |place: &Place| Box::pin(place.made_to_go().unwrap());
+        let (mut own, mut other) = (told(&idle[0]), told(&neighbour));
+        // The next to last: two are left for who comes while the others go.
+        idle.push(admit("192.0.2.1").unwrap());
+        assert!(tokio::time::timeout(Duration::ZERO, &mut own).await.is_ok());
+        assert!(tokio::time::timeout(Duration::ZERO, &mut other).await.is_err());
+        let mut again = told(&idle[0]);
+        idle.push(admit("192.0.2.1").unwrap());
+        assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
+        for (_, held) in &mut caps.lock().by_address {
+            held.made_way = None;
+        }
+        assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_ok());
     }
 
     /// Whether a place has to make way for somebody from `newcomer`, who finds none.

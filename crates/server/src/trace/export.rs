@@ -135,7 +135,8 @@ impl Exporter {
 
     async fn deliver(&self) -> Result<(), Lost> {
         let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
-        let status = self.inbox.post(self.headers.clone(), body.into()).await.map_err(Lost::Now)?.status;
+        let status =
+            self.inbox.post(self.headers.clone(), body.into()).await.map_err(|lost| Lost::Now(lost.why))?.status;
         match status {
             status if status.is_success() => Ok(()),
             StatusCode::TOO_MANY_REQUESTS

@@ -116,7 +116,7 @@ fn r1_kill_9_under_load_loses_nothing_that_was_acknowledged() {
             check(&app, ledger);
         }
     }
-    assert!(acknowledged > 10 * scaled(KILLS), "too little load to say anything: {acknowledged}");
+    assert!(acknowledged > 2 * scaled(KILLS), "too little load to say anything: {acknowledged}");
     assert!(browser.clone().is_signed_in());
     server.kill();
 }

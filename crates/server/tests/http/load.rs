@@ -84,12 +84,19 @@ fn every_workload_goes_through() {
         ("client_credentials --vus 2", &["client_credentials"]),
         ("device --vus 2", &["device", "poll"]),
     ] {
-        let report = scene.report(line);
-        assert_eq!(report["runs"][0]["failed"], 0, "{line}: {report:#}");
-        assert_eq!(report["runs"][0]["notes"].as_array().map(Vec::len), Some(0), "{line}");
-        for step in steps {
-            assert!(done(&report, step) > 0, "{line}: {step} of {report:#}");
+        // Where the machine stands still for a moment, not all of it comes to its end within a second.
+        let report = [1, 4, 16].into_iter().map(|seconds| scene.report(&format!("{line} --duration {seconds}s")));
+        let is_whole = |report: &Value| steps.iter().all(|step| done(report, step) > 0);
+        let mut last = Value::Null;
+        for report in report {
+            assert_eq!(report["runs"][0]["failed"], 0, "{line}: {report:#}");
+            assert_eq!(report["runs"][0]["notes"].as_array().map(Vec::len), Some(0), "{line}");
+            last = report;
+            if is_whole(&last) {
+                break;
+            }
         }
+        assert!(is_whole(&last), "{line}: {last:#}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! RC: many at once for one thing. Which of them wins is open; how many win is not.
 
+use crate::attacks::passwords::slow_server;
 use crate::scale::{RACE_ROUNDS, RACERS, scaled};
 use crate::support::*;
 use std::collections::HashSet;
@@ -299,7 +300,7 @@ fn rc_09_of_two_changes_to_a_client_neither_is_lost() {
 #[test]
 fn rc_11_parallel_guesses_are_all_counted() {
     // red if the attempt were counted after the hash: app/sign_in.rs, hash; or without the turnstile and its guard.
-    let server = default_server();
+    let server = slow_server();
     let person = Person::add(server);
     let mut browser = Browser::new(server);
     let page = browser.get("/login").text();

@@ -65,7 +65,7 @@ pub async fn neighbours<F: Future<Output = Shared>>(open: impl Fn(&'static [Migr
     }
     let newer = open(next()).await;
     let brought = migrate(&newer).await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
     stop.store(true, SeqCst);
     for rounds in busy.join_all().await {
         same(rounds? > 2, true, "the older program has done something")?;

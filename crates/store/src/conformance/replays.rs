@@ -379,10 +379,12 @@ async fn held_while_waited_for(world: &World) -> Done {
     let id = SessionId(ordered("again", Time(5_990)));
     let use_it = ask(&*world.engine, &world.realm, sessions::WithUser(Some(&id))).await.map_err(|why| why.0)?;
     same(use_it.is_none(), true, "a session from before the fence is not there")?;
-    let id = FamilyId(ordered("eve", Time(5_000)));
-    let questions = (families::InContext(Some(&id)), fences::Holds(&id));
+    let (id, shop) = (FamilyId(ordered("eve", Time(5_000))), ClientId::from("shop"));
+    let questions = (families::InContext(Some(&id)), fences::Holds(&id, &shop));
     let (found, held) = ask(&*world.engine, &world.realm, questions).await.map_err(|why| why.0)?;
     same((found.is_none(), held), (true, true), "a family from before the fence is held")?;
+    let held = ask(&*world.engine, &world.realm, fences::Holds(&id, &"bank".into())).await.map_err(|why| why.0)?;
+    same(held, false, "which is told to nobody but its client")?;
     same(
         world.count("SELECT 1 FROM codes WHERE realm = ? AND client_id = ?", "shop").await?,
         0,

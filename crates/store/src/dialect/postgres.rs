@@ -31,6 +31,11 @@ impl Lock {
     }
 }
 
+/// A table of which everybody holds the same rows ([`Lock::Share`]) for as long as their batches take, and what a batch begins with
+/// that changes such a row. Whoever only shares a row does not queue behind somebody who waits to change it: under load there is
+/// always one who holds it, and the change would never come. For the table as a whole all queue.
+pub(crate) const SHARED: (&str, &str) = ("clients", "DO 'BEGIN LOCK TABLE clients IN EXCLUSIVE MODE; END'");
+
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {

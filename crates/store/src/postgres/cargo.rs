@@ -161,7 +161,11 @@ impl Cargo {
         let mut cargo = Cargo::new(Role::Batch);
         if let Some(read) = prelude {
             cargo.add(book.statement(read.sql.text(), Form::Plain), &read.args, Must::Any)?;
-            cargo.ours = 1;
+            cargo.ours += 1;
+        }
+        if writes.iter().any(|write| changes(write, dialect::SHARED.0)) {
+            cargo.add(book.statement(dialect::SHARED.1, Form::Plain), &[], Must::Any)?;
+            cargo.ours += 1;
         }
         for (at, write) in writes.iter().enumerate() {
             let form = Form::of(write.sql.text(), write.must, lock(&writes[at..]));
@@ -207,6 +211,12 @@ impl Cargo {
     }
 }
 
+/// Whether rows of that table that are there are changed.
+fn changes(write: &Write, table: &str) -> bool {
+    let sql = write.sql.text();
+    matches!(dialect::verb(sql), Verb::Update | Verb::Delete) && dialect::table(sql) == Some(table)
+}
+
 /// How strongly the first of these statements has to lock what it finds, for the sake of those that follow.
 fn lock(writes: &[Write]) -> Lock {
     let Some((first, later)) = writes.split_first() else { return Lock::Share };
@@ -249,6 +259,22 @@ mod tests {
         ] {
             let batch: Vec<Write> = std::iter::once(write(FIND, Must::Find(1))).chain(later).collect();
             assert_eq!(lock(&batch), wanted, "{batch:?}");
+        }
+    }
+
+    #[test]
+    fn who_changes_what_everybody_holds_queues_for_it_first() {
+        let book = Book::new(Statements::Kept);
+        let one = |sql: &'static str| write(Sql::fixed(sql), Must::Touch(1));
+        for (sql, queues) in [
+            ("UPDATE clients SET n = ?", true),
+            ("DELETE FROM clients WHERE n = ?", true),
+            ("INSERT INTO clients (n) VALUES (?)", false),
+            ("SELECT 1 FROM clients WHERE n = ?", false),
+            ("UPDATE a SET n = ?", false),
+        ] {
+            let cargo = Cargo::batch(&book, None, &[one("UPDATE b SET n = ?"), one(sql)]).unwrap();
+            assert_eq!((cargo.ours, cargo.steps.len()), (usize::from(queues), 2 + usize::from(queues)), "{sql}");
         }
     }
 

@@ -48,7 +48,9 @@ const SESSION: Sql = Sql::fixed(
      set_config('statement_timeout', ?, false), set_config('default_transaction_isolation', 'read committed', false), \
      set_config('idle_in_transaction_session_timeout', '0', false), set_config('jit', 'off', false), \
      set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false), \
-     set_config('client_min_messages', 'warning', false)",
+     set_config('client_min_messages', 'warning', false), \
+     set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false), \
+     set_config('tcp_keepalives_count', '3', false)",
 );
 
 /// Time-outs that not every version has.

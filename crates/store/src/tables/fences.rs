@@ -7,7 +7,7 @@ use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::fresh::{first_id, time_of};
-use rules::id::{FamilyId, RealmId};
+use rules::id::{ClientId, FamilyId, RealmId};
 use rules::time::{Span, Time};
 
 /// How far the configuration epoch jumps: further than what was lost can have brought it, so that nothing that was
@@ -152,15 +152,15 @@ impl Question for Fenced {
     }
 }
 
-/// Whether a family is there and may not be used for as long as somebody is waited for.
-pub struct Holds<'a>(pub &'a FamilyId);
+/// Whether a family of this client is there and may not be used for as long as somebody is waited for.
+pub struct Holds<'a>(pub &'a FamilyId, pub &'a ClientId);
 
 impl Question for Holds<'_> {
     type Fact = bool;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = "SELECT 1 FROM families f JOIN realms r ON r.id = f.realm \
-                   WHERE f.realm = ? AND f.id = ? AND f.revoked_at IS NULL AND f.id < r.fenced";
-        read(sql, values![realm, self.0])
+                   WHERE f.realm = ? AND f.id = ? AND f.client_id = ? AND f.revoked_at IS NULL AND f.id < r.fenced";
+        read(sql, values![realm, self.0, self.1])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         Some(!rows.is_empty())

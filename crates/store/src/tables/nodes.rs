@@ -122,15 +122,23 @@ pub fn beat(realm: &RealmId, next: &Node, was: Option<i64>) -> Write {
     write(sql, values![next.seen, next.mark, version, class, journal, realm, node, was], Must::Touch(1))
 }
 
+/// Fails when a node is not counted on any more.
+pub fn is_counted_on(realm: &RealmId, node: &str) -> Write {
+    write("SELECT 1 FROM nodes WHERE realm = ? AND node = ? AND gone IS NULL", values![realm, node], Must::Find(1))
+}
+
 /// Does not count on a node any more. Fails when it has been there since it was looked at, or a fence waits for it. Its mark
 /// stays, so that it is known again should it return.
+///
+/// Its row comes first: whoever raises a fence that waits for it holds that row ([`is_counted_on`]), so that one of the two sees
+/// the other.
 pub fn let_go(realm: &RealmId, node: &Node, at: Time) -> Vec<Write> {
     let waited = "SELECT 1 FROM fence_nodes WHERE realm = ? AND node = ? AND state = 'waiting'";
     let sql = "UPDATE nodes SET gone = ? WHERE realm = ? AND node = ? AND mark = ?";
     let name = node.node.as_str();
     vec![
-        write(waited, values![realm, name], Must::Find(0)),
         write(sql, values![at, realm, name, node.mark], Must::Touch(1)),
+        write(waited, values![realm, name], Must::Find(0)),
     ]
 }
 

@@ -156,7 +156,7 @@ async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<
                 match trick {
                     Some(Trick::Hold) => {
                         // What takes its time, and what no limit of the session ends.
-                        for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(8)"] {
+                        for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(16)"] {
                             let mut packet = (sql.len() as u32 + 1).to_le_bytes().to_vec();
                             packet.push(3);
                             packet.extend_from_slice(sql.as_bytes());

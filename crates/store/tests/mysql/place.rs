@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -30,6 +31,11 @@ async fn restore(server: &str) {
 enum Held {
     Shared(RwLockReadGuard<'static, ()>),
     Alone(RwLockWriteGuard<'static, ()>),
+}
+
+/// Of a machine that may stand still for a moment: connecting may take a quarter of that.
+fn patient(url: String) -> Settings {
+    Settings { timeout: Duration::from_secs(60), ..Settings::at(url) }
 }
 
 /// A database of one test.
@@ -73,7 +79,7 @@ impl Place {
     }
 
     pub fn settings(&self) -> Settings {
-        Settings::at(format!("{}/{}", self.server, self.database))
+        patient(format!("{}/{}", self.server, self.database))
     }
 
     pub fn with(&self, change: impl FnOnce(&mut Settings)) -> Settings {
@@ -85,7 +91,7 @@ impl Place {
     /// The account of the server's URL, reached through other hosts.
     pub fn at(&self, hosts: &str) -> Settings {
         let (account, _) = self.server.rsplit_once('@').unwrap();
-        Settings::at(format!("{account}@{hosts}/{}", self.database))
+        patient(format!("{account}@{hosts}/{}", self.database))
     }
 
     /// `127.0.0.1:PORT`

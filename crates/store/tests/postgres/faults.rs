@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rules::decision::Change;
+use rules::decision::{Change, Standing};
 use rules::fresh::Fresh;
 use rules::id::RealmId;
+use rules::oauth::client::Client;
 use rules::time::Time;
 use store::conformance::{three_reads, three_rows};
 use store::engine::{CommitError, Engine, Write};
@@ -46,15 +47,21 @@ fn changes(changes: &[Change]) -> Vec<Write> {
 #[tokio::test]
 async fn the_victim_of_a_deadlock_is_sent_again() {
     let Some(database) = database().await else { return };
-    database.set("deadlock_timeout = '20ms'").await;
+    // It is looked for once, when somebody has waited for so long.
+    database.set("deadlock_timeout = '1s'").await;
     let engine = with_tables(&database, Statements::Kept).await;
     let count = |address: &str| Change::CountStranger { address: address.to_owned(), at: Time(1) };
     engine.commit(changes(&[count("a"), count("b")])).await.unwrap();
     let rival = database.admin().await;
     let take = |address: &str| format!("UPDATE strangers SET count = count + 1 WHERE address = '{address}'");
     rival.batch_execute(&format!("SET deadlock_timeout = '1min'; BEGIN; {}", take("b"))).await.unwrap();
+    let watcher = database.admin().await;
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND wait_event_type = 'Lock'",
+        database.name
+    );
     let rivalry = async {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        until("the batch waits", async || text(&watcher, &waiting).await != "0").await;
         rival.batch_execute(&format!("{}; COMMIT", take("a"))).await
     };
     let batch = engine.commit(changes(&[count("a"), count("b")]));
@@ -167,7 +174,7 @@ async fn a_warning_before_the_commit_ends_counts_as_unknown() {
 #[tokio::test]
 async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
     let Some(database) = database().await else { return };
-    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(4)).await;
+    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(12)).await;
     engine.commit(three_rows(1)).await.unwrap();
     let other = database.admin().await;
     other.batch_execute("BEGIN; INSERT INTO note (realm, name) VALUES ('bench', '2-code')").await.unwrap();
@@ -175,13 +182,13 @@ async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
         let start = Instant::now();
         let answer = engine.commit(three_rows(2)).await;
         assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("55P03")), "{answer:?}");
-        assert!((Duration::from_millis(900)..Duration::from_secs(3)).contains(&start.elapsed()));
+        assert!((Duration::from_millis(2900)..Duration::from_secs(10)).contains(&start.elapsed()));
     };
     let reading = async {
         for _ in 0..100 {
             let start = Instant::now();
             assert_eq!(found(&engine, 1).await, 3);
-            assert!(start.elapsed() < Duration::from_millis(500));
+            assert!(start.elapsed() < Duration::from_secs(5));
         }
         // Those who come after take another connection.
         engine.commit(three_rows(3)).await.unwrap();
@@ -191,6 +198,36 @@ async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
     engine.commit(three_rows(2)).await.unwrap();
 }
 
+/// An operator disables an application at which people sign in without a pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_everybody_holds_is_changed_under_load() {
+    // red without SHARED in dialect/postgres.rs: there was always somebody who held the row.
+    let Some(database) = database().await else { return };
+    let (engine, over) = (with_tables(&database, Statements::Kept).await, Arc::new(AtomicBool::new(false)));
+    engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
+    let shop = Client::new("shop", vec![]);
+    engine.commit(changes(&[Change::AddClient(Box::new(shop.clone()))])).await.unwrap();
+    let mut holders = JoinSet::new();
+    for number in 0..24 {
+        let (engine, over) = (Arc::clone(&engine), Arc::clone(&over));
+        holders.spawn(async move {
+            let stands = Change::Stands(Standing { client: Some("shop".into()), ..Standing::default() });
+            let count = Change::CountStranger { address: format!("192.0.2.{number}"), at: Time(1) };
+            while !over.load(Relaxed) {
+                engine.commit(changes(&[stands.clone(), count.clone()])).await.unwrap();
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for number in 0..5 {
+        let next = Client { name: format!("shop {number}"), ..shop.clone() };
+        let saved = engine.commit(changes(&[Change::SaveClient(Box::new(next)), Change::BumpEpoch])).await;
+        assert_eq!(saved, Ok(vec![1, 1]));
+    }
+    over.store(true, Relaxed);
+    holders.join_all().await;
+}
+
 #[tokio::test]
 async fn silence_ends_after_the_time_that_was_set() {
     let Some(database) = database().await else { return };
@@ -198,7 +235,7 @@ async fn silence_ends_after_the_time_that_was_set() {
     let engine = database
         .ready(|settings| {
             settings.url = database.url_at(proxy.port);
-            settings.timeout = Duration::from_millis(1500);
+            settings.timeout = Duration::from_secs(4);
         })
         .await;
     engine.commit(three_rows(1)).await.unwrap();
@@ -209,20 +246,20 @@ async fn silence_ends_after_the_time_that_was_set() {
     let (committed, fetched) = futures_util::future::join(engine.commit(three_rows(2)), engine.fetch(&reads)).await;
     assert!(matches!(committed, Err(CommitError::Unknown(_))), "{committed:?}");
     assert!(fetched.is_err(), "{fetched:?}");
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
     // Soon it is known to be gone, on every connection: nobody waits for it any more.
     let quickly = async || {
         let start = Instant::now();
         engine.fetch(&reads).await.is_err() && start.elapsed() < Duration::from_millis(200)
     };
     until("nobody waits", quickly).await;
-    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     let start = Instant::now();
     for number in 10..20 {
         let answer = engine.commit(three_rows(number)).await;
         assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
     }
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     assert!(engine.health().await.unwrap().writable.is_err());
     proxy.is(Mood::Open);
     until("a connection", async || engine.fetch(&reads).await.is_ok()).await;

@@ -1,7 +1,6 @@
 //! What an engine says of its server, and which servers it refuses.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::time::Duration;
 
 use store::conformance::{MIGRATIONS, three_reads, three_rows};
 use store::engine::{CommitError, Durability, Engine};
@@ -119,9 +118,8 @@ async fn a_server_that_turns_read_only_is_left() {
     // What a switchover does, as far as one database can.
     database.set("default_transaction_read_only = on").await;
     database.end_sessions("").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let answer = engine.commit(three_rows(1)).await;
-    assert!(format!("{answer:?}").contains("only reads"), "{answer:?}");
+    let is_told = async || format!("{:?}", engine.commit(three_rows(1)).await).contains("only reads");
+    until("a server that only reads", is_told).await;
     let writable = engine.health().await.unwrap().writable;
     assert!(writable.is_err_and(|why| why.contains("only reads")));
     admin

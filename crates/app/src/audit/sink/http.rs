@@ -71,7 +71,10 @@ impl Http {
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let body = Bytes::from(json_lines(&realm.id, lines));
         let fields = self.fields(lines, &body).map_err(|error| Refused::because(error.to_string()))?;
-        judge(&self.inbox.post(fields, body).await.map_err(Refused::because)?)
+        judge(&self.inbox.post(fields, body).await.map_err(|lost| match lost.reached {
+            true => Refused::in_the_midst(lost.why),
+            false => Refused::because(lost.why),
+        })?)
     }
 
     /// What is said of the lines, and who says it.

@@ -55,7 +55,7 @@ impl Syslog {
         match read_out(link).await {
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(broke(error)),
             Err(_) if self.closes => {
-                return Err(Refused::because(
+                return Err(Refused::in_the_midst(
                     "the receiver ended the connection without close_notify, so that it is not known whether it has read all; \
                      for one that never says it: audit.syslog.require_close_notify",
                 ));
@@ -77,7 +77,7 @@ impl Syslog {
         link.shutdown().await.map_err(broke)?;
         match tokio::time::timeout(PATIENCE, self.closed(&mut link)).await {
             Ok(closed) => closed,
-            Err(_) => Err(Refused::because("the receiver did not close the connection after the last line")),
+            Err(_) => Err(Refused::in_the_midst("the receiver did not close the connection after the last line")),
         }
     }
 }
@@ -90,12 +90,11 @@ async fn read_out(link: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
 }
 
 /// Each message with its length before it.
-fn framed(realm: &Realm, lines: &[Line]) -> Vec<u8> {
-    let host = realm.issuer.split("://").nth(1).unwrap_or_default();
-    let host = host.split(['/', ':']).next().unwrap_or_default();
+pub(super) fn framed(realm: &Realm, lines: &[Line]) -> Vec<u8> {
+    let host = Target::parse(&realm.issuer).map(|issuer| issuer.host).unwrap_or_default();
     let mut bytes = Vec::with_capacity(lines.len() * 500);
     for line in lines {
-        let message = wire::syslog(&realm.id, host, line);
+        let message = wire::syslog(&realm.id, &host, line);
         bytes.extend_from_slice(format!("{} ", message.len()).as_bytes());
         bytes.extend_from_slice(message.as_bytes());
     }

@@ -121,6 +121,35 @@ async fn whatever_is_no_success_is_refused() {
     assert!(Sink::Http(Box::new(nobody)).send(&realm(), &lines(1)).await.is_err());
 }
 
+#[tokio::test]
+async fn what_was_taken_is_taken_whatever_becomes_of_the_rest_of_the_answer() {
+    // Red without MOMENT in reach.rs, and where the end of the connection is the answer.
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nkept",
+    ] {
+        let (sink, _, _running) = answering(answer).await;
+        assert_eq!(sink.send(&realm(), &lines(1)).await, Ok(()), "cut: {answer}");
+        let act = move |mut stream: TcpStream, got: Got| async move {
+            read_request(&mut stream, &got).await;
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            std::mem::forget(stream);
+        };
+        let (port, _, _running) = receiver(act).await;
+        let sink = Sink::Http(Box::new(Http::new(&format!("http://127.0.0.1:{port}/"), None, None, None).unwrap()));
+        assert_eq!(sink.send(&realm(), &lines(1)).await, Ok(()), "held open: {answer}");
+    }
+}
+
+#[test]
+fn a_host_is_named_as_it_is() {
+    let realm = |issuer: &str| Realm { issuer: issuer.to_owned(), ..realm() };
+    for (issuer, host) in [("https://[2001:db8::1]:8443/x", "2001:db8::1"), ("https://id.test", "id.test")] {
+        let text = String::from_utf8(super::syslog::framed(&realm(issuer), &lines(1))).unwrap();
+        assert!(text.contains(&format!(" {host} portiere ")), "{text}");
+    }
+}
+
 fn syslog(port: u16) -> Sink {
     Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), None, true).unwrap())
 }

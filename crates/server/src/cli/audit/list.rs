@@ -4,16 +4,19 @@ use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless_json};
 use super::wanted::Wanted;
 use app::App;
-use app::audit::wire;
+use app::audit::{Filter, Page, wire};
 use clap::Args;
 use rules::audit::Line;
 use rules::utc::iso;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use store::tables::audit::Place;
 
 /// Lines that one request asks for; a longer list comes in several.
 const PAGE: i64 = 500;
+/// The same of sealed ones.
+const CHAINED: i64 = 1000;
 
 /// Which lines to list.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -55,6 +58,10 @@ pub struct Export {
     /// How to write them
     #[arg(long, value_enum, default_value = "jsonl")]
     pub format: Format,
+    /// Only sealed lines behind this block, in the order of the chain: exports that go on where the one before ended have no gaps
+    #[arg(long, value_name = "BLOCK", conflicts_with_all = ["since", "until"], value_parser = clap::value_parser!(i64).range(0..))]
+    #[serde(default)]
+    pub after_block: Option<i64>,
     /// After which line the next page begins.
     #[arg(skip)]
     pub after: Option<String>,
@@ -109,7 +116,14 @@ impl Export {
             notes.clear();
         }
         let after = self.after.as_deref().unwrap_or("");
-        let page = app.audit_lines(&filter, after, false, usize::MAX).await?;
+        let page = match self.after_block {
+            None => app.audit_lines(&filter, after, false, usize::MAX).await?,
+            Some(block) => {
+                let (page, note) = chained(app, &filter, (block, after)).await?;
+                notes.extend(note);
+                page
+            }
+        };
         let realm = &app.realm.id;
         let mut text = match self.format {
             Format::Csv if !self.goes_on => wire::head(),
@@ -126,6 +140,30 @@ impl Export {
         }
         Ok(Outcome::new(text, Value::Null).then(page.next).noting(notes))
     }
+}
+
+/// The next sealed lines behind a block, or behind the place (`BLOCK ID`) at which the page before ended; at the end with where that
+/// is, and at the beginning with what is not there any more.
+async fn chained(app: &App, filter: &Filter, (block, after): (i64, &str)) -> Result<(Page, Option<String>), Failure> {
+    let place = match after.split_once(' ') {
+        Some((block, line)) => Place { block: block.parse().unwrap_or(i64::MAX), line: line.to_owned() },
+        None => Place { block: block.saturating_add(1), line: String::new() },
+    };
+    let looked = app.sealed_after(&place, CHAINED).await?;
+    let more = looked.len() as i64 == CHAINED;
+    let end = looked.last().map(|line| (line.block, format!("{} {}", line.block, line.id)));
+    let begins = looked.first().map(|line| line.block).filter(|begins| after.is_empty() && *begins > place.block);
+    let note = match (&end, begins) {
+        (_, Some(begins)) => Some(format!("the log begins with block {begins}: what was before it was taken out")),
+        _ if more => None,
+        _ => {
+            let newest = end.as_ref().map_or(place.block - i64::from(place.line.is_empty()), |(block, _)| *block);
+            Some(format!("exported up to block {newest}; the next time: --after-block {newest}"))
+        }
+    };
+    let next = end.map(|(_, next)| next).filter(|_| more || begins.is_some());
+    let lines = looked.into_iter().filter(|line| filter.wants(line)).collect();
+    Ok((Page { lines, next }, note))
 }
 
 /// Lines as people see them: times in UTC, and people by the names that they have now.

@@ -10,7 +10,7 @@ use crate::http::cors;
 use crate::http::door::{AsExpected, Door};
 use crate::http::extract;
 use crate::http::reply;
-use app::api::{Entered, NotServed, Opened};
+use app::api::{Caller, Entered, NotServed, Opened};
 use app::browser::Browser;
 use app::token::Handed;
 use axum::body::Body;
@@ -24,7 +24,6 @@ use rules::oauth::client_auth::proof;
 use rules::oauth::params::{self, Params};
 use rules::secret::Secret;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// The header that proves that a page of ours sent a request whose cookies any page could send.
 const CSRF: &str = "x-csrf-token";
@@ -165,7 +164,7 @@ impl Call {
     }
 
     /// The first-party client that calls. Cookies are given to pages alone.
-    pub async fn client(&self, input: &Input) -> Result<Arc<Client>, Problem> {
+    pub async fn caller(&self, input: &Input) -> Result<Caller, Problem> {
         let sent = CLIENT_MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), input.get(name)?.to_owned())));
         let params = Params::parse(sent.collect()).map_err(Problem::protocol)?;
         let sent = extract::basic(&self.door.headers).and_then(|basic| proof(&params, basic));

@@ -18,13 +18,13 @@ const DONE: Option<&str> = Some("done");
 
 /// `POST /api/v1/signup`.
 pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
-    let client = call.client(&input).await?;
+    let caller = call.caller(&input).await?;
     let app = &call.door.site.app;
     if !app.realm.settings.signup {
         return Err(Problem::of(Kind::SignupClosed));
     }
     let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
-    let entered = app.enrol(&client, typed, &call.browser(&input), call.before()).await?.map_err(not_in)?;
+    let entered = app.enrol(&caller, typed, &call.browser(&input), call.before()).await?.map_err(not_in)?;
     let mut response = call.came_in(&entered, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -32,10 +32,10 @@ pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
 
 /// `POST /api/v1/signin`.
 pub async fn sign_in(call: Call, input: Input) -> Result<Response, Problem> {
-    let client = call.client(&input).await?;
+    let caller = call.caller(&input).await?;
     let typed = Typed::new(input.text("login"), input.text("password").as_bytes());
     let (app, browser) = (&call.door.site.app, call.browser(&input));
-    let entered = app.enter(&client, typed, &browser, call.before()).await?.map_err(not_in)?;
+    let entered = app.enter(&caller, typed, &browser, call.before()).await?.map_err(not_in)?;
     Ok(call.came_in(&entered, DONE))
 }
 
@@ -45,8 +45,8 @@ pub async fn refresh(call: Call, input: Input) -> Result<Response, Problem> {
         Some(token) => Secret::new(token),
         None => call.kept_refresh()?,
     };
-    let client = call.client(&input).await?;
-    match call.door.site.app.renew_account(&client, &token).await? {
+    let caller = call.caller(&input).await?;
+    match call.door.site.app.renew_account(&caller, &token).await? {
         Ok(handed) => Ok(call.went_on(&handed)),
         // What cannot be refreshed any more is of no use in a cookie.
         Err(error) if call.keeping == Keeping::Cookies && error.code == ErrorCode::InvalidGrant => {

@@ -184,7 +184,7 @@ async fn look(site: &Site) -> Readiness {
         "warnings": warnings,
         "durability": durability,
         "fence": fence.as_ref().map(fence_shown),
-        "connections": { "open": site.caps.open(), "refused": site.caps.refused() },
+        "connections": { "open": site.caps.open(), "refused": site.caps.refused().iter().map(|(_, count)| count).sum::<u64>() },
         "hashing": hashing(site),
     });
     Readiness { at: Instant::now(), seen, ready: problems.is_empty(), told: body.to_string().into() }

@@ -86,10 +86,12 @@ pub static GROUP: Group = Group {
         ),
         counter(
             "portiere_connections_refused_total",
-            &[],
-            "Connections that were closed at once, and requests by HTTP/2 that were refused, because there were too many in all or \
-             from one address.",
-            |now, out| out.one(now.from.caps.refused()),
+            &["cap"],
+            "Connections that were closed at once, and requests by HTTP/2 that were refused, because there were too many in all \
+             (total) or from one address (address).",
+            |now, out| {
+                now.from.caps.refused().iter().for_each(|(cap, count)| out.of(&[cap], *count));
+            },
         ),
         counter(
             "portiere_connections_cut_total",

@@ -68,6 +68,12 @@ pub static GROUP: Group = Group {
             out.one(named(&now.workers).len());
         }),
         gauge(
+            "portiere_workers_enrolled",
+            &[],
+            "Workers that there are (portiere verifier enroll), without those that are quarantined. The same at every node.",
+            |now, out| now.seen.iter().for_each(|seen| out.one(seen.enrolled)),
+        ),
+        gauge(
             "portiere_workers_quarantined",
             &[],
             "Workers that were found to be wrong: no node asks them anything until portiere verifier trust. The same at every \

@@ -130,12 +130,12 @@ async fn an_answer_that_is_not_taken_closes_the_connection_whatever_else_is_aske
 
 #[tokio::test]
 async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
-    let idle_timeout = Duration::from_millis(500);
+    let idle_timeout = Duration::from_secs(3);
     let server = Server::start(Terms { idle_timeout, ..generous() });
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let asking = async move {
         let start = tokio::time::Instant::now();
-        while start.elapsed() < 3 * idle_timeout {
+        while start.elapsed() < idle_timeout * 3 / 2 {
             let request = hyper::Request::builder().uri("http://a.test/page").body(Empty::<Bytes>::new()).unwrap();
             let answer = sender.send_request(request).await.expect("cut, although every answer was taken");
             assert_eq!(answer.headers()["content-length"], "4096");
@@ -176,7 +176,7 @@ async fn a_request_beside_others_takes_the_place_of_a_connection() {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(caps.refused(), 4);
+    assert_eq!(caps.refused().iter().map(|(_, count)| count).sum::<u64>(), 4);
 }
 
 #[tokio::test]

@@ -100,7 +100,8 @@ fn bf_01_wrong_passwords_count_for_the_account_whether_the_answer_is_awaited_or_
         calls[at % 2].1.abandon(server.port, PATIENCE);
     }
     assert_eq!(heard(server, &[&person.name], |_, call| call), 0);
-    assert_eq!(come_to(server, "signin.failed", 2 * free), 2 * free);
+    let known = (0..10).map(|_| come_to(server, "signin.failed", 2 * free)).find(|known| *known >= 2 * free);
+    assert_eq!(known, Some(2 * free));
     server.kill();
 }
 

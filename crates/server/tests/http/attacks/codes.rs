@@ -18,7 +18,7 @@ fn co_01_only_the_right_client_in_time_gets_tokens() {
     for (redeemer, late) in [(&wrong, false), (&wrong, true), (&right, true)] {
         let code = right.code(&mut browser, &person, &right.ask());
         if late {
-            std::thread::sleep(std::time::Duration::from_millis(1_050));
+            std::thread::sleep(std::time::Duration::from_millis(5_050));
         }
         let mut call = redeemer.clone();
         call.redirect.clone_from(&right.redirect);

@@ -1,5 +1,6 @@
 //! UE, BF: what a guesser learns, and how fast.
 
+use super::passwords::slow_server;
 use crate::scale::{GUESSES, scaled};
 use crate::support::*;
 
@@ -103,7 +104,7 @@ pub(super) fn heard(server: &'static Server, logins: &[&str], dressed: impl Fn(u
 #[test]
 fn bf_01_every_way_to_write_a_name_counts_for_one_account() {
     // red if the counter's key in app/sign_in.rs, attempt, were made of what was typed.
-    let server = default_server();
+    let server = slow_server();
     let person = Person::add(server);
     let (upper, spaced) = (person.name.to_uppercase(), format!("  {} ", person.name));
     let wide: String = person.name.chars().map(|c| if c == 'p' { '\u{ff50}' } else { c }).collect();
@@ -151,7 +152,7 @@ fn bf_04_forwarded_headers_of_strangers_change_nothing() {
 #[test]
 fn bf_05_a_known_browser_is_not_locked_out_by_a_stranger() {
     // red without the device in account_key, app/sign_in.rs, attempt.
-    let server = default_server();
+    let server = slow_server();
     let person = Person::add(server);
     let mut known = Browser::of(server, &person);
     let form = known.account_form("/account/signout");

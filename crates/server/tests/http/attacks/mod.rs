@@ -16,7 +16,7 @@ mod jose;
 mod keys;
 mod known;
 mod limits;
-mod passwords;
+pub mod passwords;
 mod proxies;
 mod redirects;
 mod refresh;

@@ -217,7 +217,7 @@ fn se_02_a_session_that_ends_while_its_owner_changes_the_password_changes_nothin
 }
 
 /// A server on which a guesser's wait does not end while a test runs.
-pub(super) fn slow_server() -> &'static Server {
+pub fn slow_server() -> &'static Server {
     Server::leaked(&[("PORTIERE_THROTTLE_BASE_DELAY", "10m")])
 }
 

@@ -46,7 +46,7 @@ fn rfc6749_4_1_2_a_code_dies_of_age() {
     let server = short_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let code = app.code(&mut Browser::new(server), &person, &app.ask());
-    std::thread::sleep(std::time::Duration::from_millis(1_050));
+    std::thread::sleep(std::time::Duration::from_millis(5_050));
     app.redeem(&code).must_fail(400, "invalid_grant");
 }
 

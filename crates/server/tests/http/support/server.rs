@@ -43,7 +43,7 @@ static DEFAULT: LazyLock<Server> = LazyLock::new(|| Server::start(&[]));
 static STRICT: LazyLock<Server> = LazyLock::new(|| Server::start(&[("PORTIERE_REFRESH_GRACE", "0s")]));
 static SIGN_UP: LazyLock<Server> = LazyLock::new(|| Server::start(&[("PORTIERE_SIGNUP_ENABLED", "true")]));
 static SHORT: LazyLock<Server> =
-    LazyLock::new(|| Server::start(&[("PORTIERE_CODE_TTL", "1s"), ("PORTIERE_TOKEN_ACCESS_TTL", "10s")]));
+    LazyLock::new(|| Server::start(&[("PORTIERE_CODE_TTL", "5s"), ("PORTIERE_TOKEN_ACCESS_TTL", "10s")]));
 
 /// Everything as it comes.
 pub fn default_server() -> &'static Server {
@@ -313,7 +313,7 @@ pub fn free_port() -> u16 {
 }
 
 fn wait_until_ready(node: &Node, port: u16) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while Call::get("/readyz").try_send_here(port).is_none_or(|answer| answer.status != 200) {
         assert!(Instant::now() < deadline, "not ready: {}", node.log());
         std::thread::sleep(Duration::from_millis(5));

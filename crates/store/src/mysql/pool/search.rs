@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::dialect::mysql::Flavor;
 
-    const PATIENCE: Duration = Duration::from_millis(200);
+    const PATIENCE: Duration = Duration::from_secs(1);
 
     fn pool() -> Arc<Pool> {
         let (galera, component, identity) = (None, String::new(), "a".to_owned());
@@ -269,7 +269,7 @@ mod tests {
         let talking = async {
             while began.elapsed() < 6 * PATIENCE {
                 pool.state().heard = Instant::now();
-                tokio::time::sleep(PATIENCE / 8).await;
+                tokio::time::sleep(PATIENCE / 20).await;
             }
         };
         let waiting = wait(Arc::clone(&pool), 0, 5 * PATIENCE);
