@@ -3,7 +3,7 @@
 
 use super::coming::Coming;
 use super::shop::{REDIRECT, code, params, request};
-use super::{NOW, PASSWORD, application, database, newcomer, node, sign_in};
+use super::{NOW, PASSWORD, application, database, hashing_node, newcomer, node, sign_in};
 use crate::account::{NotSaved, ProfileForm};
 use crate::admin::clients::ClientSecret;
 use crate::api::{Caller, Entered, NotIn};
@@ -14,6 +14,7 @@ use crate::flow::{Flow, Place, To};
 use crate::sign_in::{Next, Typed};
 use crate::token::Handed;
 use crate::{App, Fault};
+use hasher::{Policy, Settings as Hashing};
 use rules::Span;
 use rules::id::ClientId;
 use rules::oauth::client::{AuthMethod, Client, Grant};
@@ -57,10 +58,15 @@ struct Two {
 
 impl Two {
     async fn start() -> Self {
+        Two::hashing(Hashing::default()).await
+    }
+
+    /// Where passwords are hashed like this by the other node.
+    async fn hashing(elsewhere: Hashing) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
         let engine = database(folder.path()).await;
         let interrupted = Arc::new(Interrupted { inner: Arc::clone(&engine), coming: Coming::default() });
-        let there = node(engine, clock.clone()).await;
+        let there = hashing_node(engine, clock.clone(), elsewhere).await;
         let here = node(Arc::clone(&interrupted) as Arc<_>, clock.clone()).await;
         there.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
         let shop = Client {
@@ -239,6 +245,27 @@ async fn who_is_no_longer_who_they_proved_to_be_meanwhile_gets_nothing() {
         there.rotate_secret(&shop, Some(secret)).await.map(drop).map_err(|fault| fault.to_string())
     });
     assert_eq!(refused(two.token(&own).await), Code::InvalidClient);
+}
+
+#[tokio::test]
+async fn a_browser_that_proved_the_password_of_before_is_not_known_by_the_one_of_now() {
+    // red where passwords.rs, rehash, gives what it found in place of what was proved: who had the old password would be known for
+    // as long as the new one lasts.
+    let two = Two::hashing(Hashing { policy: Policy::new(7168, 5, 1).unwrap(), ..Hashing::default() }).await;
+    let there = two.there.clone();
+    // Her session is there, and what she typed is hashed once more.
+    two.meanwhile(2, async move {
+        let found = there.find_user("ada").await.map_err(|fault| fault.to_string())?;
+        let user = found.map_err(|refused| refused.to_string())?.ok_or("no ada")?;
+        there.set_password(&user, b"another violet anvil 42").await.map(drop).map_err(|fault| fault.to_string())
+    });
+    let flow = Flow::new(To::Place(Place::Account), two.clock.now());
+    let signed_in = two.here.sign_in(flow, Typed::new("ada", PASSWORD), &Browser::default()).await.unwrap().unwrap();
+    assert!(two.interrupted.coming.is_over(), "her password was changed meanwhile");
+    let now = two.there.find_user("ada").await.unwrap().unwrap().expect("ada");
+    let browser = Browser { device: Some(signed_in.device), ..Browser::default() };
+    assert_eq!(two.here.known_device(&browser, &now), None);
+    assert!(two.here.known_device(&browser, &signed_in.user).is_some(), "by what was proved it was");
 }
 
 /// Ada's browser, in which she signed in to her account.

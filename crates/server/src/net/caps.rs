@@ -387,9 +387,7 @@ mod tests {
         idle.push(admit("192.0.2.1").unwrap());
         assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
-        for (_, held) in &mut caps.lock().by_address {
-            held.made_way = None;
-        }
+        caps.lock().by_address.values_mut().for_each(|held| held.made_way = None);
         assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_ok());
     }
