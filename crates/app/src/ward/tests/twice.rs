@@ -3,6 +3,7 @@
 use super::*;
 use crate::admin::clients::ClientSecret;
 use crate::tests::shop;
+use store::engine::Must;
 use store::tables::clients;
 
 /// Of a dump that is older than the journal, and whose fence nobody can answer.
@@ -74,4 +75,23 @@ async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_
     assert!(!void(None, one.clock.now() + Span::seconds(2), false).await, "it is younger");
     one.app.accept_loss("b").await.unwrap().unwrap();
     assert!(!void(None, NOW, false).await);
+}
+
+#[tokio::test]
+async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
+    // red without is_counted_on before fences::raise, or where let_go looks for fences before it holds the node's row.
+    let server = Server::start().await;
+    let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    let (app, realm) = (&one.app, &one.app.realm.id);
+    let known = ask(&**app.below(), realm, nodes::All).await.unwrap();
+    let other = known.iter().find(|node| node.node == "b").unwrap();
+    let counted = || vec![nodes::is_counted_on(realm, "b")];
+    assert!(app.below().commit(counted()).await.is_ok());
+    let let_go = nodes::let_go(realm, other, NOW);
+    assert!(let_go[0].must == Must::Touch(1), "its row first: a batch that waits for it looks for fences afterwards");
+    app.below().commit(let_go).await.unwrap();
+    assert!(
+        matches!(app.below().commit(counted()).await, Err(CommitError::Conflict { .. })),
+        "and no fence waits for it"
+    );
 }
