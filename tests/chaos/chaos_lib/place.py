@@ -91,7 +91,9 @@ class Place:
                 # What is adopted comes from a group of its own; those of subprocess.run are of ours, and waited for by it: it
                 # would take one that was buried here for one that went well.
                 try:
-                    if pid not in known and is_zombie(pid) and os.getpgid(pid) != os.getpgrp():
+                    adopted = pid not in known and is_zombie(pid) and os.getpgid(pid) != os.getpgrp()
+                    # One that was only just started may not be known yet.
+                    if adopted and not self.over.wait(POLL_S) and pid not in {process.pid for process in self.processes}:
                         os.waitpid(pid, os.WNOHANG)
                 except (ChildProcessError, ProcessLookupError):
                     pass
