@@ -264,8 +264,8 @@ impl App {
         Ok(())
     }
 
-    /// Stores a password that was just proved as today's policy wants it, and gives its owner as they are then. That it
-    /// fails never fails a sign-in.
+    /// Stores a password that was just proved as today's policy wants it, and gives its owner with what is stored of what was
+    /// proved. That it fails never fails a sign-in.
     pub(crate) async fn rehashed(&self, user: User, password: &[u8], browser: &Browser) -> User {
         match self.rehash(&user, password, browser).await {
             Ok(stored) => User { password: stored.or(user.password), ..user },
@@ -281,7 +281,7 @@ impl App {
         Subject { realm: self.realm.id.as_str(), user: user.as_str() }
     }
 
-    /// What is stored from now on; `None` where that stays what it is.
+    /// What is stored from now on; `None` where this did not replace what was proved.
     async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };

@@ -310,7 +310,7 @@ mod tests {
             let reason = reason.to_owned();
             move |plans: &[Plan]| {
                 let mut report = server(plans);
-                let failure = Failure { step: Step::Jwks, reason: reason.clone(), count: report.failed };
+                let failure = Failure { step: Step::Jwks, reason: reason.clone(), count: 50 * report.failed };
                 report.failures = vec![failure; usize::from(report.failed > 0)];
                 Ok(report)
             }

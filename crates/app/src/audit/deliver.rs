@@ -82,11 +82,14 @@ impl Going {
         lines.truncate(last.map_or(lines.len(), |at| at + 1));
     }
 
-    /// All that was sent is delivered. More at a time are tried: twice as many, up to where that was too many, and from there
-    /// on few more.
-    fn went_well(&mut self) {
+    /// So many lines are delivered. Where those were as many as may be, more at a time are tried: twice as many, up to where that
+    /// was too many, and from there on few more.
+    fn went_well(&mut self, sent: i64) {
         (self.failures, self.upto) = (0, None);
         self.complaint.over();
+        if sent < self.most {
+            return;
+        }
         let more = match self.too_many {
             Some(many) if self.most * 2 >= many => self.most + (self.most / 8).max(1),
             _ => self.most * 2,
@@ -154,6 +157,7 @@ impl App {
         let Some(last) = lines.last() else { return self.nothing_after(&seen).await };
         let place = place(last);
         let more = found == going.most || (lines.len() as i64) < found;
+        going.upto = Some(place.clone());
         let asked = Instant::now();
         let sent = tokio::time::timeout(PATIENCE, stream.sink.send(&self.realm, &lines)).await;
         let sent = sent.unwrap_or_else(|_| Err(Refused::in_the_midst("the receiver did not answer in time")));
@@ -173,10 +177,9 @@ impl App {
             }
             sent => sent,
         };
-        self.note_sent(seen, place.clone(), &sent).await?;
-        match &sent {
-            Ok(()) => going.went_well(),
-            Err(_) => going.upto = Some(place),
+        self.note_sent(seen, place, &sent).await?;
+        if sent.is_ok() {
+            going.went_well(lines.len() as i64);
         }
         Ok(sent.map(|()| if more { Step::More } else { Step::Idle }))
     }
@@ -329,7 +332,8 @@ mod tests {
         let mut going = Going::of("http");
         (going.too_many, going.most) = (Some(100), 50);
         let steps: Vec<i64> = std::iter::from_fn(|| {
-            going.went_well();
+            going.went_well(1);
+            going.went_well(going.most);
             Some(going.most)
         })
         .take(9)

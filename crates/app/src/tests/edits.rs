@@ -219,8 +219,6 @@ async fn a_device_asks_in_the_name_of_what_its_application_is() {
     let two = Two::start().await;
     let shop = two.there.find_client(&two.shop).await.unwrap().expect("registered");
     let scope = params(&[("scope", "openid")]);
-    two.renamed(0);
-    two.here.device_ask(&shop, &scope, "192.0.2.1").await.unwrap().unwrap();
     let (there, id) = (two.there.clone(), two.shop.clone());
     two.meanwhile(
         0,

@@ -336,7 +336,7 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
         lines
             .push("That disk is memory: what commits cost is not what they cost on a disk (--data FOLDER).".to_owned());
     }
-    if let Some(quota) = machine.quota {
+    if let Some(quota) = machine.quota.filter(|quota| machine.pinned.is_none_or(|pinned| *quota < pinned as f64)) {
         lines.push(format!(
             "This program may use {quota:.2} cores' time (cpu.max of its cgroup), on whichever cores. The model counts whole cores: \
              where threads spread over more, all of them stand still once that is used up, which no percentile here knows. Pin it to \

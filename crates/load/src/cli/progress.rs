@@ -9,8 +9,6 @@ use std::time::Duration;
 
 /// Rates that the small chart shows.
 const SHOWN: usize = 24;
-/// The fewest of them.
-const LEAST: usize = 4;
 
 /// What runs plans side by side, with a line of progress when somebody can see it.
 pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
@@ -108,7 +106,7 @@ impl Progress {
             passed if passed > self.whole => "  (waiting for the last answers)",
             _ => "",
         };
-        let room = width.saturating_sub([&head, &tail, now].map(|part| part.chars().count()).iter().sum()).max(LEAST);
+        let room = width.saturating_sub([&head, &tail, now].map(|part| part.chars().count()).iter().sum());
         let shown = &self.rates[self.rates.len().saturating_sub(room)..];
         format!("{head}{}{tail}{now}", sparkline(shown)).chars().take(width).collect()
     }
@@ -155,9 +153,10 @@ mod tests {
         assert!(progress.line(Duration::from_secs(2), &Pulse::default(), 120).contains("p50 – p99 – ms"));
         assert!(progress.line(Duration::from_secs(3), &pulse, 120).ends_with("(waiting for the last answers)"));
         // Red where the line is cut at its end: what failed is not seen on a terminal of 80 columns.
-        for _ in 0..30 {
-            let line = progress.line(Duration::from_millis(1500), &pulse, 79);
-            assert!(line.contains("failed") && line.ends_with("refused") && line.chars().count() <= 79, "{line}");
+        let mut progress = Progress::of(&[Plan { duration: Duration::from_secs(60), ..plan() }], 3);
+        for second in 1..=30 {
+            let line = progress.line(Duration::from_secs(second), &pulse, 79);
+            assert!(line.contains(" failed ") && line.ends_with(" refused") && line.chars().count() <= 79, "{line}");
         }
         let open = Plan { pace: Pace::Open { rate: 240.0, visitors: 9 }, ..plan() };
         assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");

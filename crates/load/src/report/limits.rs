@@ -23,7 +23,8 @@ impl Report {
     /// True when the generator itself had no port left for a connection, or no file: the server did not fail by that.
     pub fn lacks_means(&self) -> bool {
         let own = [Fault::NoFiles, Fault::NoPorts].map(|fault| fault.to_string());
-        self.failures.iter().any(|failure| own.contains(&failure.reason))
+        let own = self.failures.iter().filter(|failure| own.contains(&failure.reason)).map(|failure| failure.count);
+        own.sum::<u64>() as f64 > Self::MAY_WAIT * (self.iterations + self.unanswered()) as f64
     }
 
     /// In sentences: by what the generator set a limit of its own, apart from what ran [beside](Report::beside).

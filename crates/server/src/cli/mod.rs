@@ -196,7 +196,6 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 (Err(failure), _) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
             };
             progress.clear();
-            outcome.notes.iter().for_each(|note| outcome::say(note));
             match printer.show(&outcome) {
                 Ok(()) => {}
                 // Whether something is wrong is the answer, and the exit code says it to whoever reads nothing.
@@ -209,6 +208,8 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 }
                 Err(error) => break Ok(Err(error)),
             }
+            // Whoever goes by them has what they are about.
+            outcome.notes.iter().for_each(|note| outcome::say(note));
             let Some(next) = outcome.next else { break Ok(printer.finish()) };
             request.go_on(next);
             follows = request.pause().map(|pause| (pause, false));

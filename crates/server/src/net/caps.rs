@@ -26,7 +26,7 @@ const OTHER_FILES: u64 = 1024;
 /// Where no place is left for somebody, the address that holds most of them makes way, or the network that does, where no
 /// address holds more than people do: its connections that wait for a request are closed. So neither a few addresses nor
 /// a network of many can keep everybody else out by being there. Where one address has nearly all that it may have, those of
-/// its own go that ask nothing: of the people behind it, who is done makes way for who comes.
+/// its own go that were answered and ask nothing more: of the people behind it, who is done makes way for who comes.
 pub struct Caps {
     total: usize,
     per_address: usize,
@@ -78,18 +78,20 @@ struct Open {
 struct Held {
     places: usize,
     make_way: Arc<Notify>,
-    /// When it was made to make way for its own last.
-    made_way: Option<Instant>,
+    /// Tells those of it that are done.
+    step_aside: Arc<Notify>,
+    /// When they were told last.
+    told: Option<Instant>,
 }
 
 impl Held {
-    /// Who is told to make way for others of the same address.
-    fn makes_way(&mut self) -> Option<Arc<Notify>> {
-        if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
+    /// Who is told to step aside for others of the same address.
+    fn steps_aside(&mut self) -> Option<Arc<Notify>> {
+        if self.told.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
             return None;
         }
-        self.made_way = Some(Instant::now());
-        Some(Arc::clone(&self.make_way))
+        self.told = Some(Instant::now());
+        Some(Arc::clone(&self.step_aside))
     }
 }
 
@@ -149,17 +151,17 @@ impl Caps {
             return Err(full);
         }
         open.total += 1;
-        let make_way = key.map(|key| {
+        let ways = key.map(|key| {
             let held = open.by_address.entry(key).or_default();
             held.places += 1;
-            Arc::clone(&held.make_way)
+            (Arc::clone(&held.make_way), Arc::clone(&held.step_aside))
         });
         // Before the last is taken, so that nobody is turned away who only comes after others.
         let nearly_all = of_address >= self.per_address - self.per_address / 8;
         let makes_way = if nearly_all { open.within_address(key) } else { Vec::new() };
         drop(open);
         makes_way.iter().for_each(|told| told.notify_waiters());
-        Ok(Place { caps: Arc::clone(self), key, make_way })
+        Ok(Place { caps: Arc::clone(self), key, ways })
     }
 
     /// Places that are taken now.
@@ -218,7 +220,7 @@ impl Open {
     /// Those of one address.
     fn within_address(&mut self, key: Option<AddressKey>) -> Vec<Arc<Notify>> {
         let held = key.and_then(|key| self.by_address.get_mut(&key));
-        held.and_then(Held::makes_way).into_iter().collect()
+        held.and_then(Held::steps_aside).into_iter().collect()
     }
 
     /// The network that holds most, if that is more than the newcomer's network would.
@@ -269,8 +271,8 @@ impl Full {
 pub struct Place {
     caps: Arc<Caps>,
     key: Option<AddressKey>,
-    /// Of those that make way.
-    make_way: Option<Arc<Notify>>,
+    /// Of those that make way for others, and step aside for their own.
+    ways: Option<(Arc<Notify>, Arc<Notify>)>,
 }
 
 impl Place {
@@ -289,7 +291,12 @@ impl Place {
 
     /// What is ready once this address has to make way; `None` where it never has to.
     pub fn made_to_go(&self) -> Option<OwnedNotified> {
-        self.make_way.clone().map(Notify::notified_owned)
+        self.ways.as_ref().map(|(make_way, _)| Arc::clone(make_way).notified_owned())
+    }
+
+    /// What is ready once those of this address that are done have to go; `None` where they never have to.
+    pub fn asked_aside(&self) -> Option<OwnedNotified> {
+        self.ways.as_ref().map(|(_, step_aside)| Arc::clone(step_aside).notified_owned())
     }
 }
 
@@ -377,7 +384,7 @@ mod tests {
         let admit = |text: &str| caps.admit(text.parse().unwrap());
         let neighbour = admit("198.51.100.7").unwrap();
         let mut idle: Vec<_> = (0..14).map(|_| admit("192.0.2.1").unwrap()).collect();
-        let told = |place: &Place| Box::pin(place.made_to_go().unwrap());
+        let told = |place: &Place| Box::pin(place.asked_aside().unwrap());
         let (mut own, mut other) = (told(&idle[0]), told(&neighbour));
         // The next to last: two are left for who comes while the others go.
         idle.push(admit("192.0.2.1").unwrap());
@@ -387,7 +394,7 @@ mod tests {
         idle.push(admit("192.0.2.1").unwrap());
         assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_err(), "not at once again");
-        caps.lock().by_address.values_mut().for_each(|held| held.made_way = None);
+        caps.lock().by_address.values_mut().for_each(|held| held.told = None);
         assert_eq!(admit("192.0.2.1").err(), Some(Full::OfAddress));
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_ok());
     }

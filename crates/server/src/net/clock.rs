@@ -82,6 +82,12 @@ impl Clock {
         running <= state.coming && state.untaken.is_empty()
     }
 
+    /// Whether all that was asked is answered, and nothing more is asked.
+    pub fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
+    }
+
     /// The body of a request that runs, which is waited for as long as the client owes a part of it.
     pub fn coming(self: &Arc<Self>, body: Incoming) -> Body {
         if body.is_end_stream() {

@@ -13,12 +13,13 @@ use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -284,7 +285,7 @@ impl<S: Answers> Room<S> {
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
-        let mut made_to_go = pin!(place.made_to_go());
+        let (mut made_to_go, mut aside) = (pin!(place.made_to_go()), pin!(place.asked_aside()));
         let mut makes_way = false;
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
@@ -297,12 +298,10 @@ impl<S: Answers> Room<S> {
                 return Poll::Ready(Some(ended));
             }
             // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
-            while made_to_go.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
-                if clock.is_idle() {
-                    makes_way = true;
-                    return Poll::Ready(None);
-                }
-                made_to_go.set(place.made_to_go());
+            makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(), || place.made_to_go())
+                || has_to_go(aside.as_mut(), context, || clock.is_done(), || place.asked_aside());
+            if makes_way {
+                return Poll::Ready(None);
             }
             alarm.poll(context).map(|()| None)
         });
@@ -315,6 +314,22 @@ impl<S: Answers> Room<S> {
             }
         }
     }
+}
+
+/// Whether it was told to go and may; where it may not, it listens anew.
+fn has_to_go(
+    mut told: Pin<&mut Option<OwnedNotified>>,
+    context: &mut Context<'_>,
+    may: impl Fn() -> bool,
+    again: impl Fn() -> Option<OwnedNotified>,
+) -> bool {
+    while told.as_mut().as_pin_mut().is_some_and(|told| told.poll(context).is_ready()) {
+        if may() {
+            return true;
+        }
+        told.set(again());
+    }
+    false
 }
 
 /// What HTTP/1 headers take, as they are sent.

@@ -79,7 +79,7 @@ async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_
 
 #[tokio::test]
 async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
-    // red without is_counted_on before fences::raise, or where let_go looks for fences before it holds the node's row.
+    // red where a node that is gone is counted on, or where let_go looks for fences before it holds the node's row.
     let server = Server::start().await;
     let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     let (app, realm) = (&one.app, &one.app.realm.id);

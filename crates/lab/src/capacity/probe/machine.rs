@@ -24,6 +24,9 @@ pub struct Machine {
     /// The processor time that this program may have, in cores, where that is limited (cgroups(7)).
     #[serde(default)]
     pub quota: Option<f64>,
+    /// Cores on which its threads may be, where the system tells.
+    #[serde(default)]
+    pub pinned: Option<usize>,
     /// What it means that some of its cores are hardware threads of the same core; nothing where none are.
     #[serde(default)]
     pub siblings: Option<String>,
@@ -43,6 +46,7 @@ impl Machine {
             disk: disk.display().to_string(),
             is_memory: is_memory(disk),
             quota: quota(Path::new("/")),
+            pinned: Cores::all().ok().map(|cores| cores.count()),
             siblings: Cores::all().ok().and_then(|cores| cores.remark("This program")),
             others: None,
         }

@@ -76,13 +76,12 @@ impl Tail {
 }
 
 /// Nothing comes behind a line that the log does not reach any more, until it is as long again: then some would be left out.
-async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
+pub async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
     match app.audit_ends_before(place).await? {
         None => Ok(()),
         Some(end) => Err(Failure::Use(format!(
-            "block {} was shown, and the log ends with block {end} now: somebody took lines out, or the database was put back \
-             (portiere audit verify); begin anew to follow what comes",
-            place.block
+            "the log ends with block {end}, and was read beyond that: somebody took lines out, or the database was put back \
+             (portiere audit verify); begin anew to follow what comes"
         ))),
     }
 }

@@ -1,5 +1,6 @@
 //! The command line, on real data folders.
 
+mod chain;
 mod execute;
 mod parse;
 mod restore;

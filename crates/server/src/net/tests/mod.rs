@@ -180,6 +180,38 @@ async fn connections_beyond_the_total_are_closed_at_once() {
 }
 
 #[tokio::test]
+async fn of_one_address_those_that_are_done_go_before_there_are_too_many_and_nobody_else() {
+    // Red without asked_aside in serve.rs, converse; or where is_idle stands for is_done, or greet listens to it, too.
+    let caps = Caps::counting_all(100, 8);
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let mut slow = server.connect().await;
+    slow.write_all(b"GET /slow HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut silent = server.connect().await;
+    let mut half = server.connect().await;
+    let head = "POST /patient HTTP/1.1\r\nhost: a.test\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n12";
+    half.write_all(head.as_bytes()).await.unwrap();
+    until(&mut half, "100 Continue\r\n\r\n").await;
+    let mut done = [server.connect().await, server.connect().await, server.connect().await, server.connect().await];
+    for stream in &mut done {
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        until(stream, "127.0.0.1 false").await;
+    }
+    let mut last = server.connect().await;
+    for stream in &mut done {
+        assert_eq!(until_closed(stream).await, "");
+    }
+    for stream in [&mut silent, &mut last] {
+        stream.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+        assert!(until_closed(stream).await.starts_with("HTTP/1.1 200"));
+    }
+    half.write_all(b"345").await.unwrap();
+    assert!(until(&mut half, "\r\n\r\n5").await.starts_with("HTTP/1.1 200"));
+    assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 4)]);
+    assert_eq!(caps.refused(), [("total", 0), ("address", 0)]);
+}
+
+#[tokio::test]
 async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() {
     // Those that were not told to the end ask nothing yet. Red without `Clock::coming`: with a body that comes byte by byte, each
     // of them is held for as long as a body may take, and the next request can come with the last byte.
