@@ -56,20 +56,20 @@ impl App {
         params: &Params,
         address: &str,
     ) -> Result<Result<Asked, Error>, Fault> {
-        let resources = match resource::asked(params, client, &self.realm.issuer) {
-            Ok(resources) => resources,
-            Err(error) => return Ok(Err(error)),
-        };
         // A user code is short. One that another device has is a conflict, and the next try draws another.
-        let (resources, tries) = (&resources, &AtomicU32::new(0));
+        let tries = &AtomicU32::new(0);
         let ahead = &Ahead::of(Some(Arc::new(client.clone())));
         self.settle(|now, fresh| async move {
             let client = ahead.or(|| async { self.client(&client.id, self.epoch().await?).await }).await?;
             let Some(client) = client.filter(|client| client.is_enabled()) else {
                 return Ok(Decision::refuse(Error::client("the client may not be used")));
             };
+            let resources = match resource::asked(params, &client, &self.realm.issuer) {
+                Ok(resources) => resources,
+                Err(error) => return Ok(Decision::refuse(error)),
+            };
             let fresh = fresh.of_try(tries.fetch_add(1, Ordering::Relaxed));
-            let asked = (params.get("scope"), resources.clone(), address);
+            let asked = (params.get("scope"), resources, address);
             Ok(device::ask(&client, asked, &self.keyring.lookup, &self.realm, (now, &fresh)))
         })
         .await

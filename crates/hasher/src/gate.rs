@@ -3,8 +3,9 @@
 //! The budget is time. The gate adds up the measured cost of all that waits and runs, side by side as the threads run
 //! it and as far as memory lets them, and says when a newcomer would begin. Past `max_wait` a newcomer is refused
 //! at once, unless a queue longer than its own can give room: then the last to come of that queue is refused instead.
-//! So what waits never exceeds the budget by more than one job, nobody admitted waits much longer than `max_wait`, and
-//! a flood fills only its share.
+//! So what waits never exceeds the budget by more than one job, and a flood fills only its share. Nobody admitted waits much longer
+//! than `max_wait` but behind many of the same address, while others keep coming: each has its turn, and an address no more than
+//! others have. Whether they will come nobody knows beforehand; of those who refuse for it, most would refuse in vain.
 //!
 //! Workers count: what may be computed anywhere waits until threads and workers together come to it. When one goes away,
 //! those who would have to wait too long now are refused at once.

@@ -270,6 +270,9 @@ impl Hasher {
     /// A [`Refusal`]: it was not computed.
     pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
         let params = argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) };
+        if !(4..=64).contains(&ask.tag_bytes) {
+            return Err(Refusal::Unsupported("a tag has 4 to 64 bytes"));
+        }
         self.tag(key, Kind::Argon2(params), Input::Argon2(ask.h0)).await
     }
 

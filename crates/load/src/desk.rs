@@ -147,7 +147,7 @@ impl Desk {
                         Fault::Connect(_)
                         | Fault::NoFiles
                         | Fault::NoPorts
-                        | Fault::Tls
+                        | Fault::Tls(_)
                         | Fault::Closed
                         | Fault::Broken(_),
                     ),

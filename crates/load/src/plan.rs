@@ -214,7 +214,9 @@ impl std::fmt::Display for Pace {
         match self {
             Pace::Closed { visitors, pause } if pause.is_zero() => write!(f, "closed loop, {visitors} users, no pause"),
             Pace::Closed { visitors, pause } => write!(f, "closed loop, {visitors} users, pause {pause:?}"),
-            Pace::Open { rate, visitors } => write!(f, "open loop, {rate}/s, at most {visitors} at once"),
+            Pace::Open { rate, visitors } => {
+                write!(f, "open loop, {}/s, at most {visitors} at once", (rate * 10.0).round() / 10.0)
+            }
         }
     }
 }

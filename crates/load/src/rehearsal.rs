@@ -4,7 +4,7 @@
 use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
-use crate::visitor::{AccountApi, Cause, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor};
+use crate::visitor::{AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -92,6 +92,15 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
                 }
                 _ => "; ask for one (--scope offline_access, --param prompt=consent)",
             }
+        }
+        Setback { step: Step::Authorize | Step::Login, cause: Cause::Wrong(why) } if why.starts_with(['4', '5']) => {
+            "; does the provider know this --client with this --redirect-uri?"
+        }
+        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with(DESPITE) => {
+            "; without a password nothing is agreed to: does the client ask for consent each time?"
+        }
+        Setback { cause: Cause::Wrong(why), .. } if why.starts_with("401") || why.starts_with("400 invalid_client") => {
+            "; is it this client's secret (--client-secret-file), and the way in which it authenticates (--auth)?"
         }
         _ => "",
     }

@@ -2,7 +2,7 @@
 
 use crate::made::Made;
 use crate::record::variation;
-use crate::report::{Report, told};
+use crate::report::{Failure, Report, told};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -148,6 +148,7 @@ impl fmt::Display for Series {
         }
         self.runs.iter().try_for_each(|run| write!(f, "{run}"))?;
         tables(&self.trials).iter().try_for_each(|table| write!(f, "{table}"))?;
+        setbacks(&self.trials).iter().try_for_each(|line| writeln!(f, "{line}"))?;
         if let Some(made) = &self.made {
             writeln!(f, "{made}")?;
         }
@@ -195,6 +196,20 @@ pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
     let beside = beside.map(|(trial, report)| row(trial, Some(&report.workload), report, String::new()));
     let tables = [(head(None), own.collect()), (head(Some("beside it")), beside.collect::<Vec<_>>())];
     tables.into_iter().map(|(head, rows)| Table { head, rows }).filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// What failed most at each rate, and beside it.
+pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
+    /// Of each trial.
+    const SAID: usize = 2;
+    let of = |trial: &Trial, report: &Report| {
+        let line = |failure: &Failure| format!("{:.1}/s: {} x {failure}", trial.offered, failure.count);
+        report.failures.iter().take(SAID).map(line).collect::<Vec<_>>()
+    };
+    let all = trials.iter().flat_map(|trial| {
+        std::iter::once(&trial.report).chain(&trial.report.beside).flat_map(move |report| of(trial, report))
+    });
+    all.collect()
 }
 
 impl Trial {

@@ -150,6 +150,8 @@ pub enum Change {
     GrantConsent { consent: Box<Consent>, seen: Option<Scope> },
     /// Somebody no longer lets an application in.
     RevokeConsent { user: UserId, client: ClientId, at: Time },
+    /// An application is being removed, and what people up to this one let it have goes first.
+    DropConsents { client: ClientId, upto: UserId },
 
     /// A device asks.
     AskDevice(Box<Device>),

@@ -148,6 +148,8 @@ impl Ending {
             | Change::StartFamily(_)
             | Change::IssueOpaque(_)
             | Change::GrantConsent { .. }
+            // The removal says it, once it is done.
+            | Change::DropConsents { .. }
             | Change::AskDevice(_)
             | Change::PollDevice { .. }
             | Change::SlowDevice { .. }

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
+use store::moving::Trouble;
 use store::moving::marks::{self, Arrival, Mark, Marks};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
@@ -49,6 +50,9 @@ impl Database {
                 Err(error) => return Err(Fault::from(error).into()),
             }
         }
+        // Before anything is made in it: what the URL leads to may be somebody else's.
+        let vacant = store::moving::vacant(&*engine).await;
+        vacant.map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
         engine.migrate().await.map_err(|error| BootError::Other(error.0))
     }
 

@@ -112,20 +112,45 @@ fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String
 }
 
 /// Measures how many passwords at a time suit this machine, unless that is known, and keeps the answer. Takes all cores
-/// for a moment, between sign-ins. Then it keeps what sign-ins teach, now and then.
+/// for a moment, between sign-ins. Then it keeps what sign-ins teach, now and then, and when the server stops: what was measured
+/// while others used the machine would be believed at every start.
 pub async fn learn(hasher: &Hasher, config: &Config) {
-    let mut kept = None;
+    let mut learnt = Learnt { hasher, file: file(config), kept: hasher.calibrate().await.to_text() };
+    learnt.write();
     loop {
-        let learnt = hasher.calibrate().await.to_text();
-        if kept.as_ref() != Some(&learnt) {
-            if let Err(error) = private::replace(&file(config), learnt.as_bytes()) {
-                tracing::warn!(%error, file = %file(config).display(), "what was learnt of hashing could not be kept");
-            }
-            kept = Some(learnt);
-        }
         tokio::time::sleep(KEEP_EVERY).await;
+        learnt.keep();
     }
 }
 
 /// How often it is kept.
-const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(6 * 3600);
+const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// What is known of hashing on this machine, and what of it is in the file.
+struct Learnt<'a> {
+    hasher: &'a Hasher,
+    file: PathBuf,
+    kept: String,
+}
+
+impl Learnt<'_> {
+    fn keep(&mut self) {
+        let now = self.hasher.calibration().to_text();
+        if now != self.kept {
+            self.kept = now;
+            self.write();
+        }
+    }
+
+    fn write(&self) {
+        if let Err(error) = private::replace(&self.file, self.kept.as_bytes()) {
+            tracing::warn!(%error, file = %self.file.display(), "what was learnt of hashing could not be kept");
+        }
+    }
+}
+
+impl Drop for Learnt<'_> {
+    fn drop(&mut self) {
+        self.keep();
+    }
+}

@@ -1,6 +1,7 @@
 //! What a database must do for us, and nothing else: answer reads, run closed batches.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -114,6 +115,16 @@ pub enum CommitError {
     Unavailable(String),
     /// The connection was lost inside COMMIT: it may have happened or not. Never retried blindly.
     Unknown(String),
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommitError::Conflict { at, why } => write!(out, "statement {at} did not hold: {why:?}"),
+            CommitError::Unavailable(why) => out.write_str(why),
+            CommitError::Unknown(why) => write!(out, "whether it was committed is not known: {why}"),
+        }
+    }
 }
 
 /// The database cannot answer at present.

@@ -4,10 +4,14 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::engine::CommitError;
 
 /// How to reach a database server.
 #[derive(Clone)]
@@ -104,10 +108,35 @@ impl Tls {
         }
     }
 
+    /// What seals a connection with these.
+    pub(crate) fn config(&self) -> Result<ClientConfig, OpenError> {
+        let failed = |error: rustls::Error| OpenError::Settings(format!("TLS to the database: {error}"));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_root_certificates(self.roots()?);
+        match (self.presented()?, &self.identity) {
+            (Some((chain, key)), Some((_, file))) => {
+                config.with_client_auth_cert(chain, key).map_err(|error| unreadable(file, &error))
+            }
+            _ => Ok(config.with_no_client_auth()),
+        }
+    }
+
+    fn roots(&self) -> Result<RootCertStore, OpenError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.believed()? {
+            // A system may have some that nobody can use.
+            if let (Err(error), Some(file)) = (roots.add(certificate), &self.authorities) {
+                return Err(unreadable(file, &error));
+            }
+        }
+        Ok(roots)
+    }
+
     /// Our certificate chain and its key.
-    pub(crate) fn presented(
-        &self,
-    ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
+    fn presented(&self) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
         let Some((chain, key)) = &self.identity else { return Ok(None) };
         let chain = certificates(chain)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
@@ -127,6 +156,32 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> 
 /// A file that cannot be used, by its name.
 pub(crate) fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
     OpenError::Settings(format!("{}: {why}", file.display()))
+}
+
+/// Whether the server has room for what it is to keep. It says nothing of that by itself, while it goes on to answer: what tells is
+/// the last batch that it refused for want of room, unless one was committed some time after that.
+#[derive(Debug, Default)]
+pub(crate) struct Room(Mutex<Option<(Instant, String)>>);
+
+/// For so long a batch that stands says nothing against one that did not: a small one may find room where others do not.
+const WITHOUT_ROOM: Duration = Duration::from_secs(10);
+
+impl Room {
+    /// What came of a batch; `lacks` tells whether a refusal was for want of room.
+    pub(crate) fn note<T>(&self, outcome: &Result<T, CommitError>, lacks: impl Fn(&str) -> bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Err(CommitError::Unavailable(why)) if lacks(why) => *known = Some((Instant::now(), why.clone())),
+            Ok(_) if known.as_ref().is_some_and(|(at, _)| at.elapsed() >= WITHOUT_ROOM) => *known = None,
+            _ => {}
+        }
+    }
+
+    /// Why there is none.
+    pub(crate) fn is_there(&self) -> Result<(), String> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map_or(Ok(()), |(_, why)| Err(why.clone()))
+    }
 }
 
 /// How statements are sent.

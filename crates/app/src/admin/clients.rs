@@ -12,10 +12,13 @@ use rules::secret::Secret;
 use rules::{Decision, Fresh, Time};
 use serde_json::{Map, Value};
 use store::tables::clients::{ById, Page};
+use store::tables::consents::Givers;
 use store::tables::users;
 
 /// How many applications a page of a list has.
 pub const PAGE: i64 = 200;
+/// How many consents a removal takes out at once.
+const CONSENTS: i64 = 1_000;
 /// The shortest secret that may be given, in bytes: 32 random bytes in any usual encoding are longer.
 const SHORTEST_SECRET: usize = 32;
 
@@ -90,6 +93,7 @@ impl App {
 
     /// Removes an application: what was issued to it is dead at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
+        self.drop_consents(id).await?;
         self.settle(|now, _| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
@@ -103,6 +107,22 @@ impl App {
                 .at_epoch(epoch))
         })
         .await
+    }
+
+    /// Of an application that many let have something: it is disabled, and that goes in steps, so that nobody waits for a batch
+    /// that takes it all out. Whoever was interrupted begins again.
+    async fn drop_consents(&self, id: &ClientId) -> Result<(), Fault> {
+        loop {
+            let (client, givers) = self.ask((ById(id), Givers { client: id, limit: CONSENTS })).await?;
+            let Some(last) = givers.last().filter(|_| client.is_some() && givers.len() as i64 == CONSENTS) else {
+                return Ok(());
+            };
+            if client.is_some_and(|client| client.is_enabled()) {
+                drop(self.set_client_enabled(id, false).await?);
+            }
+            let change = Change::DropConsents { client: id.clone(), upto: last.clone() };
+            self.settle(|_, _| async { Ok(Decision::<(), Refused>::accept(()).and(change.clone())) }).await?.ok();
+        }
     }
 
     /// Disables or enables an application. What is so already stays as it is.

@@ -224,7 +224,7 @@ fn refused(problems: Vec<Problem>) -> Refused {
 /// What is wrong, for an operator.
 pub fn sentence(problem: Problem) -> String {
     match problem {
-        Problem::Username(BadName::Form) => {
+        Problem::Username(BadName::Form | BadName::Id) => {
             "the username must not begin with a hyphen nor have the form of an id (22 letters, digits, - and _)".into()
         }
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),

@@ -5,6 +5,7 @@ use super::seal::end;
 use crate::{App, Fault};
 use rules::audit::Link;
 use rules::fresh::time_of;
+use rules::secret::hexadecimal;
 use rules::{Span, Time};
 use store::tables::audit::{After, BacklogUpTo, Begins, LeftOf, Newest, Place, Stream, Streams};
 
@@ -57,6 +58,14 @@ impl App {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
         Ok(is_beyond(place, &end).then_some(end.number))
+    }
+
+    /// The code of a block, in hexadecimal; `None` where it is not there, or was taken out and others after it.
+    pub async fn audit_code(&self, number: i64) -> Result<Option<String>, Fault> {
+        let (blocks, begins) = self.ask((After { number: number - 1, limit: 1 }, Begins)).await?;
+        let block = blocks.into_iter().find(|block| block.number == number).map(|block| block.mac);
+        let begins = begins.filter(|begins| begins.number == number).map(|begins| begins.mac);
+        Ok(block.or(begins).map(|mac| hexadecimal(&mac)))
     }
 
     /// How far sealing and delivering are behind. A few reads, each of an index: for a page of metrics now and then.

@@ -3,16 +3,26 @@
 use super::{NOW, database, newcomer, node, shop, sign_in};
 use crate::App;
 use crate::admin::clients::ClientSecret;
+use crate::audit::Filter;
 use crate::authorize::{Asked, Outcome, SignIn};
 use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::sign_in::Next;
-use rules::Span;
+use rules::events::Kind;
+use rules::id::UserId;
 use rules::oauth::client::Client;
+use rules::oauth::consent::Consent;
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
+use rules::{Change, Fresh, Span};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use store::engine::{Answer, Around, CommitError, Engine, Write};
+use store::tables::Question;
+use store::tables::changes::batch;
+use store::tables::consents::Givers;
 
 /// An authorization request that has consent asked for, with one more parameter.
 fn request(more: (&str, &str)) -> Params {
@@ -106,5 +116,56 @@ async fn a_yes_that_comes_late_asks_for_the_password_again_and_is_no_error() {
                 (false, other) => panic!("{more:?}: {other:?}"),
             }
         }
+    }
+}
+
+/// That many consents are no single batch: nobody waits for one that takes out thousands of rows.
+#[tokio::test]
+async fn an_application_that_thousands_let_in_goes_with_all_that_in_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Arc::new(Sized { inside: database(folder.path()).await, largest: AtomicU64::new(0) });
+    let app = node(Arc::clone(&engine) as Arc<dyn Engine>, Clock::fixed(NOW)).await;
+    for id in ["shop", "mill"] {
+        app.add_client(Client { id: id.into(), ..shop() }, ClientSecret::Nothing).await.unwrap().unwrap();
+        let consents: Vec<_> = (0..2_500).map(|number| consent(id, number)).collect();
+        engine.inside.commit(batch(&app.realm.id, &consents, NOW, &Fresh::new([7; 32]))).await.unwrap();
+    }
+    assert!(app.remove_client(&"shop".into()).await.unwrap().is_ok());
+    assert!(app.find_client(&"shop".into()).await.unwrap().is_none());
+    let left = |id: &str| Givers { client: &id.into(), limit: 10_000 }.read(&app.realm.id);
+    let rows = engine.fetch(&[left("shop"), left("mill")]).await.unwrap();
+    assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2_500]);
+    assert!((1..=1_000).contains(&engine.largest.load(Relaxed)), "{:?}", engine.largest);
+    // It was disabled before, so that nobody let it in meanwhile, and both are on record.
+    let lines = app.audit_lines(&Filter::default(), "", false, 100).await.unwrap().lines;
+    let said: Vec<_> = lines.iter().map(|line| line.kind.as_str()).collect();
+    for kind in [Kind::ClientChanged, Kind::ClientRemoved] {
+        assert_eq!(said.iter().filter(|said| **said == kind.name()).count(), 1, "{said:?}");
+    }
+    assert!(app.remove_client(&"shop".into()).await.unwrap().is_err());
+}
+
+fn consent(client: &str, number: u32) -> Change {
+    let (user, client) = (UserId(format!("u{number:05}")), client.into());
+    let consent = Consent { user, client, scope: Scope::from("openid".to_owned()), granted: NOW };
+    Change::GrantConsent { consent: Box::new(consent), seen: None }
+}
+
+/// An engine that notes how many rows one statement touched at most.
+struct Sized {
+    inside: Arc<dyn Engine>,
+    largest: AtomicU64,
+}
+
+impl Around for Sized {
+    fn inside(&self) -> &dyn Engine {
+        &*self.inside
+    }
+    fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        Box::pin(async move {
+            let counts = self.inside.commit(writes).await?;
+            self.largest.fetch_max(counts.iter().copied().max().unwrap_or(0), Relaxed);
+            Ok(counts)
+        })
     }
 }

@@ -31,8 +31,7 @@ const GROWING: [&str; 17] = [
 
 /// What may read more than it is for: what an operator does now and then, to somebody or something that goes, and what somebody
 /// does who signs out everywhere.
-const RARE: [&str; 5] = [
-    "DELETE FROM consents WHERE realm = ? AND client_id = ?",
+const RARE: [&str; 4] = [
     "DELETE FROM devices WHERE realm = ? AND client_id = ?",
     "DELETE FROM devices WHERE realm = ? AND user_id = ?",
     "DELETE FROM devices WHERE realm = ? AND user_id = ? AND stage = 'approved' AND (? IS NULL OR client_id = ?)",

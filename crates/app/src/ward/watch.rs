@@ -114,9 +114,13 @@ impl App {
         // A standby that is in sync has all that was acknowledged before, too.
         ward.lossy.store(lossy, SeqCst);
         let status = self.fences().await?;
-        {
+        let trouble = {
             let mut seen = ward.seen();
-            (seen.status, seen.trouble) = (Some(status), None);
+            seen.status = Some(status);
+            seen.trouble.take()
+        };
+        if trouble.is_some() {
+            tracing::info!("it is known again that the database has all that was acknowledged");
         }
         // A key that was thrown out again may have had an heir that was lost.
         if moved.is_some() {

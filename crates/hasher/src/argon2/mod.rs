@@ -5,6 +5,29 @@
 //! arithmetic of the others. Nothing of the algorithm changes: every tag is what any other implementation computes.
 //!
 //! [`H0`] takes in all secrets, [`fill`] does the slow work and needs only `H0` and [`Params`].
+//!
+//! It can be used without the pool:
+//!
+//! ```
+//! use hasher::{
+//!     argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill},
+//!     cpu::Level,
+//! };
+//!
+//! let cost = Cost::new(64, 2, 1)?; // KiB, passes, lanes
+//! let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32)?;
+//! // Two passwords in lock step, each with its own salt; no secret and no associated data.
+//! let h0s = [H0::new(&params, b"one", b"salt of one", b"", b""), H0::new(&params, b"two", b"salt of two", b"", b"")];
+//! let mut memory = vec![Block::ZERO; h0s.len() * params.memory_blocks()];
+//! let mut tags = vec![Tag::default(); h0s.len()];
+//! fill(Level::best(), &params, &h0s, &mut memory, &mut tags);
+//!
+//! // The same as alone, and the same from every kernel.
+//! let mut alone = [Tag::default()];
+//! fill(Level::Portable, &params, &h0s[1..], &mut memory[..params.memory_blocks()], &mut alone);
+//! assert_eq!(alone[0], tags[1]);
+//! # Ok::<(), hasher::argon2::BadCost>(())
+//! ```
 
 mod block;
 mod fill;

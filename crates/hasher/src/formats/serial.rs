@@ -1,7 +1,10 @@
 //! Hashes without a kernel: computed one at a time, scrypt by `romix`, the others with the crates of their field, and
 //! replaced at the owner's next login.
 
-use hmac::{EagerHash, Hmac, KeyInit, Mac, digest::Digest as _};
+use hmac::{
+    EagerHash, Hmac, KeyInit, Mac,
+    digest::{self, Digest as _, FixedOutputReset, Output},
+};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
@@ -66,7 +69,8 @@ impl Digest {
         with_digest!(self, H => {
             let mut hash = H::new();
             parts.iter().for_each(|part| hash.update(part));
-            kept(hash.finalize())
+            // In one place, as in `chain_of`.
+            kept(hash.finalize_reset())
         })
     }
 
@@ -217,11 +221,17 @@ fn pbkdf2_of<H: EagerHash>(password: &[u8], salt: &[u8], iterations: u32, bytes:
     tag
 }
 
-fn chain_of<H: hmac::digest::Digest>(password: &[u8], salt: &[u8], rounds: u32) -> Tag {
-    let mut last = H::new().chain_update(salt).chain_update(password).finalize();
+/// In one place: a state that is moved leaves the password that it has buffered where it was.
+fn chain_of<H: hmac::digest::Digest + FixedOutputReset>(password: &[u8], salt: &[u8], rounds: u32) -> Tag {
+    let (mut hash, mut last) = (<H as hmac::digest::Digest>::new(), Output::<H>::default());
+    digest::Update::update(&mut hash, salt);
     for _ in 0..rounds {
-        last = H::new().chain_update(&last).chain_update(password).finalize();
+        digest::Update::update(&mut hash, password);
+        FixedOutputReset::finalize_into_reset(&mut hash, &mut last);
+        digest::Update::update(&mut hash, &last);
     }
+    digest::Update::update(&mut hash, password);
+    FixedOutputReset::finalize_into_reset(&mut hash, &mut last);
     kept(last)
 }
 

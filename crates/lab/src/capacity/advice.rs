@@ -29,10 +29,18 @@ pub const WORTH_IT: f64 = 1.05;
 /// Sign-ins have to be at least this much sooner to be worth one: times come from the model with more uncertainty than limits.
 const SOONER: f64 = 0.9;
 
+/// From here on a limit is said to be lowered.
+const LOSS: f64 = 0.95;
+
 impl Change {
     /// Whether any limit grows by something that is worth it.
     pub fn raises(&self) -> bool {
         self.limits.iter().any(|limit| *limit >= WORTH_IT)
+    }
+
+    /// Whether it lowers a limit by something that one would see.
+    pub fn lowers(&self) -> bool {
+        self.limits.iter().any(|limit| *limit <= LOSS)
     }
 
     /// Whether it makes sign-ins sooner by something that is worth it.
@@ -61,7 +69,7 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
         let what = format!("hash parameters {}", choice.parameters);
         (
             what,
-            with_hash(&today, choice, own_rate(probes)),
+            with_hash(&today, choice, own(probes)),
             "as strong by OWASP's list; hashes are replaced as people sign in",
         )
     }));
@@ -169,24 +177,30 @@ fn others(probes: &Probes) -> impl Iterator<Item = &Choice> {
     measured.filter(move |choice| choice.source == "OWASP" && choice.parameters != today)
 }
 
-/// Hashes a second of today's parameters, measured as those of the others were.
-fn own_rate(probes: &Probes) -> Option<f64> {
+/// Today's parameters, measured as the others were.
+fn own(probes: &Probes) -> Option<&Choice> {
     let today = probes.hashing.parameters;
-    probes.hashing.choices.iter().find(|choice| choice.parameters == today).and_then(|choice| choice.rate)
+    probes.hashing.choices.iter().find(|choice| choice.parameters == today)
 }
 
-/// With what such a hash costs; `own` is the rate of today's.
-fn with_hash(today: &Stations, choice: &Choice, own: Option<f64>) -> Stations {
+/// With what such a hash costs; `own` is what today's was measured beside it, so that samples of another moment compare nothing.
+fn with_hash(today: &Stations, choice: &Choice, own: Option<&Choice>) -> Stations {
     let (Some(rate), Some(lanes)) = (choice.rate, choice.together) else { return today.clone() };
     let mut changed = today.clone();
-    let times = own.unwrap_or(today.pool.threads as f64 / today.pool.each()) / rate;
+    let own_rate = own.and_then(|own| own.rate);
+    let times = own_rate.unwrap_or(today.pool.threads as f64 / today.pool.each()) / rate;
     for paces in [&mut changed.pool.alone, &mut changed.pool.crowded] {
         paces.iter_mut().for_each(|time| *time *= times);
     }
     // Its own best number of lanes has that rate; what one alone takes was measured.
     let each = today.pool.each() * times;
     changed.pool.crowded = (1..=lanes).map(|together| each * together as f64).collect();
-    if let Some(single) = choice.single_ms {
+    let own_single = own.and_then(|own| own.single_ms).zip(today.pool.alone.first());
+    let single = choice.single_ms.map(|single| match own_single {
+        Some((own, known)) => known * 1e3 * single / own,
+        None => single,
+    });
+    if let Some(single) = single {
         changed.pool.alone = (1..=lanes).map(|together| (single / 1e3).max(each * together as f64)).collect();
         changed.pool.crowded[0] = changed.pool.crowded[0].max(single / 1e3);
     }
@@ -221,7 +235,7 @@ const MOST_READERS: u32 = 64;
 pub fn settings(probes: &Probes) -> Settings {
     let today = stations(probes, Generator::Elsewhere);
     let default = probes.hashing.parameters;
-    let own = own_rate(probes);
+    let own = own(probes).and_then(|own| own.rate);
     let gain = |choice: &Choice| choice.rate.zip(own).map_or(1.0, |(rate, own)| rate / own);
     // A smaller memory is not worth it, which is what an attacker has to buy.
     let large = others(probes).filter(|choice| choice.parameters.memory_kib >= default.memory_kib);

@@ -19,7 +19,7 @@ pub fn of(capacity: &Capacity) -> String {
     }
     out.push_str("<h2>Limits</h2>\n");
     table(&mut out, &report::limits(capacity));
-    out.push_str("<h2>Latency by load</h2>\n");
+    let _ = writeln!(out, "<h2>Latency by load</h2>\n<p>{}</p>", report::MILLISECONDS);
     table(&mut out, &report::latencies(capacity));
     paragraph(&mut out, report::CAVEAT);
     for forecast in capacity.forecasts.iter().filter(|one| one.operation != Operation::Userinfo) {

@@ -86,7 +86,7 @@ pub fn text(capacity: &Capacity) -> String {
     headline(capacity).iter().for_each(|line| wrapped(&mut out, line));
     out.push('\n');
     limits(capacity).text(&mut out);
-    out.push_str("\nMilliseconds by how much of the limit is used: median / 95 % / 99 %\n");
+    let _ = write!(out, "\n{MILLISECONDS}\n");
     latencies(capacity).text(&mut out);
     wrapped(&mut out, CAVEAT);
     out.push_str("\nWhat would help: the limit would be so many times today's\n");
@@ -145,6 +145,9 @@ pub fn limits(capacity: &Capacity) -> Table {
 pub const CAVEAT: &str = "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 2.5 \
     times as long; --verify tells how far off they are here.";
 
+/// What the figures of [`latencies`] are.
+pub const MILLISECONDS: &str = "Milliseconds by how much of the limit is used: median / 95 % / 99 %";
+
 /// Latencies by how much of the limit is used.
 pub fn latencies(capacity: &Capacity) -> Table {
     let heads: Vec<String> = LEVELS.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
@@ -195,6 +198,7 @@ fn notes(changes: &[Change], out: &mut String) {
     for (at, change) in changes.iter().enumerate() {
         let verdict = match (change.raises(), change.hastens()) {
             (true, _) => "",
+            (false, true) if change.lowers() => "lowers limits, but sign-ins are sooner; ",
             (false, true) => "raises no limit, but sign-ins are sooner; ",
             (false, false) => "does not help; ",
         };

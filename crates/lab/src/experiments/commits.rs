@@ -106,7 +106,7 @@ async fn one_after_another(
             Audit::Off => vec![vec![session]],
         };
         for changes in batches {
-            engine.commit(batch(&realm, &changes, NOW, &fresh)).await.map_err(|error| format!("{error:?}"))?;
+            engine.commit(batch(&realm, &changes, NOW, &fresh)).await.map_err(|error| error.to_string())?;
         }
         took.push(begun.elapsed());
     }

@@ -16,7 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "workers",
     title: "Hash workers beside a server of two cores",
     hypothesis: "Each worker adds what its core hashes, until the server has enough to do with the rest of each sign-in. Where \
-        workers share the cores of the server they add nothing, and cost little.",
+        workers share the cores of the server they cannot add anything, and what they cost is shown.",
     method: "W1 with passwords at 100 users in a closed loop, who sign in to 150 accounts, against a server that is held to two cores, with 0 to 7 worker \
         processes of one hashing thread each. Workers run on the other cores of the machine where it has any.",
     published: None,

@@ -3,7 +3,7 @@
 pub mod chart;
 
 use crate::report::{Latency, Report, told};
-use crate::series::{Series, Table, Trial, tables};
+use crate::series::{Series, Table, Trial, setbacks, tables};
 use crate::timeline::{Sketch, Slice};
 use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
@@ -81,6 +81,9 @@ fn trials(out: &mut String, trials: &[Trial]) {
             let _ = write!(out, "<tr><td>{}", cells.join("<td>"));
         }
         out.push_str("</table></div>\n");
+    }
+    for line in setbacks(trials) {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(&line));
     }
 }
 

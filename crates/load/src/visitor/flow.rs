@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Where nobody was to be asked anything: the session is over.
-pub(super) const DESPITE: &str = "a page despite a session";
+pub const DESPITE: &str = "a page despite a session";
 
 /// The most redirects that are followed at once, as in browsers.
 const MAX_REDIRECTS: usize = 20;
@@ -99,7 +99,7 @@ impl Visitor {
             last = seen.page.name();
             landing = self.submit(&seen, consent(&seen.page)?, &errand).await?;
         }
-        Err(Step::Login.wrong(format!("too many pages after the password ({last})")))
+        Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes")))
     }
 
     /// Says who comes, where that is asked on a page of its own; then there is a form for the password.
@@ -216,7 +216,8 @@ impl super::Scene {
         let rest = location.strip_prefix(ours)?;
         let is_bare = ours.split_once("://").is_some_and(|(_, rest)| !rest.contains(['/', '?']));
         let rest = rest.strip_prefix('/').filter(|_| is_bare).unwrap_or(rest);
-        rest.strip_prefix(['?', '&'])
+        // OAuth 2.0 Multiple Response Type Encoding Practices §2.1: where it is asked for, the response is a fragment.
+        rest.strip_prefix(['?', '&', '#'])
     }
 
     /// Where a redirect leads.
@@ -275,7 +276,10 @@ impl super::Scene {
         }
         match (value("code"), value("error")) {
             (Some(code), None) => Ok(code),
-            (_, Some(error)) => Err(step.wrong(format!("redirected with error {error}"))),
+            (_, Some(error)) => {
+                let about = value("error_description").map(|about| format!(": {about}")).unwrap_or_default();
+                Err(step.wrong(format!("redirected with error {error}{about}")))
+            }
             (None, None) => Err(step.wrong("redirected without a code")),
         }
     }
@@ -291,9 +295,14 @@ fn astray(setback: Setback, url: &Url) -> Setback {
 
 /// The answer to a page after the password: a form without a password is a question to agree to.
 fn consent(page: &Page) -> Result<Filled, Setback> {
-    if page.sign_in().is_some() {
+    if let Some(form) = page.sign_in() {
         let name = page.name();
-        return Err(Step::Login.wrong(format!("the sign-in page came back ({name}): wrong login or password")));
+        return Err(Step::Login.wrong(match form.is_for_newcomers() {
+            true => format!("a new password is asked for ({name})"),
+            false => {
+                format!("the sign-in page came back ({name}): wrong login or password, or the account may not sign in")
+            }
+        }));
     }
     let question = page.question().map(super::form::Form::approve);
     question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", page.name())))
@@ -323,7 +332,12 @@ mod tests {
         let page = "<title>Sign in</title><form method=post><input name=a><input type=password name=b></form>";
         let consent = |text: &str| consent(&Page::of(text));
         let setback = consent(page).unwrap_err();
-        assert_eq!(setback.to_string(), "login: the sign-in page came back (Sign in): wrong login or password");
+        assert_eq!(
+            setback.to_string(),
+            "login: the sign-in page came back (Sign in): wrong login or password, or the account may not sign in"
+        );
+        let page = page.replace("name=b", "name=b autocomplete=new-password");
+        assert_eq!(consent(&page).unwrap_err().to_string(), "login: a new password is asked for (Sign in)");
         assert!(consent("<form action=/search><input name=q></form>").is_err());
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
     }

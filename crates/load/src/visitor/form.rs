@@ -227,6 +227,8 @@ impl Form {
             "checkbox" => Kind::Tick,
             "radio" => Kind::Radio,
             "number" | "date" | "color" | "range" => Kind::Other,
+            // Shown while it is typed.
+            "text" if asks_password(tag) => Kind::Password,
             _ => Kind::Text,
         };
         let text = |name, default: &str| tag.value(name).unwrap_or(default).to_owned();
@@ -243,6 +245,13 @@ impl Form {
         let idle = kind.eq_ignore_ascii_case("button") || kind.eq_ignore_ascii_case("reset") || tag.has("disabled");
         (!idle).then(|| Button::of(tag))
     }
+}
+
+/// Whether a line of text is one for a password, by what it is called.
+fn asks_password(tag: &Attributes) -> bool {
+    ["autocomplete", "name", "id"].iter().filter_map(|name| tag.value(name)).any(|said| {
+        ["password", "passwd", "current-password"].iter().any(|word| said.trim().eq_ignore_ascii_case(word))
+    })
 }
 
 /// How much a line of text looks as if it asked who comes.

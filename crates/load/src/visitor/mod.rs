@@ -17,7 +17,7 @@ pub use provider::Provider;
 use crate::plan::{Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
-use flow::DESPITE;
+pub(crate) use flow::DESPITE;
 use grant::{Granted, NOT_ACTIVE};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -450,19 +450,23 @@ async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Resul
     }
 }
 
-/// Says what an unexpected response was: its status, and its error code (RFC 6749 §5.2, or a problem's) or the title of its page.
+/// Says what an unexpected response was: its status, and its error code (RFC 6749 §5.2, or a problem's) with what is said about it,
+/// or the title of its page and how that begins.
 fn describe(reply: Reply<'_>) -> String {
     #[derive(Deserialize)]
     struct Problem {
         #[serde(alias = "code")]
         error: String,
+        #[serde(default)]
+        error_description: String,
     }
     let status = reply.status();
     let text = match serde_json::from_slice::<Problem>(reply.body()) {
-        Ok(problem) => problem.error,
-        Err(_) => page::Page::of(&reply.text()).title.unwrap_or_default(),
+        Ok(Problem { error, error_description: about }) if about.is_empty() => error,
+        Ok(Problem { error, error_description: about }) => format!("{error}: {about}"),
+        Err(_) => page::Page::of(&reply.text()).said(),
     };
-    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    let short: String = text.chars().filter(|c| !c.is_control()).take(160).collect();
     format!("{status} {short}").trim_end().to_owned()
 }
 

@@ -13,6 +13,8 @@ const SOON: f64 = 10.0;
 pub struct Page {
     /// Its `<title>`, to name it in a failure.
     pub title: Option<String>,
+    /// How its text begins, for the same.
+    pub text: String,
     /// What its addresses are relative to, where that is not the page itself.
     pub base: Option<String>,
     /// Every form, in order.
@@ -37,7 +39,7 @@ impl Page {
                 Piece::Open(name, tag) => reader.open(&name, &tag),
                 Piece::Close(name) => reader.close(&name),
                 Piece::Text(text) if reader.element.is_some() => reader.words.push_str(text),
-                Piece::Text(_) => {}
+                Piece::Text(text) => reader.read(text),
             }
         }
         reader.finish()
@@ -74,6 +76,17 @@ impl Page {
     pub fn posts_itself(&self) -> Option<&Form> {
         let asks = self.sign_in().or_else(|| self.introduction()).is_some();
         self.forms.iter().find(|form| self.sends && !asks && form.asks_nothing())
+    }
+
+    /// What a page that nobody expected says: its title, and how its text goes on.
+    pub fn said(&self) -> String {
+        let title = self.title.as_deref().unwrap_or_default();
+        let text = self.text.strip_prefix(title).unwrap_or(&self.text).trim();
+        match (title, text) {
+            ("", text) => text.to_owned(),
+            (title, "") => title.to_owned(),
+            (title, text) => format!("{title}: {text}"),
+        }
     }
 
     /// What the page is called.
@@ -133,6 +146,21 @@ struct Reader {
 }
 
 impl Reader {
+    /// Text that belongs to no element of a form: the beginning of what people read.
+    fn read(&mut self, text: &str) {
+        const ENOUGH: usize = 160;
+        let known = &mut self.page.text;
+        for word in text.split_whitespace().map(decode) {
+            if known.len() >= ENOUGH {
+                return;
+            }
+            if !known.is_empty() {
+                known.push(' ');
+            }
+            known.push_str(&word);
+        }
+    }
+
     fn open(&mut self, name: &str, tag: &Attributes) {
         let text = |name| tag.value(name).unwrap_or_default().to_owned();
         let owner = tag.value("form").map(str::to_owned);
@@ -295,6 +323,38 @@ mod tests {
             asked("<form action=/search><input name=q></form><form action=/ok><button>Yes").as_deref(),
             Some("/ok")
         );
+    }
+
+    /// Some show what is typed.
+    #[test]
+    fn a_line_of_text_that_is_called_a_password_is_one() {
+        for line in [
+            "<input name=password>",
+            "<input type=text name=p autocomplete=current-password>",
+            "<input id=Passwd name=b>",
+        ] {
+            let page = Page::of(&format!("<form method=post><input name=user>{line}</form>"));
+            let form = page.sign_in().unwrap_or_else(|| panic!("{line}"));
+            assert!(form.sign_in("ada", "secret").body.ends_with("=secret"), "{line}");
+        }
+        let page = Page::of("<form method=post><input name=user><input name=password_hint></form>");
+        assert!(page.sign_in().is_none());
+    }
+
+    #[test]
+    fn a_page_that_nobody_expected_is_told_by_its_title_and_how_its_text_goes_on() {
+        for (page, said) in [
+            (
+                "<title>Sign in</title><script>x</script><h1>We are sorry</h1>\n<p>Client&nbsp;not <b>found</b>.",
+                "Sign in: We are sorry Client\u{a0}not found .",
+            ),
+            ("<title>Oops</title><p>Oops</p>", "Oops"),
+            ("unable to retrieve client by id", "unable to retrieve client by id"),
+            ("", ""),
+        ] {
+            assert_eq!(Page::of(page).said(), said, "{page}");
+        }
+        assert!(Page::of(&"word ".repeat(10_000)).text.len() < 200);
     }
 
     /// Red without `is_for_newcomers`: on a page with both the first is not always the right one.

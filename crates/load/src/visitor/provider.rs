@@ -54,7 +54,11 @@ impl Provider {
         if status != 200 {
             // It is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
             let led = reply.header("location").map(|to| format!(" and leads to {}", plain(to))).unwrap_or_default();
-            return Err(Refusal::Failure(format!("{target} is no OpenID provider: {place} answers {status}{led}")));
+            let what = match status {
+                429 | 500..=599 => "does not answer as a provider yet, or refuses",
+                _ => "is no OpenID provider",
+            };
+            return Err(Refusal::Failure(format!("{target} {what}: {place} answers {status}{led}")));
         }
         let metadata = serde_json::from_slice(reply.body())
             .map_err(|error| Refusal::Failure(format!("{target} is no OpenID provider: its metadata: {error}")))?;

@@ -30,8 +30,8 @@ pub enum Fault {
     NoFiles,
     /// The same, because this machine has no port left to come from: a limit of the generator's own.
     NoPorts,
-    /// A connection was made, but TLS was not agreed on: mostly a certificate that is not trusted.
-    Tls,
+    /// A connection was made, but TLS was not agreed on, for this reason.
+    Tls(&'static str),
     /// The connection ended in the middle of a response, or before it.
     Closed,
     /// Reading or writing failed otherwise.
@@ -54,7 +54,7 @@ impl std::fmt::Display for Fault {
             Fault::NoPorts => f.write_str(
                 "no connection: the generator itself has no port left, which is no failure of the server (keep connections open)",
             ),
-            Fault::Tls => f.write_str("TLS failed: the certificate is not trusted, or it is no https"),
+            Fault::Tls(why) => write!(f, "TLS failed: {why}"),
             Fault::Closed => f.write_str("the connection was closed early"),
             Fault::Broken(kind) => write!(f, "the connection broke ({kind})"),
             Fault::Timeout => f.write_str("no response in time"),
@@ -177,7 +177,8 @@ impl Wire {
     /// What `https` needs. A host that no certificate can name is a fault: nothing goes there in plain text instead.
     fn secured(&self, url: &Url) -> Result<(TlsConnector, ServerName<'static>), Fault> {
         let config = self.reach.tls().ok_or(Fault::Url(Wrong::NoTls))?;
-        let name = ServerName::try_from(url.host().to_owned()).map_err(|_| Fault::Tls)?;
+        let name =
+            ServerName::try_from(url.host().to_owned()).map_err(|_| Fault::Tls("no certificate is for such a name"))?;
         Ok((TlsConnector::from(config), name))
     }
 }
@@ -213,11 +214,7 @@ impl Connection {
     async fn connect(&self) -> Result<Stream, Fault> {
         let stream = connect(&self.addresses).await?;
         let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
-        let agreed = Box::pin(connector.connect(name.clone(), stream)).await.map_err(|error| match error.kind() {
-            // What TLS itself objects to; anything else is a connection that ended.
-            std::io::ErrorKind::InvalidData => Fault::Tls,
-            _ => broken(error),
-        })?;
+        let agreed = Box::pin(connector.connect(name.clone(), stream)).await.map_err(broken)?;
         Ok(Stream::Secure(Box::new(agreed)))
     }
 }
@@ -275,7 +272,38 @@ fn unconnected(error: &std::io::Error) -> Fault {
     }
 }
 
+/// What TLS itself objects to.
+fn objection(error: &rustls::Error) -> &'static str {
+    use rustls::{AlertDescription as Alert, CertificateError as Certificate, Error};
+    match error {
+        Error::InvalidCertificate(Certificate::UnknownIssuer) => {
+            "nobody who is trusted signed the certificate (--ca FILE)"
+        }
+        Error::InvalidCertificate(Certificate::NotValidForName | Certificate::NotValidForNameContext { .. }) => {
+            "the certificate is for another name"
+        }
+        Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
+            "the certificate has run out"
+        }
+        Error::InvalidCertificate(Certificate::NotValidYet | Certificate::NotValidYetContext { .. }) => {
+            "the certificate is not good yet"
+        }
+        Error::InvalidCertificate(_) => "the certificate is not trusted",
+        Error::AlertReceived(Alert::CertificateRequired) => {
+            "the server wants a certificate of the client, and none is shown here"
+        }
+        Error::PeerIncompatible(_) | Error::AlertReceived(Alert::ProtocolVersion | Alert::HandshakeFailure) => {
+            "the server offers no version or cipher that is safe (TLS 1.2 at least)"
+        }
+        Error::InvalidMessage(_) => "it is no https",
+        _ => "the server and the generator do not agree",
+    }
+}
+
 fn broken(error: std::io::Error) -> Fault {
+    if let Some(error) = error.get_ref().and_then(|inside| inside.downcast_ref::<rustls::Error>()) {
+        return Fault::Tls(objection(error));
+    }
     match error.kind() {
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => Fault::Closed,
         kind => Fault::Broken(kind),
@@ -307,6 +335,16 @@ mod tests {
         assert_eq!(of(Errno::ADDRNOTAVAIL), Fault::NoPorts);
         assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
         assert!(Fault::NoFiles.to_string().contains("the generator itself"));
+    }
+
+    #[test]
+    fn what_tls_objects_to_is_told() {
+        use rustls::{CertificateError as Certificate, Error};
+        let of = |error: Error| broken(std::io::Error::new(ErrorKind::InvalidData, error)).to_string();
+        assert!(of(Error::InvalidCertificate(Certificate::UnknownIssuer)).contains("--ca FILE"));
+        assert!(of(Error::InvalidCertificate(Certificate::Expired)).contains("has run out"));
+        assert!(of(Error::InvalidCertificate(Certificate::NotValidForName)).contains("another name"));
+        assert!(of(Error::AlertReceived(rustls::AlertDescription::CertificateRequired)).contains("of the client"));
     }
 
     #[test]

@@ -142,11 +142,14 @@ pub struct Redemption<'a> {
     pub resources: Vec<String>,
 }
 
+/// What is told of a code from before its client was disabled.
+const ANOTHER: &str = "the client was another one when the code was issued";
+
 /// What has to hold for a code to be this client's to redeem, and what is told where it does not.
 fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {
     [
         (ask.client.id == code.client, "the code belongs to another client"),
-        (ask.client.owns(code.life.as_ref(), code.issued()), "the client was another one when the code was issued"),
+        (ask.client.owns(code.life.as_ref(), code.issued()), ANOTHER),
         (ask.redirect_uri == Some(code.redirect_uri.as_str()), "redirect_uri is not the one of the request"),
         (verifies(ask.verifier, code.challenge.as_deref()), "code_verifier does not match"),
     ]
@@ -189,7 +192,9 @@ pub fn redeem(
         return Decision::refuse(error).and(burn);
     }
     if let Some(why) = broken.next() {
-        return misuse(code, why, now).and(burn);
+        // It was disabled meanwhile, and whoever has the code came by it rightly.
+        let refused = if why == ANOTHER { Decision::refuse(Error::grant(why)) } else { misuse(code, why, now) };
+        return refused.and(burn);
     }
     let (Some(session), Some(user)) = (&found.session, &found.user) else {
         return Decision::refuse(Error::grant("the session has ended")).and(burn);

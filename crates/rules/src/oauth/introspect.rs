@@ -3,8 +3,9 @@
 use super::client::{Client, Grant};
 use super::family::Found;
 use super::first_party::is_for_accounts;
+use super::resource::is_same;
 use super::scope::Scope;
-use super::token::{AccessClaims, Audience, family_of, life_of};
+use super::token::{AccessClaims, family_of, life_of};
 use super::userinfo::scope_of;
 use crate::people::User;
 use crate::realm::{Realm, Settings, is_believable};
@@ -50,11 +51,8 @@ fn is_of(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool
 
 /// RFC 7662 §4: a client sees its own tokens, a resource server those of its audience, others nothing.
 pub fn may_see(asker: &Client, claims: &AccessClaims) -> bool {
-    let mut audience: Box<dyn Iterator<Item = &String>> = match &claims.aud {
-        Audience::One(one) => Box::new(std::iter::once(one)),
-        Audience::Many(many) => Box::new(many.iter()),
-    };
-    asker.id.0 == claims.client_id || (asker.resource_server && audience.any(|aud| asker.resources.contains(aud)))
+    let is_asker = |aud: &String| asker.resources.iter().any(|known| is_same(known, aud));
+    asker.id.0 == claims.client_id || (asker.resource_server && claims.aud.resources().iter().any(is_asker))
 }
 
 /// The answer for a token that is not live or does not concern the asker: nothing else.

@@ -185,6 +185,14 @@ impl Audience {
             Audience::Many(many) => many.iter().any(|one| one == who),
         }
     }
+
+    /// The resources that it names.
+    pub fn resources(&self) -> &[String] {
+        match self {
+            Audience::One(one) => std::slice::from_ref(one),
+            Audience::Many(many) => many,
+        }
+    }
 }
 
 /// An ID token, about to be signed; `at_hash` is added with the access token at hand.

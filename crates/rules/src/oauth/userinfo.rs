@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::error::{Code, Error};
 use super::family::Found;
+use super::resource::is_same;
 use super::scope::Scope;
 use super::token::AccessClaims;
 use crate::people::User;
@@ -56,7 +57,7 @@ pub fn read(
     (found, client): (&Found, &Client),
     realm: &Realm,
 ) -> Result<Map<String, Value>, Error> {
-    if !claims.aud.has(&realm.issuer) {
+    if !claims.aud.resources().iter().any(|aud| is_same(aud, &realm.issuer)) {
         return Err(Error::token("the token is for another audience"));
     }
     let scope = Scope::from(claims.scope.clone());

@@ -52,9 +52,10 @@ pub enum BadName {
     TooLong,
     /// A character that a name may not have.
     Character,
-    /// An address not of the form `local@domain`; a username that a command line or an operator would take for something
-    /// else.
+    /// An address not of the form `local@domain`; a username that a command line would take for something else.
     Form,
+    /// A username that an operator would take for an id.
+    Id,
 }
 
 /// A username as its owner writes it, and its key.
@@ -87,8 +88,11 @@ impl Username {
         if [&written, &key.0].iter().any(|text| text.starts_with(is_combining_mark)) {
             return Err(BadName::Character);
         }
-        if key.0.starts_with('-') || folds_an_id(&key.0) {
+        if key.0.starts_with('-') {
             return Err(BadName::Form);
+        }
+        if folds_an_id(&key.0) {
+            return Err(BadName::Id);
         }
         Ok(Username { written, key })
     }
@@ -385,7 +389,7 @@ mod tests {
             let id = crate::Fresh::new([round; 32]).user().0;
             let wide: String = id.chars().map(|c| char::from_u32(u32::from(c) + 0xFEE0).unwrap()).collect();
             for spelling in [id.clone(), id.to_uppercase(), format!(" {id} "), wide] {
-                assert_eq!(Username::parse(&spelling), Err(BadName::Form), "{spelling}");
+                assert_eq!(Username::parse(&spelling), Err(BadName::Id), "{spelling}");
             }
         }
         for flag in ["-", "-rf", "--help", "\u{FF0D}rf"] {

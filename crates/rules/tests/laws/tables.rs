@@ -229,6 +229,10 @@ impl Tables {
                 self.consents.remove(&(user.clone(), client.clone()));
                 Ok(())
             }
+            Change::DropConsents { client, upto } => {
+                self.consents.retain(|(user, to), _| to != client || user > upto);
+                Ok(())
+            }
             Change::AddClient(client) => must(self.put(client).is_none()),
             Change::SaveClient(client) => must(self.put(client).is_some()),
             Change::RemoveClient(client) => {

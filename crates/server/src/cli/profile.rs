@@ -102,9 +102,11 @@ fn summary(taken: &Profile) -> String {
     }
     let mut waits = Table::new(["REQUESTS WAIT AT", "COUNT", "MEAN", "FOR"], true);
     for route in taken.routes.iter().take(ROUTES) {
-        let mut phases: Vec<_> = route.phases.iter().filter(|phase| phase.share >= 0.005).collect();
-        phases.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let named = phases.iter().map(|phase| format!("{} {:.0} %", phase.name, 100.0 * phase.share));
+        let other = ("other", route.other());
+        let mut phases: Vec<_> = route.phases.iter().map(|phase| (&*phase.name, phase.share)).chain([other]).collect();
+        phases.retain(|(_, share)| *share >= 0.005);
+        phases.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let named = phases.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
         let mean = format!("{:.1} ms", 1000.0 * route.seconds / route.requests as f64);
         waits.row([route.route.clone(), route.requests.to_string(), mean, named.collect::<Vec<_>>().join(", ")]);
     }

@@ -53,6 +53,7 @@ impl Desk {
             // Who scrapes asks again.
             stop_delay: std::time::Duration::ZERO,
             hear_out: std::time::Duration::ZERO,
+            quiet: limits.idle_timeout,
             drain_timeout: std::time::Duration::ZERO,
             caps: Caps::new(CONNECTIONS, CONNECTIONS, Vec::new()),
             tls: None,

@@ -26,7 +26,7 @@ const OTHER_FILES: u64 = 1024;
 /// Where no place is left for somebody, the address that holds most of them makes way, or the network that does, where no
 /// address holds more than people do: its connections that wait for a request are closed. So neither a few addresses nor
 /// a network of many can keep everybody else out by being there. Where one address has nearly all that it may have, those of
-/// its own go that were answered and ask nothing more: of the people behind it, who is done makes way for who comes.
+/// its own go that have asked nothing for some seconds: of the people behind it, who is done makes way for who comes.
 pub struct Caps {
     total: usize,
     per_address: usize,
@@ -78,7 +78,7 @@ struct Open {
 struct Held {
     places: usize,
     make_way: Arc<Notify>,
-    /// Tells those of it that are done.
+    /// Tells those of it that are quiet.
     step_aside: Arc<Notify>,
     /// When they were told last.
     told: Option<Instant>,
@@ -294,7 +294,7 @@ impl Place {
         self.ways.as_ref().map(|(make_way, _)| Arc::clone(make_way).notified_owned())
     }
 
-    /// What is ready once those of this address that are done have to go; `None` where they never have to.
+    /// What is ready once those of this address that are quiet have to go; `None` where they never have to.
     pub fn asked_aside(&self) -> Option<OwnedNotified> {
         self.ways.as_ref().map(|(_, step_aside)| Arc::clone(step_aside).notified_owned())
     }

@@ -88,6 +88,13 @@ impl Clock {
         state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
     }
 
+    /// Whether nothing has been asked for so long, whatever was before, and no answer is to be taken.
+    pub fn is_quiet(&self, long: Duration) -> bool {
+        let state = self.lock();
+        let (Waiting::Headers { since } | Waiting::Nothing { since }) = state.waiting else { return false };
+        since.elapsed() >= long && state.untaken.is_empty()
+    }
+
     /// The body of a request that runs, which is waited for as long as the client owes a part of it.
     pub fn coming(self: &Arc<Self>, body: Incoming) -> Body {
         if body.is_end_stream() {

@@ -40,6 +40,9 @@ pub struct Peer {
 /// See [`Terms::hear_out`].
 const HEAR_OUT: Duration = Duration::from_secs(1);
 
+/// See [`Terms::quiet`]: longer than a handshake over a satellite takes, or the pause between two requests of one page.
+const QUIET: Duration = Duration::from_secs(3);
+
 /// On what terms connections are served.
 #[derive(Clone)]
 pub struct Terms {
@@ -51,6 +54,8 @@ pub struct Terms {
     pub stop_delay: Duration,
     /// Time that somebody who has only just come has to ask, when the server stops.
     pub hear_out: Duration,
+    /// Who has asked nothing for so long makes way for others of the same address.
+    pub quiet: Duration,
     /// Time for running requests when the server stops.
     pub drain_timeout: Duration,
     /// How many connections there may be.
@@ -73,6 +78,7 @@ impl Terms {
             idle_timeout: limits.idle_timeout,
             stop_delay: config.stop_delay(),
             hear_out: HEAR_OUT,
+            quiet: QUIET,
             drain_timeout: limits.drain_timeout,
             caps: Caps::of(config, files),
             tls,

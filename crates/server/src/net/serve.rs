@@ -1,6 +1,6 @@
 //! Accepting connections, serving them, and stopping.
 
-use super::clock::{Alarm, Clock, Watched};
+use super::clock::{Alarm, Clock, Running, Watched};
 use super::{Caps, Cut, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
@@ -209,7 +209,7 @@ impl<S: Answers> Room<S> {
         let bytes = tokio::select! {
             heard = heard => heard.inspect_err(|_| place.cut(Cut::Silent)).ok()?.ok()?,
             () = self.time_to_go(came, || false) => return None,
-            () = makes_way(place) => return None,
+            () = makes_way(place, came + self.terms.quiet) => return None,
         };
         Some(if HTTP2.starts_with(&first[..bytes]) { &self.either } else { &self.http1 })
     }
@@ -227,7 +227,7 @@ impl<S: Answers> Room<S> {
         let stream = tokio::select! {
             done = handshake => done,
             () = self.time_to_go(came, || false) => return,
-            () = makes_way(place) => return,
+            () = makes_way(place, came + self.terms.quiet) => return,
         };
         match stream {
             Ok(Ok(stream)) => {
@@ -268,26 +268,25 @@ impl<S: Answers> Room<S> {
                 Ok(_) if !fits => Err(too_large()),
                 Ok(running) => Ok((running, self.service.clone().oneshot(request.map(|body| clock.coming(body))))),
             };
-            let stage = self.stage.clone();
-            async move {
-                let (running, answer) = match asked {
-                    Ok(asked) => asked,
-                    Err(refused) => return Ok(refused),
-                };
-                let mut answer = answer.await;
-                if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                answer.map(|response| response.map(|body| running.answered(body)))
-            }
+            answered(asked, multiplexed, self.stage.clone())
         });
         let mut connection = pin!(builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
         let (mut made_to_go, mut aside) = (pin!(place.made_to_go()), pin!(place.asked_aside()));
-        let mut makes_way = false;
+        let (mut makes_way, mut steps_aside) = (false, false);
         let ended = std::future::poll_fn(|context| {
+            let quiet = || clock.is_quiet(self.terms.quiet);
+            if !steps_aside && has_to_go(aside.as_mut(), context, quiet, || place.asked_aside()) {
+                // Of an answer a part may still be on its way, and HTTP/2 says which requests it does not take any more. Who still
+                // owes a request loses nothing.
+                steps_aside = true;
+                match clock.is_done() {
+                    true => connection.as_mut().graceful_shutdown(),
+                    false => return Poll::Ready(None),
+                }
+            }
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
             if leaving && !stopping && (clock.multiplexed() || stop.as_mut().poll(context).is_ready()) {
@@ -298,22 +297,38 @@ impl<S: Answers> Room<S> {
                 return Poll::Ready(Some(ended));
             }
             // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
-            makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(), || place.made_to_go())
-                || has_to_go(aside.as_mut(), context, || clock.is_done(), || place.asked_aside());
+            makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(), || place.made_to_go());
             if makes_way {
                 return Poll::Ready(None);
             }
             alarm.poll(context).map(|()| None)
         });
         match ended.await {
-            Some(Ok(())) => {}
+            Some(Ok(())) => place.end(peer.address, steps_aside.then_some(Cut::MadeWay)),
             Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
             None => {
-                let why = if makes_way { Some(Cut::MadeWay) } else { clock.fault() };
+                let why = if makes_way || steps_aside { Some(Cut::MadeWay) } else { clock.fault() };
                 place.end(peer.address, why);
             }
         }
     }
+}
+
+/// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here.
+async fn answered<E>(
+    asked: Result<(Running, impl Future<Output = Result<Response, E>>), Response>,
+    multiplexed: bool,
+    stage: watch::Receiver<Stage>,
+) -> Result<Response, E> {
+    let (running, answer) = match asked {
+        Ok(asked) => asked,
+        Err(refused) => return Ok(refused),
+    };
+    let mut answer = answer.await;
+    if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer.map(|response| response.map(|body| running.answered(body)))
 }
 
 /// Whether it was told to go and may; where it may not, it listens anew.
@@ -358,11 +373,23 @@ fn too_many(full: Full) -> Response {
     response
 }
 
-/// Ready once a connection that has not begun has to make way.
-async fn makes_way(place: &Place) {
-    match place.made_to_go() {
-        Some(told) => told.await,
-        None => std::future::pending().await,
+/// Ready once a connection that has not begun has to make way: for those of its own address, if it was quiet until then.
+async fn makes_way(place: &Place, quiet: Instant) {
+    let (Some(told), Some(mut aside)) = (place.made_to_go(), place.asked_aside()) else {
+        return std::future::pending().await;
+    };
+    let steps_aside = async {
+        loop {
+            aside.await;
+            match place.asked_aside() {
+                Some(again) if Instant::now() < quiet => aside = again,
+                _ => return,
+            }
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = steps_aside => {}
     }
     place.cut(Cut::MadeWay);
 }

@@ -4,7 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visitor<'a> {
     /// Nobody owns this server yet: set-up is the next step.
-    BeforeSetup,
+    BeforeSetup {
+        /// Somebody can sign in all the same.
+        inhabited: bool,
+    },
     /// Somebody without a session.
     SignedOut,
     /// Somebody with one.
@@ -12,6 +15,12 @@ pub enum Visitor<'a> {
         /// The display name, or else the username.
         name: &'a str,
     },
+}
+
+impl Visitor<'_> {
+    fn is_before_setup(&self) -> bool {
+        matches!(self, Visitor::BeforeSetup { .. })
+    }
 }
 
 /// `/`.

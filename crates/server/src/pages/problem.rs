@@ -9,6 +9,8 @@ pub enum Problem {
     SetupCode,
     /// The username is empty, too long or has characters that it may not have.
     Username,
+    /// The username has the form of an id.
+    UsernameForm,
     /// The username belongs to somebody.
     UsernameTaken,
     /// The e-mail address is not one.
@@ -98,7 +100,7 @@ impl Problem {
     pub(super) fn field(&self) -> Option<&'static str> {
         match self {
             Problem::SetupCode => Some("token"),
-            Problem::Username | Problem::UsernameTaken => Some("username"),
+            Problem::Username | Problem::UsernameForm | Problem::UsernameTaken => Some("username"),
             Problem::Email | Problem::EmailTaken | Problem::EmailKept => Some("email"),
             Problem::Name { field } => Some(field),
             Problem::CurrentPassword => Some("current"),
@@ -114,6 +116,7 @@ impl Problem {
         let key = match self {
             Problem::SetupCode => "problem.setup_code",
             Problem::Username => "problem.username",
+            Problem::UsernameForm => "problem.username_form",
             Problem::UsernameTaken => "problem.username_taken",
             Problem::Email => "problem.email",
             Problem::EmailTaken => "problem.email_taken",
@@ -132,6 +135,11 @@ impl Problem {
         };
         t.say(key).to_owned()
     }
+}
+
+/// Whether something is wrong with what was typed; a wait is of no field.
+pub(super) fn are_of_fields(problems: &[Problem]) -> bool {
+    problems.iter().any(|problem| problem.field().is_some())
 }
 
 /// What to say beside the field of a new password before anything is wrong with it.

@@ -256,7 +256,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
 fn home(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let page = |visitor| HomePage { visitor, issuer: w("http://localhost:8080"), try_it: true }.render(c);
     vec![
-        sample("home_setup", page(Visitor::BeforeSetup)),
+        sample("home_setup", page(Visitor::BeforeSetup { inhabited: true })),
         sample("home", page(Visitor::SignedOut)),
         sample("home_signed_in", page(Visitor::SignedIn { name: w("Ada Lovelace") })),
         sample("try", TryPage { issuer: w("http://localhost:8080"), client_id: w("portiere-try") }.render(c)),

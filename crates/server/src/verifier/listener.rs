@@ -251,26 +251,27 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         Some([public, ..]) => pin(public),
         _ => return,
     };
-    let (strangers, mut known) = (Arc::clone(&threshold.strangers), false);
+    let (strangers, mut known) = (Arc::clone(&threshold.strangers), None);
     let Err(ended) = talk(stream, (key, from), (&app, &mut known), threshold).await else { return };
-    match ended {
+    let worker = known;
+    match (ended, &worker) {
         // Anybody can bring a key.
-        Ended::Refused(why) if !known => strangers.another(from, &why),
-        Ended::Failed(error) if !known => strangers.another(from, &error.to_string()),
-        Ended::Refused(why) => tracing::warn!(%from, why, "a hash worker was turned away"),
-        Ended::Failed(error) => tracing::info!(%from, %error, "a hash worker has gone"),
-        Ended::Parted(parted) => tracing::info!(%from, ?parted, "a hash worker was sent away"),
-        Ended::Left => tracing::info!(%from, "a hash worker has left"),
-        Ended::Enrolled => {}
-        Ended::Fault(fault) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
+        (Ended::Refused(why), None) => strangers.another(from, &why),
+        (Ended::Failed(error), None) => strangers.another(from, &error.to_string()),
+        (Ended::Refused(why), _) => tracing::warn!(worker, %from, why, "a hash worker was turned away"),
+        (Ended::Failed(error), _) => tracing::info!(worker, %from, %error, "a hash worker has gone"),
+        (Ended::Parted(parted), _) => tracing::info!(worker, %from, ?parted, "a hash worker was sent away"),
+        (Ended::Left, _) => tracing::info!(worker, %from, "a hash worker has left"),
+        (Ended::Enrolled, _) => {}
+        (Ended::Fault(fault), _) => tracing::warn!(worker, %from, %fault, "a hash worker could not be served"),
     }
 }
 
-/// One conversation, from the first frame to the last; whether it is with one that was enrolled shows in it.
+/// One conversation, from the first frame to the last; it tells the name of a worker that was enrolled.
 async fn talk(
     mut stream: Stream,
     (key, from): (Handle, SocketAddr),
-    (app, known): (&App, &mut bool),
+    (app, known): (&App, &mut Option<String>),
     threshold: Threshold,
 ) -> Result<(), Ended> {
     // As everywhere in the audit log: without the port.
@@ -292,9 +293,9 @@ async fn talk(
         _ => return Err(out_of_turn()),
     };
     let found = app.workers().await?.into_iter().find(|known| known.key == key);
-    *known = found.is_some();
+    *known = found.as_ref().map(|worker| worker.name.clone());
     let admitted = let_in(found);
-    if *known {
+    if known.is_some() {
         understood(&mut stream, version).await?;
     }
     if let Err(why) = admitted {

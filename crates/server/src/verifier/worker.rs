@@ -194,7 +194,7 @@ impl Bench {
                 let policy = Policy::new(cost.memory(), cost.passes(), cost.lanes());
                 let policy = policy.map_err(|bad| bad.to_string())?;
                 let settings = Settings {
-                    threads: self.work.threads,
+                    threads: self.work.threads.map(within_cores),
                     memory: self.work.memory,
                     // Credits bound what waits.
                     max_wait: Duration::from_secs(60),
@@ -220,6 +220,15 @@ impl Bench {
             },
         ))
     }
+}
+
+/// No more threads than there are cores: the server counts on what each of them does when all work.
+fn within_cores(wanted: NonZeroUsize) -> NonZeroUsize {
+    let cores = std::thread::available_parallelism().unwrap_or(wanted);
+    if wanted > cores {
+        tracing::warn!(%wanted, %cores, "as many threads hash as there are cores");
+    }
+    wanted.min(cores)
 }
 
 /// One more server that is worked for, until dropped.

@@ -193,7 +193,7 @@ fn given_up(server: &Server, to: &str) {
     }
 }
 
-/// Red without `vacant` in `Target::open`: nothing is made in a database that is somebody else's.
+/// Red without `vacant` in `Target::open` or `Database::begin`: nothing is made in a database that is somebody else's.
 #[test]
 fn a_database_of_somebody_else_is_left_as_it_is() {
     let server = default_server();
@@ -207,6 +207,15 @@ fn a_database_of_somebody_else_is_left_as_it_is() {
     theirs.close();
     let output = server.command(&["move", "--to", &format!("sqlite:{}", file.display()), "--yes"], "");
     assert!(output.code == 1 && output.err.contains("not empty: it has a table invoices"), "{}", output.err);
+    let data = folder.path().join("data");
+    let serve = std::process::Command::new("timeout")
+        .args(["60", env!("CARGO_BIN_EXE_portiere"), "serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(&data)
+        .env("PORTIERE_STORE_URL", format!("sqlite:{}", file.display()))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&serve.stderr);
+    assert!(serve.status.code() == Some(1) && told.contains("not empty: it has a table invoices"), "{told}");
     let tables = runtime.block_on(store::moving::catalogue::tables(&open())).unwrap();
     assert_eq!(tables.into_keys().collect::<Vec<_>>(), ["invoices"]);
     server.get("/readyz").must_be(200);

@@ -13,6 +13,8 @@ pub(crate) const RAISED: &str = "22012";
 /// two rivals queue; both holding the weaker one, neither could ever get the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lock {
+    /// Nothing, and a lock of their name is held ([`SHARE`]).
+    Held,
     /// Nothing: others may find them too.
     Share,
     /// They are updated.
@@ -24,17 +26,19 @@ pub(crate) enum Lock {
 impl Lock {
     fn clause(self) -> &'static str {
         match self {
-            Lock::Share => "FOR SHARE",
-            Lock::Update => "FOR NO KEY UPDATE",
-            Lock::Delete => "FOR UPDATE",
+            Lock::Held => "",
+            Lock::Share => " FOR SHARE",
+            Lock::Update => " FOR NO KEY UPDATE",
+            Lock::Delete => " FOR UPDATE",
         }
     }
 }
 
-/// A table of which everybody holds the same rows ([`Lock::Share`]) for as long as their batches take, and what a batch begins with
-/// that changes such a row. Whoever only shares a row does not queue behind somebody who waits to change it: under load there is
-/// always one who holds it, and the change would never come. For the table as a whole all queue.
-pub(crate) const SHARED: (&str, &str) = ("clients", "DO 'BEGIN LOCK TABLE clients IN EXCLUSIVE MODE; END'");
+/// Holds a lock until the batch ends, beside all who share it.
+pub(crate) const SHARE: &str = "SELECT pg_advisory_xact_lock_shared(?)";
+
+/// Holds it and nobody else does.
+pub(crate) const ALONE: &str = "SELECT pg_advisory_xact_lock(?)";
 
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +73,7 @@ pub(crate) fn translate(sql: &str, form: Form) -> (String, usize) {
     };
     let text = match form {
         Form::Read | Form::Plain => text,
-        Form::Guarded(lock) if verb(sql) == Verb::Select => guard(format!("({text} {}) AS found", lock.clause())),
+        Form::Guarded(lock) if verb(sql) == Verb::Select => guard(format!("({text}{}) AS found", lock.clause())),
         Form::Guarded(_) => format!("WITH touched AS ({text} RETURNING 1) {}", guard("touched".to_owned())),
     };
     (text, count)
@@ -124,6 +128,12 @@ pub(crate) fn table(sql: &str) -> Option<&str> {
         Verb::Select | Verb::Delete => words.skip_while(|word| *word != "FROM").nth(1),
         Verb::Other => None,
     }
+}
+
+/// Where the arguments begin that name the one row a statement is about, by realm and id.
+pub(crate) fn names_row(sql: &str) -> Option<usize> {
+    let (before, _) = sql.split_once(" WHERE realm = ? AND id = ?")?;
+    Some(before.matches('?').count())
 }
 
 /// Whether a statement inserts exactly one row, or fails.
@@ -235,11 +245,14 @@ mod tests {
              THEN count(*) ELSE 0 / (count(*) * 0) END FROM touched"
         );
         let select = "SELECT 1 FROM t WHERE a = ?";
-        for (lock, clause) in
-            [(Lock::Share, "FOR SHARE"), (Lock::Update, "FOR NO KEY UPDATE"), (Lock::Delete, "FOR UPDATE")]
-        {
+        for (lock, clause) in [
+            (Lock::Held, ""),
+            (Lock::Share, " FOR SHARE"),
+            (Lock::Update, " FOR NO KEY UPDATE"),
+            (Lock::Delete, " FOR UPDATE"),
+        ] {
             let text = translate(select, Form::of(select, Must::Find(1), lock)).0;
-            assert!(text.ends_with(&format!("(SELECT 1 FROM t WHERE a = $1 {clause}) AS found")), "{text}");
+            assert!(text.ends_with(&format!("(SELECT 1 FROM t WHERE a = $1{clause}) AS found")), "{text}");
         }
     }
 

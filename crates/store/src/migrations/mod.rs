@@ -20,6 +20,7 @@ mod m0009_workers;
 mod m0010_lives;
 mod m0011_rejections;
 mod m0012_living;
+mod m0013_consents;
 
 use crate::schema::Migration;
 
@@ -37,6 +38,7 @@ pub static MIGRATIONS: &[Migration] = &[
     m0010_lives::MIGRATION,
     m0011_rejections::MIGRATION,
     m0012_living::MIGRATION,
+    m0013_consents::MIGRATION,
 ];
 
 #[cfg(test)]

@@ -151,13 +151,13 @@ impl Move<'_> {
     }
 }
 
-/// Whether a target may get a schema: it has no table, or it has one of ours already. Asked before anything is made in it, so that
+/// Whether a database may get a schema: it has no table, or it has one of ours already. Asked before anything is made in it, so that
 /// nothing is made in a database that is somebody else's.
 pub async fn vacant(to: &dyn Engine) -> Result<(), Trouble> {
     let names = catalogue::names(to).await?;
     match names.first() {
         Some(name) if !names.iter().any(|name| name == catalogue::STEPS) => {
-            Err(Trouble(format!("the target is not empty: it has a table {name}, which is not Portiere's")))
+            Err(Trouble(format!("the database is not empty: it has a table {name}, which is not Portiere's")))
         }
         _ => Ok(()),
     }

@@ -239,7 +239,7 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
     }
     let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
     // The driver reads the files itself; what is wrong with them is said here, by name.
-    drop(tls.presented()?);
+    drop(tls.config()?);
     let identity = tls.identity.clone().map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
     // One program, one provider; it is no matter who came first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());

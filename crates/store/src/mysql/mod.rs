@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Replication, Settings, Usage};
+use crate::remote::{OpenError, Replication, Room, Settings, Usage};
 use crate::schema::Migration;
 use crate::tally::{Histogram, Spread, TIMES};
 use crate::turn;
@@ -42,6 +42,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A database on a server.
 pub struct Mysql {
     shared: Arc<Shared>,
+    room: Room,
     migrations: &'static [Migration],
 }
 
@@ -107,7 +108,7 @@ impl Mysql {
             commit_times: Histogram::new(&TIMES),
             retried: AtomicU64::new(0),
         };
-        Ok(Mysql { shared: Arc::new(shared), migrations })
+        Ok(Mysql { shared: Arc::new(shared), room: Room::default(), migrations })
     }
 
     /// Waits for the batches that run, at most as long as one may take, and closes every connection. New calls are
@@ -163,9 +164,17 @@ impl Mysql {
             let stopped = |_| (Err(CommitError::Unknown("a batch was stopped half-way".to_owned())), Duration::ZERO);
             let (outcome, waited) = running.await.unwrap_or_else(stopped);
             turn::waited(waited);
+            self.room.note(&outcome, lacks_room);
             outcome
         })
     }
+}
+
+/// Whether a batch was refused since the disk, or what a table may take of it, is full. An error of the storage engine (1030) says
+/// so by the number that the system gave: no room, or no more than was allotted.
+fn lacks_room(why: &str) -> bool {
+    let of = |code: u16| why.starts_with(&format!("error {code}:"));
+    of(1021) || of(1114) || (of(1030) && ["28", "122"].iter().any(|errno| why.contains(&format!("error {errno} "))))
 }
 
 impl Shared {
@@ -215,6 +224,7 @@ impl Engine for Mysql {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
             let writable = writable.and_then(|()| self.shared.pool.is_free_for_batches());
+            let writable = writable.and_then(|()| self.room.is_there());
             Ok(Health { durability: self.shared.pool.durability(), writable, commit_ms: self.shared.commit_ms() })
         })
     }

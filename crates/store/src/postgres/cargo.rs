@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use super::wire;
+use super::{holds, wire};
 use crate::dialect::postgres::{self as dialect, Form, Lock, Verb};
 use crate::engine::{Must, Read, Value, Write};
 use crate::remote::Statements;
@@ -73,7 +73,7 @@ pub(super) struct Book {
     mode: Statements,
     next: AtomicUsize,
     /// One map for each form.
-    known: [RwLock<HashMap<String, Arc<Statement>>>; 5],
+    known: [RwLock<HashMap<String, Arc<Statement>>>; 6],
 }
 
 impl Book {
@@ -89,6 +89,7 @@ impl Book {
             Form::Guarded(Lock::Share) => &self.known[2],
             Form::Guarded(Lock::Update) => &self.known[3],
             Form::Guarded(Lock::Delete) => &self.known[4],
+            Form::Guarded(Lock::Held) => &self.known[5],
         };
         if let Some(statement) = map.read().unwrap_or_else(PoisonError::into_inner).get(sql) {
             return Arc::clone(statement);
@@ -163,8 +164,9 @@ impl Cargo {
             cargo.add(book.statement(read.sql.text(), Form::Plain), &read.args, Must::Any)?;
             cargo.ours += 1;
         }
-        if writes.iter().any(|write| changes(write, dialect::SHARED.0)) {
-            cargo.add(book.statement(dialect::SHARED.1, Form::Plain), &[], Must::Any)?;
+        for (number, alone) in holds::of(writes) {
+            let sql = if alone { dialect::ALONE } else { dialect::SHARE };
+            cargo.add(book.statement(sql, Form::Plain), &[Value::Int(number)], Must::Any)?;
             cargo.ours += 1;
         }
         for (at, write) in writes.iter().enumerate() {
@@ -211,17 +213,13 @@ impl Cargo {
     }
 }
 
-/// Whether rows of that table are changed. One that is taken out has its consents looked for in the same batch: nobody else is to wait
-/// for that, and of an application that was disabled before nobody holds the row.
-fn changes(write: &Write, table: &str) -> bool {
-    let sql = write.sql.text();
-    dialect::verb(sql) == Verb::Update && dialect::table(sql) == Some(table)
-}
-
 /// How strongly the first of these statements has to lock what it finds, for the sake of those that follow.
 fn lock(writes: &[Write]) -> Lock {
     let Some((first, later)) = writes.split_first() else { return Lock::Share };
     let sql = first.sql.text();
+    if holds::covers(first) {
+        return Lock::Held;
+    }
     if dialect::verb(sql) != Verb::Select {
         return Lock::Share;
     }
@@ -267,15 +265,23 @@ mod tests {
     fn who_changes_what_everybody_holds_queues_for_it_first() {
         let book = Book::new(Statements::Kept);
         let one = |sql: &'static str| write(Sql::fixed(sql), Must::Touch(1));
-        for (sql, queues) in [
-            ("UPDATE clients SET n = ?", true),
-            ("DELETE FROM clients WHERE n = ?", false),
-            ("INSERT INTO clients (n) VALUES (?)", false),
-            ("SELECT 1 FROM clients WHERE n = ?", false),
-            ("UPDATE a SET n = ?", false),
+        let text = |text: &str| Value::Text(text.into());
+        let named = |sql: &'static str| Write { args: vec![text("main"), text("shop")], ..one(sql) };
+        let first = |write: Write| {
+            let cargo = Cargo::batch(&book, None, &[one("UPDATE b SET n = ?"), write]).unwrap();
+            assert_eq!(cargo.steps.len(), 2 + cargo.ours);
+            (cargo.ours == 1).then(|| cargo.steps[0].statement.text.clone())
+        };
+        let alone = "SELECT pg_advisory_xact_lock($1)";
+        let shared = "SELECT pg_advisory_xact_lock_shared($1)";
+        for (sql, wanted) in [
+            ("UPDATE clients SET n = 1 WHERE realm = ? AND id = ?", Some(alone)),
+            ("DELETE FROM clients WHERE realm = ? AND id = ?", Some(alone)),
+            ("SELECT 1 FROM clients WHERE realm = ? AND id = ?", Some(shared)),
+            ("INSERT INTO clients (realm, id) VALUES (?, ?)", None),
+            ("UPDATE a SET n = 1 WHERE realm = ? AND id = ?", None),
         ] {
-            let cargo = Cargo::batch(&book, None, &[one("UPDATE b SET n = ?"), one(sql)]).unwrap();
-            assert_eq!((cargo.ours, cargo.steps.len()), (usize::from(queues), 2 + usize::from(queues)), "{sql}");
+            assert_eq!(first(named(sql)).as_deref(), wanted, "{sql}");
         }
     }
 

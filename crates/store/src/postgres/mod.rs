@@ -10,6 +10,7 @@ mod dial;
 mod figures;
 mod flight;
 mod gauge;
+pub(crate) mod holds;
 mod lane;
 mod link;
 mod migrate;
@@ -29,7 +30,7 @@ pub use server::Identity;
 
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use crate::remote::{OpenError, Replication, Settings, Statements, Usage};
+use crate::remote::{OpenError, Replication, Room, Settings, Statements, Usage};
 use crate::schema::Migration;
 use crate::turn;
 use cargo::Cargo;
@@ -43,6 +44,7 @@ pub struct Postgres {
     pool: Arc<Pool>,
     migrations: &'static [Migration],
     keepers: JoinSet<()>,
+    room: Room,
     /// Ends with the engine.
     _figures: JoinSet<()>,
 }
@@ -65,7 +67,7 @@ impl Postgres {
         }
         let mut figures = JoinSet::new();
         figures.spawn(figures::keep(Arc::clone(&pool)));
-        Ok(Postgres { pool, migrations, keepers, _figures: figures })
+        Ok(Postgres { pool, migrations, keepers, room: Room::default(), _figures: figures })
     }
 
     /// Which database cluster answered last; `None` where we may not know.
@@ -99,7 +101,7 @@ impl Postgres {
             let mut cargo = cargo.map_err(CommitError::Unavailable)?;
             cargo.within = within;
             drop(writes);
-            match self.pool.send(Arc::new(cargo)).await {
+            let outcome = match self.pool.send(Arc::new(cargo)).await {
                 Ok(done) => {
                     turn::waited(done.waited);
                     Ok(done.counts)
@@ -107,7 +109,10 @@ impl Postgres {
                 Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
                 Err(Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
-            }
+            };
+            // disk_full
+            self.room.note(&outcome, |why| why.contains("(53100)"));
+            outcome
         })
     }
 
@@ -173,7 +178,8 @@ impl Engine for Postgres {
                     match facts.fit(&self.pool.accepted) {
                         Ok(()) => {
                             let known = self.recognize(facts.forgets()).await;
-                            known.and_then(|()| self.pool.refuses_batches().map_or(Ok(()), Err))
+                            let taken = known.and_then(|()| self.pool.refuses_batches().map_or(Ok(()), Err));
+                            taken.and_then(|()| self.room.is_there())
                         }
                         Err(error) => {
                             // Nothing more is written there, though connections to it stand.

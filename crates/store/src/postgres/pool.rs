@@ -330,7 +330,9 @@ impl Pool {
         if self.closing.load(Relaxed) {
             return None;
         }
-        self.seen().trouble = None;
+        if self.seen().trouble.take().is_some() {
+            tracing::info!("the database is reached again");
+        }
         *slot.lock() = Some(Up { jobs, generation });
         self.ups.send_modify(|count| *count += 1);
         let mut generations = self.generation.subscribe();

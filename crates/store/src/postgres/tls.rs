@@ -1,36 +1,12 @@
 //! Who is believed to be the server, and as whom we appear.
 
-use std::sync::Arc;
-
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::remote::{OpenError, Tls, unreadable};
+use crate::remote::{OpenError, Tls};
 
 /// What seals connections. Certificates are always checked, with the name.
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, OpenError> {
-    let failed = |error: rustls::Error| OpenError::Settings(format!("TLS to the database: {error}"));
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?
-        .with_root_certificates(roots(tls)?);
-    let config = match tls.presented()? {
-        None => config.with_no_client_auth(),
-        Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(failed)?,
-    };
-    Ok(MakeRustlsConnect::new(config))
-}
-
-fn roots(tls: &Tls) -> Result<RootCertStore, OpenError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in tls.believed()? {
-        // A system may have some that nobody can use.
-        if let (Err(error), Some(file)) = (roots.add(certificate), &tls.authorities) {
-            return Err(unreadable(file, &error));
-        }
-    }
-    Ok(roots)
+    tls.config().map(MakeRustlsConnect::new)
 }
 
 #[cfg(test)]

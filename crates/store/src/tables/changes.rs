@@ -75,6 +75,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::UseAssertion { client, jti, expires } => vec![tokens::use_assertion(r, client, *jti, *expires)],
         Change::GrantConsent { consent, seen } => vec![consents::grant(r, consent, seen.as_ref())],
         Change::RevokeConsent { user, client, at: _ } => vec![consents::revoke(r, user, client)],
+        Change::DropConsents { client, upto } => vec![consents::drop_some(r, client, upto)],
 
         Change::AskDevice(device) => vec![devices::ask(r, device)],
         Change::PollDevice { device, at, seen } => vec![devices::polled(r, *device, *at, *seen)],

@@ -45,6 +45,25 @@ impl Question for Page<'_> {
     }
 }
 
+/// Up to `limit` people who let an application have something, by id.
+pub struct Givers<'a> {
+    /// The application.
+    pub client: &'a ClientId,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Question for Givers<'_> {
+    type Fact = Vec<UserId>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT user_id FROM consents WHERE realm = ? AND client_id = ? ORDER BY user_id LIMIT ?";
+        read(sql, values![realm, self.client, self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, |row| row.text().map(UserId))
+    }
+}
+
 /// A consent that an outer join may not have found.
 pub(super) fn maybe_consent(row: &mut Columns) -> Option<Option<Consent>> {
     if row.is_absent() {
@@ -78,6 +97,12 @@ pub(super) fn grant(realm: &RealmId, consent: &Consent, seen: Option<&Scope>) ->
             write(sql, row, Must::Touch(1))
         }
     }
+}
+
+/// What people up to this one let an application have.
+pub(super) fn drop_some(realm: &RealmId, client: &ClientId, upto: &UserId) -> Write {
+    let sql = "DELETE FROM consents WHERE realm = ? AND client_id = ? AND user_id <= ?";
+    write(sql, values![realm, client, upto], Must::Any)
 }
 
 pub(super) fn revoke(realm: &RealmId, user: &UserId, client: &ClientId) -> Write {

@@ -1,7 +1,8 @@
 //! What holds of every statement that the tables have, as their source says them.
 
 use super::restore::OF_FILES;
-use crate::dialect;
+use crate::dialect::{self, postgres::Verb};
+use crate::postgres::holds;
 use std::fs;
 use std::path::Path;
 
@@ -53,6 +54,20 @@ fn every_statement_keeps_to_what_every_engine_understands() {
     for (file, sql) in statements.iter().filter(|(_, sql)| sql != OF_FILES) {
         assert_eq!(dialect::check(sql), Ok(()), "{file}: {sql}");
     }
+}
+
+/// Whoever makes sure of such a row on PostgreSQL holds a lock of its name, and not the row.
+#[test]
+fn who_changes_what_everybody_relies_on_says_which_row() {
+    let mut changes = 0;
+    for (file, sql) in statements() {
+        let changed = matches!(dialect::postgres::verb(&sql), Verb::Update | Verb::Delete);
+        if changed && dialect::postgres::table(&sql) == Some(holds::TABLE) {
+            assert!(dialect::postgres::names_row(&sql).is_some(), "{file}: {sql}");
+            changes += 1;
+        }
+    }
+    assert!(changes >= 4, "{changes}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rules::id::RealmId;
 use rules::oauth::client::Client;
 use rules::time::Time;
 use store::conformance::{three_reads, three_rows};
-use store::engine::{CommitError, Engine, Write};
+use store::engine::{Broken, CommitError, Engine, Write};
 use store::postgres::Postgres;
 use store::remote::Statements;
 use store::tables::changes::batch;
@@ -201,7 +201,7 @@ async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
 /// An operator disables an application at which people sign in without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_everybody_holds_is_changed_under_load() {
-    // red without SHARED in dialect/postgres.rs: there was always somebody who held the row.
+    // red with a lock on the row in place of one of its name (postgres/holds.rs): there was always somebody who held it.
     let Some(database) = database().await else { return };
     let (engine, over) = (with_tables(&database, Statements::Kept).await, Arc::new(AtomicBool::new(false)));
     engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
@@ -226,6 +226,45 @@ async fn what_everybody_holds_is_changed_under_load() {
     }
     over.store(true, Relaxed);
     holders.join_all().await;
+    // Who held it left nothing at the row.
+    let stands = Change::Stands(Standing { client: Some("shop".into()), ..Standing::default() });
+    let count = Change::CountStranger { address: "192.0.2.1".to_owned(), at: Time(1) };
+    engine.commit(changes(&[stands, count])).await.unwrap();
+    assert_eq!(text(&database.admin().await, "SELECT string_agg(xmax::text, ',') FROM clients").await, "0");
+}
+
+/// The other way round: nobody relies on what is being changed, and whoever waits finds it as it is by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_makes_sure_of_an_application_waits_for_who_changes_it_and_for_no_other() {
+    // red without the locks of postgres/holds.rs: the first found the shop enabled.
+    let Some(database) = database().await else { return };
+    let engine = with_tables(&database, Statements::Kept).await;
+    engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
+    let (shop, mill) = (Client::new("shop", vec![]), Client::new("mill", vec![]));
+    let both = [&shop, &mill].map(|client| Change::AddClient(Box::new(client.clone())));
+    engine.commit(changes(&both)).await.unwrap();
+    let stands = |client: &str| {
+        let standing = Standing { client: Some(client.into()), ..Standing::default() };
+        let count = Change::CountStranger { address: "192.0.2.1".to_owned(), at: Time(1) };
+        engine.commit(changes(&[Change::Stands(standing), count]))
+    };
+    // Somebody holds what the change comes to after the application.
+    let other = database.admin().await;
+    other.batch_execute("BEGIN; SELECT 1 FROM realms FOR UPDATE").await.unwrap();
+    let off = Client { disabled_at: Some(Time(1)), ..shop };
+    let (there, saves) = (Arc::clone(&engine), changes(&[Change::SaveClient(Box::new(off)), Change::BumpEpoch]));
+    let mut change = JoinSet::new();
+    change.spawn(async move { there.commit(saves).await });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                 AND wait_event_type = 'Lock' AND wait_event <> 'advisory'";
+    until("the change waits", async || text(&other, waits).await == "1").await;
+    let mut late = Box::pin(stands("shop"));
+    let early = futures_util::future::select(&mut late, Box::pin(stands("mill"))).await;
+    assert!(matches!(early, futures_util::future::Either::Right((Ok(_), _))), "the mill waited, or the shop did not");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert!(change.join_all().await[0].is_ok());
+    let found = late.await;
+    assert!(matches!(found, Err(CommitError::Conflict { at: 0, why: Broken::Guard })), "{found:?}");
 }
 
 #[tokio::test]

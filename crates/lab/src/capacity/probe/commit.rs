@@ -153,7 +153,7 @@ impl Probe {
                         while begun.elapsed() < SPAN {
                             let handed = Instant::now();
                             let number = base + (times.len() * writers + writer) as i64;
-                            engine.commit(three_rows(number)).await.map_err(|error| format!("{error:?}"))?;
+                            engine.commit(three_rows(number)).await.map_err(|error| error.to_string())?;
                             times.push(handed.elapsed().as_secs_f64() * 1e3);
                         }
                         Ok::<_, String>(times)

@@ -3,6 +3,7 @@
 use crate::capacity::figure::Figure;
 use hasher::tune::{self, MOST_TOGETHER, Row};
 use hasher::{Cost, Policy};
+use load::Refusal;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -139,7 +140,10 @@ impl Probe {
     }
 
     /// One more sample of everything.
-    pub fn round(&mut self) {
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`] where there is no memory for one hash on each thread.
+    pub fn round(&mut self) -> Result<(), Refusal> {
         let mut alone: Vec<f64> = (0..5)
             .map(|_| {
                 let begun = Instant::now();
@@ -154,12 +158,14 @@ impl Probe {
         rested.sort();
         self.rested.push(rested[RESTED / 2].as_secs_f64() * 1e3);
         match self.lanes.is_empty() {
-            true => steps(self.cores).into_iter().for_each(|threads| self.climb(threads)),
+            true => steps(self.cores).into_iter().try_for_each(|threads| self.climb(threads)),
             false => {
                 for at in 0..self.lanes.len() {
                     let rate = tune::rate(self.cost, self.lanes[at].0, self.span);
-                    self.lanes[at].1.push(rate);
+                    // None where there was no memory this time.
+                    self.lanes[at].1.extend(Some(rate).filter(|rate| *rate > 0.0));
                 }
+                Ok(())
             }
         }
     }
@@ -172,14 +178,17 @@ impl Probe {
     }
 
     /// Up from one lane as long as that pays.
-    fn climb(&mut self, threads: usize) {
+    fn climb(&mut self, threads: usize) -> Result<(), Refusal> {
         let (mut best, mut worse) = (0.0, 0);
         for together in 1..=MOST_TOGETHER {
             let need = (threads * together) as u64 * u64::from(self.cost.memory()) * 1024;
             if worse >= PATIENCE && together > AT_LEAST || need > self.memory {
-                return;
+                return Ok(());
             }
             let rate = tune::rate(self.cost, (threads, together), self.span);
+            if rate <= 0.0 {
+                return if together > 1 { Ok(()) } else { Err(no_memory(need)) };
+            }
             self.lanes.push(((threads, together), vec![rate]));
             if rate > best * 1.01 {
                 (best, worse) = (rate, 0);
@@ -187,6 +196,7 @@ impl Probe {
                 worse += 1;
             }
         }
+        Ok(())
     }
 
     /// What it came to, and once more what others recommend.
@@ -214,6 +224,14 @@ impl Probe {
             choices: choices.iter().map(Choice::from).collect(),
         }
     }
+}
+
+/// Told on one line where something cannot be measured without it.
+pub(super) fn no_memory(bytes: u64) -> Refusal {
+    let need = bytes >> 20;
+    Refusal::Failure(format!(
+        "the system gives no {need} MiB of memory, and measuring takes that (ulimit -v, vm.overcommit_memory)"
+    ))
 }
 
 /// The numbers of threads that are looked at: one, half, all.

@@ -1,7 +1,9 @@
 //! Memory bandwidth: of one core alone, and beside cores that hash.
 
+use super::hash::no_memory;
 use crate::capacity::figure::Figure;
 use hasher::{Policy, tune};
+use load::Refusal;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::thread;
@@ -32,9 +34,19 @@ pub struct Probe {
 
 impl Probe {
     /// While so many others hash, with so many passwords side by side on each.
-    pub fn new(others: usize, together: usize) -> Probe {
+    ///
+    /// # Errors
+    /// [`Refusal::Failure`] where there is no memory for what is copied.
+    pub fn new(others: usize, together: usize) -> Result<Probe, Refusal> {
         let words = BUFFER / size_of::<u64>();
-        Probe { from: vec![1; words], to: vec![2; words], others, together, alone: vec![], under_hashing: vec![] }
+        let filled = |with: u64| {
+            let mut buffer = Vec::new();
+            buffer.try_reserve_exact(words).map_err(|_| no_memory(BUFFER as u64))?;
+            buffer.resize(words, with);
+            Ok(buffer)
+        };
+        let (from, to) = (filled(1)?, filled(2)?);
+        Ok(Probe { from, to, others, together, alone: vec![], under_hashing: vec![] })
     }
 
     /// One more sample of everything.

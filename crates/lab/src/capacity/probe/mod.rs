@@ -75,12 +75,12 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
     let mut signatures = sign::Probe::new()?;
     let threads = hashing_threads(machine.cores, memory);
     let mut hashes = hash::Probe::new(threads, memory, bench.quick);
-    let mut bandwidth = memory::Probe::new(threads.min(machine.cores - 1), 1);
+    let mut bandwidth = memory::Probe::new(threads.min(machine.cores - 1), 1)?;
     let watch = Watch::begin(http.pid());
     for round in 0..rounds {
         let of = |part: f64| (f64::from(round) + part) / f64::from(rounds) * if bench.quick { 1.0 } else { 0.75 };
         progress("hashes by threads and lanes", of(0.05));
-        hashes.round();
+        hashes.round()?;
         progress("signatures", of(0.3));
         signatures.round()?;
         progress("commits and reads", of(0.4));

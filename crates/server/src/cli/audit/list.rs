@@ -12,6 +12,8 @@ use rules::utc::iso;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 use store::tables::audit::Place;
 
 /// Lines that one request asks for; a longer list comes in several.
@@ -60,15 +62,68 @@ pub struct Export {
     #[arg(long, value_enum, default_value = "jsonl")]
     pub format: Format,
     /// Only sealed lines behind this block, in the order of the chain: exports that go on where the one before ended have no gaps
-    #[arg(long, value_name = "BLOCK", conflicts_with_all = ["since", "until"], value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, value_name = "BLOCK[:CODE]", conflicts_with_all = ["since", "until"])]
     #[serde(default)]
-    pub after_block: Option<i64>,
+    pub after_block: Option<Behind>,
     /// After which line the next page begins.
     #[arg(skip)]
     pub after: Option<String>,
     /// Whether the export was begun by a page before.
     #[arg(skip)]
     pub goes_on: bool,
+}
+
+/// A block behind which an export goes on, and how its code begins: blocks of a database that was put back have numbers of before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Behind {
+    block: i64,
+    code: Option<String>,
+}
+
+/// How many digits of a block's code tell it from others.
+const DIGITS: usize = 12;
+
+impl FromStr for Behind {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str =
+            "the number of a block (0: from the beginning), or what the export before said: 1042:5f0c21aa93d7";
+        let (block, code) = text.split_once(':').map_or((text, None), |(block, code)| (block, Some(code)));
+        let digits = |code: &str| code.len() == DIGITS && code.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let block = block.parse().ok().filter(|block| *block >= 0).ok_or(WRONG)?;
+        match code {
+            Some(code) if !digits(code) => Err(WRONG),
+            code => Ok(Behind { block, code: code.map(str::to_ascii_lowercase) }),
+        }
+    }
+}
+
+impl fmt::Display for Behind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.block)?;
+        self.code.iter().try_for_each(|code| write!(out, ":{code}"))
+    }
+}
+
+impl Behind {
+    async fn of(app: &App, block: i64) -> Result<Self, Failure> {
+        let code = app.audit_code(block).await?.and_then(|code| code.get(..DIGITS).map(str::to_owned));
+        Ok(Behind { block, code })
+    }
+
+    /// Fails where the log has another block of that number.
+    async fn is_there(&self, app: &App) -> Result<(), Failure> {
+        let there = Behind::of(app, self.block).await?.code;
+        match self.code.as_ref().zip(there) {
+            Some((code, there)) if *code != there => Err(Failure::Use(format!(
+                "block {} is not the one up to which was exported: the database was put back, and went on from an earlier block. \
+                 What was sealed since has numbers of before. Go on after the last block that is as it was exported, by its \
+                 number alone, and keep what was exported",
+                self.block
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The id of a line. Whatever else sorts somewhere would be answered with lines that nobody asked for.
@@ -117,10 +172,10 @@ impl Export {
             notes.clear();
         }
         let after = self.after.as_deref().unwrap_or("");
-        let page = match self.after_block {
+        let page = match &self.after_block {
             None => app.audit_lines(&filter, after, false, usize::MAX).await?,
-            Some(block) => {
-                let (page, note) = chained(app, &filter, (block, after)).await?;
+            Some(behind) => {
+                let (page, note) = chained(app, &filter, (behind, after)).await?;
                 notes.extend(note);
                 page
             }
@@ -145,10 +200,17 @@ impl Export {
 
 /// The next sealed lines behind a block, or behind the place (`BLOCK ID`) at which the page before ended; at the end with where that
 /// is, and at the beginning with what is not there any more.
-async fn chained(app: &App, filter: &Filter, (block, after): (i64, &str)) -> Result<(Page, Option<String>), Failure> {
+async fn chained(
+    app: &App,
+    filter: &Filter,
+    (behind, after): (&Behind, &str),
+) -> Result<(Page, Option<String>), Failure> {
     let place = match after.split_once(' ') {
         Some((block, line)) => Place { block: block.parse().unwrap_or(i64::MAX), line: line.to_owned() },
-        None => Place { block: block.saturating_add(1), line: String::new() },
+        None => {
+            behind.is_there(app).await?;
+            Place { block: behind.block.saturating_add(1), line: String::new() }
+        }
     };
     let looked = app.sealed_after(&place, CHAINED).await?;
     if looked.is_empty() {
@@ -162,7 +224,8 @@ async fn chained(app: &App, filter: &Filter, (block, after): (i64, &str)) -> Res
         _ if more => None,
         _ => {
             let newest = end.as_ref().map_or(place.block - i64::from(place.line.is_empty()), |(block, _)| *block);
-            Some(format!("exported up to block {newest}; the next time: --after-block {newest}"))
+            let behind = Behind::of(app, newest).await?;
+            Some(format!("exported up to block {newest}; the next time: --after-block {behind}"))
         }
     };
     let next = end.map(|(_, next)| next).filter(|_| more || begins.is_some());

@@ -151,7 +151,8 @@ impl Moving {
             return Err(Failure::Failed(format!("{name} is not being moved")));
         };
         let copy = match target {
-            None if self.target_is_gone => None,
+            // Whatever is named: nothing is there to be asked.
+            _ if self.target_is_gone => None,
             None => {
                 let peer = &out.peer;
                 return Err(Failure::Use(format!("say which database is the target ({peer}), or --target-is-gone")));
@@ -169,7 +170,10 @@ impl Moving {
             copy.close();
         }
         source.act(Act::Lift { id: out.id.clone() }).await?;
-        let text = format!("{name} is written to again\nno server starts on the copy in {}: empty it", out.peer);
+        let text = match self.target_is_gone {
+            true => format!("{name} is written to again"),
+            false => format!("{name} is written to again\nno server starts on the copy in {}: empty it", out.peer),
+        };
         Ok(Outcome::new(text, json!({ "from": name, "to": out.peer, "id": out.id, "state": "given up" })))
     }
 }

@@ -40,7 +40,9 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     let (text, pages, notes) = exported(operator, "audit export --after-block 0").await;
     let all = places(&text);
     assert!(pages > 2 && all.len() >= 15 && all.is_sorted() && all.windows(2).all(|two| two[0] != two[1]), "{all:?}");
-    assert_eq!(notes, ["exported up to block 3; the next time: --after-block 3"]);
+    let code = |block| async move { server.app.audit_code(block).await.unwrap().unwrap()[..12].to_owned() };
+    let ends = format!("exported up to block 3; the next time: --after-block 3:{}", code(3).await);
+    assert_eq!(notes, std::slice::from_ref(&ends));
     let mut by_time = places(&exported(operator, "audit export").await.0);
     by_time.sort();
     assert_eq!(all, by_time, "all of them");
@@ -48,10 +50,19 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     let later: Vec<_> = all.iter().filter(|(block, _)| *block > 1).cloned().collect();
     assert_eq!(places(&text), later);
     let (text, _, notes) = exported(operator, "audit export --after-block 3").await;
-    assert_eq!((&*text, notes), ("", vec!["exported up to block 3; the next time: --after-block 3".to_owned()]));
+    assert_eq!((&*text, notes), ("", vec![ends.clone()]));
     let (text, _, notes) = exported(operator, "audit export --after-block 0 --client c7 --format csv").await;
     assert_eq!((text.lines().count(), text.matches("c7").count()), (2, 1), "a head, once, and what is wanted: {text}");
-    assert_eq!(notes, ["exported up to block 3; the next time: --after-block 3"], "whatever is wanted");
+    assert_eq!(notes, [ends], "whatever is wanted");
+    // Red without is_there: where the log was put back to block 1 and has grown since, its second and third are in no export.
+    let (text, ..) = exported(operator, &format!("audit export --after-block 2:{}", code(2).await)).await;
+    assert_eq!(places(&text), all.iter().filter(|(block, _)| *block > 2).cloned().collect::<Vec<_>>());
+    let another = format!("audit export --after-block 2:{}", code(1).await);
+    let why = operator.types(&another, "").await.unwrap_err();
+    assert!(matches!(&why, Failure::Use(why) if why.contains("block 2 is not the one")), "{why:?}");
+    for wrong in ["-1", "x", "2:", "2:5f0c21aa93", "2:5f0c21aa93dg"] {
+        assert!(request(&format!("audit export --after-block={wrong}"), "").is_err(), "{wrong}");
+    }
     // Of another database, or of one that was put back: what is sealed under those numbers would be left out.
     let why = operator.types("audit export --after-block 4", "").await.unwrap_err();
     assert!(matches!(&why, Failure::Use(why) if why.contains("ends with block 3")), "{why:?}");

@@ -83,9 +83,8 @@ fn bad_name(field: &'static str, why: BadName) -> FieldProblem {
         BadName::Empty => ("empty", "It is empty."),
         BadName::TooLong => ("too-long", "It is too long."),
         BadName::Character => ("character", "It holds a character that it cannot have."),
-        BadName::Form if field == "username" => {
-            ("form", "It begins with a hyphen, or has the form of an account's id.")
-        }
+        BadName::Id => ("form", "It has the form of an account's id."),
+        BadName::Form if field == "username" => ("form", "It begins with a hyphen."),
         BadName::Form => ("form", "It is not of the form local@domain."),
     };
     FieldProblem { field, code, detail: detail.to_owned() }

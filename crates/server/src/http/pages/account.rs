@@ -14,6 +14,7 @@ use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
 use rules::people::User;
+use rules::time::Time;
 
 /// The claims that the profile form has.
 const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
@@ -50,7 +51,8 @@ impl Door {
         let email = user.email.as_deref().unwrap_or("");
         let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
         let field = |name, stored| said.typed.and_then(|typed| typed.sent(name)).unwrap_or(stored);
-        let sessions: Vec<SessionRow<'_>> = home.sessions.iter().map(|one| row(one, session)).collect();
+        let now = app.clock.now();
+        let sessions: Vec<SessionRow<'_>> = home.sessions.iter().map(|one| row(one, session, now)).collect();
         let scopes: Vec<Vec<&str>> = home
             .applications
             .iter()
@@ -112,13 +114,14 @@ impl Door {
     }
 }
 
-fn row<'a>(shown: &'a Session, own: &Session) -> SessionRow<'a> {
+fn row<'a>(shown: &'a Session, own: &Session, now: Time) -> SessionRow<'a> {
     SessionRow {
         id: shown.id.as_str(),
         agent: &shown.agent,
         address: &shown.address,
         signed_in: shown.created,
-        last_seen: shown.last_seen,
+        // What is written down of one's own is up to five minutes old.
+        last_seen: if shown.id == own.id { now } else { shown.last_seen },
         current: shown.id == own.id,
     }
 }
@@ -224,7 +227,9 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
 
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
-    match door.site.app.revoke_consent(&form.user, &client).await? {
+    let app = &door.site.app;
+    // Where it was taken away before, in another tab, it is so.
+    match app.revoke_consent(&form.user, &client).await? || app.find_client(&client).await?.is_some() {
         true => Ok(door.done(Notice::AccessRemoved, &form.session)),
         false => Err(Refusal::NotFound),
     }

@@ -15,9 +15,9 @@ pub async fn home(door: Door, _: Body) -> Result<Response, Refusal> {
     let (owned, session) = (app.has_owner().await?, app.session(&door.browser()).await?);
     let name = session.as_ref().map(|(_, user)| user.display_name());
     let visitor = match (owned, &name) {
-        (false, _) => Visitor::BeforeSetup,
+        (false, None) => Visitor::BeforeSetup { inhabited: !app.users("").await?.is_empty() },
         (true, None) => Visitor::SignedOut,
-        (true, Some(name)) => Visitor::SignedIn { name },
+        (_, Some(name)) => Visitor::SignedIn { name },
     };
     let mut chrome = door.visit.chrome(&door.site, &door.headers, None);
     chrome.signed_in = session.as_ref().map(|(_, user)| user.username.as_str());

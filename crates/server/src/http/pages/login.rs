@@ -3,6 +3,7 @@
 use super::Posted;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
+use crate::http::extract;
 use crate::http::reply;
 use crate::pages::{LoginProblem, Setback};
 use app::authorize::SignIn;
@@ -15,17 +16,27 @@ use rules::login::attempt::Refusal as Refused;
 use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
-/// `GET /login[?flow=…]`: without a flow, on the way to the account home.
+/// `GET /login[?flow=…]`: without a flow, on the way to the account home; with `again=1`, as whoever is signed in.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
     door.site.app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
-        None => Flow::new(To::Place(Place::Account), door.site.app.clock.now()),
+        None => home_flow(&door, &browser).await?,
         Some(text) => door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
     };
     let locales = Door::locales(&flow);
     let page = door.site.app.sign_in_page(flow, &browser).await?;
     Ok(door.sign_in(&page, None, locales.as_deref()))
+}
+
+/// The way to the account home.
+async fn home_flow(door: &Door, browser: &Browser) -> Result<Flow, Refusal> {
+    let app = &door.site.app;
+    let mut flow = Flow::new(To::Place(Place::Account), app.clock.now());
+    if extract::query(&door.uri).is_ok_and(|params| params.get("again").is_some()) {
+        flow.expects = app.session_in_use(browser).await?.map(|(_, user)| user.id);
+    }
+    Ok(flow)
 }
 
 /// `POST /login`: `flow`, `login`, `password`.

@@ -18,6 +18,7 @@ use axum::body::Body;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
 use rules::people::User;
+use rules::people::names::BadName;
 
 /// The longest link to what a page was on the way to, in bytes: proxies take no longer ones.
 const LONGEST_LINK: usize = 8192;
@@ -144,6 +145,7 @@ impl Door {
 pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
     use app::sign_up::Problem;
     match problem {
+        Problem::Username(BadName::Id) => crate::pages::Problem::UsernameForm,
         Problem::Username(_) => crate::pages::Problem::Username,
         Problem::Email(_) => crate::pages::Problem::Email,
         Problem::NameTaken => crate::pages::Problem::UsernameTaken,

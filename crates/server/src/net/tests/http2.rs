@@ -204,3 +204,32 @@ async fn an_answer_that_is_not_taken_keeps_its_place() {
         drop(stream);
     }
 }
+
+/// Whoever asks for something in that moment is told that it may be sent again elsewhere (RFC 9113, 6.8).
+#[tokio::test]
+async fn who_steps_aside_for_others_says_which_requests_it_takes_no_more() {
+    // Red where serve.rs drops the connection in place of graceful_shutdown.
+    let (caps, quiet) = (Caps::counting_all(100, 8), Duration::from_millis(300));
+    let server = Server::start(Terms { caps: Arc::clone(&caps), quiet, ..generous() });
+    let mut stream = server.connect().await;
+    // GET /, which is in HPACK's static table, but for the authority.
+    let get = frame(1, 5, 1, &[0x82, 0x84, 0x86, 0x41, 1, b'a']);
+    stream.write_all(&[PREFACE, &frame(4, 0, 0, &[]), &get].concat()).await.unwrap();
+    until_bytes(&mut stream, b"127.0.0.1 false").await;
+    tokio::time::sleep(2 * quiet).await;
+    let mut others = Vec::new();
+    for _ in 0..7 {
+        others.push(server.connect().await);
+    }
+    // The type of GOAWAY, no flags, of the connection as a whole.
+    until_bytes(&mut stream, &[7, 0, 0, 0, 0, 0]).await;
+}
+
+async fn until_bytes(stream: &mut TcpStream, wanted: &[u8]) {
+    let (mut bytes, mut buffer) = (Vec::<u8>::new(), [0; 1024]);
+    while !bytes.windows(wanted.len()).any(|window| window == wanted) {
+        let count = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(count > 0, "closed after {bytes:?}");
+        bytes.extend(&buffer[..count]);
+    }
+}

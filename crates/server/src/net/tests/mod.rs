@@ -28,6 +28,7 @@ fn generous() -> Terms {
         idle_timeout: PATIENCE,
         stop_delay: Duration::ZERO,
         hear_out: Duration::ZERO,
+        quiet: PATIENCE,
         drain_timeout: PATIENCE,
         caps,
         tls: None,
@@ -180,10 +181,10 @@ async fn connections_beyond_the_total_are_closed_at_once() {
 }
 
 #[tokio::test]
-async fn of_one_address_those_that_are_done_go_before_there_are_too_many_and_nobody_else() {
-    // Red without asked_aside in serve.rs, converse; or where is_idle stands for is_done, or greet listens to it, too.
-    let caps = Caps::counting_all(100, 8);
-    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+async fn of_one_address_those_that_are_quiet_go_before_there_are_too_many_and_nobody_else() {
+    // Red without asked_aside in serve.rs, converse or makes_way; or where is_idle stands for is_quiet.
+    let (caps, quiet) = (Caps::counting_all(100, 8), Duration::from_millis(300));
+    let server = Server::start(Terms { caps: Arc::clone(&caps), quiet, ..generous() });
     let mut slow = server.connect().await;
     slow.write_all(b"GET /slow HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut silent = server.connect().await;
@@ -196,19 +197,39 @@ async fn of_one_address_those_that_are_done_go_before_there_are_too_many_and_nob
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         until(stream, "127.0.0.1 false").await;
     }
+    tokio::time::sleep(2 * quiet).await;
     let mut last = server.connect().await;
-    for stream in &mut done {
+    for stream in done.iter_mut().chain([&mut silent]) {
         assert_eq!(until_closed(stream).await, "");
     }
-    for stream in [&mut silent, &mut last] {
-        stream.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
-        assert!(until_closed(stream).await.starts_with("HTTP/1.1 200"));
-    }
+    last.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut last).await.starts_with("HTTP/1.1 200"));
     half.write_all(b"345").await.unwrap();
     assert!(until(&mut half, "\r\n\r\n5").await.starts_with("HTTP/1.1 200"));
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
-    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 4)]);
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5)]);
     assert_eq!(caps.refused(), [("total", 0), ("address", 0)]);
+}
+
+#[tokio::test]
+async fn who_was_answered_a_moment_ago_does_not_go_for_others_of_the_same_address() {
+    // Red where is_done alone decides: the next request may be on its way.
+    let caps = Caps::counting_all(100, 8);
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let mut answered = Vec::new();
+    for _ in 0..7 {
+        let mut stream = server.connect().await;
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        until(&mut stream, "127.0.0.1 false").await;
+        answered.push(stream);
+    }
+    answered.push(server.connect().await);
+    assert_eq!(server.get("/").await, "", "there are eight");
+    for stream in &mut answered {
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        until(stream, "127.0.0.1 false").await;
+    }
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 0)]);
 }
 
 #[tokio::test]

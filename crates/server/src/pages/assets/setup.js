@@ -7,9 +7,10 @@ const code = () => {
   return document.getElementById(text) ? "" : text;
 };
 
-// Another link in the same tab differs in its fragment alone: nothing would be asked for.
+// Another link in the same tab differs in its fragment alone: nothing would be asked for. An address of its own, since loading the
+// page again would send a form again that was refused.
 addEventListener("hashchange", () => {
-  if (code()) location.reload();
+  if (code()) location.replace(`${location.pathname}?again${location.hash}`);
 });
 
 const token = document.getElementById("token");

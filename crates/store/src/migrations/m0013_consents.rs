@@ -1,0 +1,10 @@
+//! What people let one application have is found without what they let others have: it is removed with the application.
+
+use crate::schema::Migration;
+
+pub(super) const MIGRATION: Migration = Migration {
+    version: 13,
+    name: "consents",
+    oldest: 7,
+    steps: &["CREATE INDEX consents_of_client ON consents (realm, client_id, user_id)"],
+};

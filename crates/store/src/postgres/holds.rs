@@ -1,0 +1,111 @@
+//! Rows of which everybody who issues something makes sure, for as long as a batch takes: those of applications.
+//!
+//! A lock on such a row itself would be written to it, and again for each set of people who hold it at the same time; and
+//! who wants to change it would wait for ever, since under load there is always one who holds it. So an advisory lock goes
+//! by the row's name: it is shared by all who make sure of the row, taken alone by who changes or removes it, first thing in
+//! the batch, and writes nothing. Those who come later queue behind one who waits to have it alone. What a statement after
+//! it reads is what was committed before the lock was had.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::dialect::postgres::{self as dialect, Verb};
+use crate::engine::{Value, Write};
+
+/// Of which rows that holds.
+pub(crate) const TABLE: &str = "clients";
+
+/// The locks that a batch begins with, in an order that is the same for all: whether each is taken alone.
+pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
+    let mut holds = BTreeMap::new();
+    for write in writes {
+        let sql = write.sql.text();
+        let alone = match dialect::verb(sql) {
+            _ if dialect::table(sql) != Some(TABLE) => continue,
+            Verb::Insert | Verb::Other => continue,
+            Verb::Select => false,
+            Verb::Update | Verb::Delete => true,
+        };
+        // What names no row locks those that it finds or changes, as statements about other tables do. None of those that change
+        // one (tables/tests.rs): it would do so behind the back of those who share the lock.
+        if let Some(name) = name(write) {
+            *holds.entry(name).or_default() |= alone;
+        }
+    }
+    holds
+}
+
+/// Whether a statement only looks at a row for which a lock is held.
+pub(super) fn covers(write: &Write) -> bool {
+    let sql = write.sql.text();
+    dialect::verb(sql) == Verb::Select && dialect::table(sql) == Some(TABLE) && name(write).is_some()
+}
+
+/// The number of the lock for the one row that a statement is about.
+fn name(write: &Write) -> Option<i64> {
+    let at = dialect::names_row(write.sql.text())?;
+    let [Value::Text(realm), Value::Text(id)] = write.args.get(at..at + 2)? else { return None };
+    let mut hash = Sha256::new();
+    for part in [TABLE, realm, id] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().first_chunk().map(|bytes| i64::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Must, Sql};
+
+    const LOOK: &str = "SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NULL";
+    const SAVE: &str = "UPDATE clients SET data = ?, life = COALESCE(?, life) WHERE realm = ? AND id = ? AND epoch < ?";
+    const REMOVE: &str = "DELETE FROM clients WHERE realm = ? AND id = ?";
+
+    fn about(sql: &'static str, id: &str) -> Write {
+        let before = dialect::names_row(sql).unwrap_or(0);
+        let mut args = vec![Value::Int(1); sql.matches('?').count()];
+        args.splice(before..before + 2, ["main", id].map(|text| Value::Text(text.into())));
+        Write { sql: Sql::fixed(sql), args, must: Must::Any }
+    }
+
+    fn modes(writes: &[Write]) -> Vec<bool> {
+        of(writes).into_values().collect()
+    }
+
+    #[test]
+    fn who_looks_shares_and_who_changes_is_alone() {
+        for (sql, alone) in [(LOOK, false), (SAVE, true), (REMOVE, true)] {
+            assert_eq!(modes(&[about(sql, "shop")]), [alone], "{sql}");
+        }
+        assert_eq!(modes(&[about(LOOK, "shop"), about(SAVE, "shop"), about(LOOK, "shop")]), [true]);
+        assert!(covers(&about(LOOK, "shop")) && !covers(&about(SAVE, "shop")));
+    }
+
+    #[test]
+    fn each_row_has_a_lock_of_its_own_whatever_is_said_of_it() {
+        let one = |sql, id| of(&[about(sql, id)]).into_keys().next().unwrap();
+        assert_eq!(one(LOOK, "shop"), one(SAVE, "shop"));
+        assert_eq!(one(LOOK, "shop"), one(REMOVE, "shop"));
+        assert_ne!(one(LOOK, "shop"), one(LOOK, "shops"));
+        let (here, there) = (of(&[about(LOOK, "a"), about(SAVE, "b")]), of(&[about(SAVE, "b"), about(LOOK, "a")]));
+        assert_eq!(here, there);
+    }
+
+    #[test]
+    fn other_tables_and_new_rows_have_none() {
+        let insert = "INSERT INTO clients (realm, id) VALUES (?, ?)";
+        let other = "UPDATE users SET data = ? WHERE realm = ? AND id = ?";
+        for sql in [insert, other] {
+            assert_eq!(modes(&[about(sql, "shop")]), Vec::<bool>::new(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn who_looks_at_rows_that_are_not_named_locks_them() {
+        let sql = Sql::fixed("SELECT 1 FROM clients WHERE realm = ?");
+        let look = Write { sql, args: vec![Value::Text("main".into())], must: Must::Find(1) };
+        assert_eq!((modes(std::slice::from_ref(&look)), covers(&look)), (vec![], false));
+    }
+}
