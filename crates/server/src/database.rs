@@ -28,10 +28,16 @@ pub enum Database {
 }
 
 impl Database {
-    /// Opens it as it is, to be served from: unless it was moved away or is not whole.
+    /// Opens it as it is, to be served from: unless it is somebody else's, was moved away or is not whole.
     pub async fn open(config: &Config) -> Result<Self, BootError> {
         let database = Database::connect(config).await?;
-        match database.arrived().await {
+        let fit = async {
+            // What the URL leads to may be somebody else's: nothing is made in it.
+            let vacant = store::moving::vacant(&*database.engine()).await;
+            vacant.map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
+            database.arrived().await
+        };
+        match fit.await {
             Ok(_) => Ok(database),
             Err(why) => {
                 database.close();
@@ -50,9 +56,6 @@ impl Database {
                 Err(error) => return Err(Fault::from(error).into()),
             }
         }
-        // Before anything is made in it: what the URL leads to may be somebody else's.
-        let vacant = store::moving::vacant(&*engine).await;
-        vacant.map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
         engine.migrate().await.map_err(|error| BootError::Other(error.0))
     }
 

@@ -177,6 +177,18 @@ impl App {
         self.answer(ward, &fence).await
     }
 
+    /// A backup was put back, as whoever did it says: nodes say again what they acknowledged since it was made. Their marks need not
+    /// tell, which they raise every few seconds. A node whose journal is empty is new, and no older one is waited for on its word.
+    pub async fn fence_restored(&self) -> Result<(), Fault> {
+        let Some(ward) = &self.ward else { return Ok(()) };
+        if ward.journal.parts().map_err(Fault::Broken)?.is_empty() || self.fences().await?.up {
+            return Ok(());
+        }
+        let Some(answering) = ward.gate.inner().answering() else { return Ok(()) };
+        let _turn = ward.turn.write().await;
+        self.fence_in(ward, &answering.identity, "a backup was put back").await
+    }
+
     /// Says again what this node had acknowledged where others wait for that.
     async fn catch_up(&self, ward: &Ward) -> Result<(), Fault> {
         let memory = ward.journal.memory();

@@ -276,7 +276,7 @@ fn unconnected(error: &std::io::Error) -> Fault {
 fn objection(error: &rustls::Error) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Certificate, Error};
     match error {
-        Error::InvalidCertificate(Certificate::UnknownIssuer) => {
+        Error::InvalidCertificate(Certificate::UnknownIssuer | Certificate::BadSignature) => {
             "nobody who is trusted signed the certificate (--ca FILE)"
         }
         Error::InvalidCertificate(Certificate::NotValidForName | Certificate::NotValidForNameContext { .. }) => {

@@ -192,6 +192,7 @@ async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
         return Err(Failure::Failed(format!("node {node} runs on this database: stop every node first")));
     }
     let ended = app.revive_nothing().await?;
+    app.fence_restored().await?;
     app.accept_audit().await?;
     Ok((ended, app.fences().await?))
 }

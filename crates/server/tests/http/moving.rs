@@ -193,7 +193,7 @@ fn given_up(server: &Server, to: &str) {
     }
 }
 
-/// Red without `vacant` in `Target::open` or `Database::begin`: nothing is made in a database that is somebody else's.
+/// Red without `vacant` in `Target::open` or `Database::open`: nothing is made in a database that is somebody else's.
 #[test]
 fn a_database_of_somebody_else_is_left_as_it_is() {
     let server = default_server();
@@ -212,6 +212,7 @@ fn a_database_of_somebody_else_is_left_as_it_is() {
         .args(["60", env!("CARGO_BIN_EXE_portiere"), "serve", "--listen", "127.0.0.1:0", "--data"])
         .arg(&data)
         .env("PORTIERE_STORE_URL", format!("sqlite:{}", file.display()))
+        .env("PORTIERE_KEYS_MASTER_KEY", "A".repeat(43) + "=")
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&serve.stderr);

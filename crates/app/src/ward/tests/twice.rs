@@ -95,3 +95,28 @@ async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
         "and no fence waits for it"
     );
 }
+
+/// Of a dump that was made and put back between two heartbeats, so that no mark tells.
+#[tokio::test]
+async fn what_was_acknowledged_since_a_backup_is_said_again_by_whoever_puts_it_back() {
+    // red without fence_in in watch.rs, fence_restored.
+    let server = Server::start().await;
+    let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    let dump = server.standby().await;
+    one.revokes("one").await.unwrap();
+    other.revokes("other").await.unwrap();
+    server.forget(dump);
+    one.app.fence_restored().await.unwrap();
+    assert!(one.is_revoked("one").await && !one.is_revoked("other").await);
+    let waiting: Vec<String> = one.app.fences().await.unwrap().waiting().map(str::to_owned).collect();
+    assert_eq!(waiting, ["b"]);
+    // Said once: the fence stands until the other has spoken.
+    one.app.fence_restored().await.unwrap();
+    assert_eq!(one.fences().await, 1);
+    other.app.meet().await.unwrap();
+    assert!(other.is_revoked("other").await && !other.app.fences().await.unwrap().up);
+    // A new node remembers nothing, and is not the one to make others wait.
+    let stranger = Node::ready(&server, "c").await;
+    stranger.app.fence_restored().await.unwrap();
+    assert_eq!(stranger.fences().await, 1);
+}
