@@ -11,6 +11,9 @@ after(() => browser.close());
 
 const pages = await names();
 
+/** By how much a page is wider than the window. */
+const over = (page) => page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth));
+
 test("the samples are there", () => assert.ok(pages.length >= 30, `${pages.length} pages`));
 
 test("a page that is wrong is found out", async () => {
@@ -29,8 +32,15 @@ for (const name of pages) {
     await guest.inspect();
     await guest.page.setViewportSize(viewports[0]);
     await guest.open(`/de/${name}.html`);
-    const over = await guest.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    assert.ok(over <= 0, `${over} px too wide`);
+    assert.equal(await over(guest.page), 0);
+    // For poor sight: text of twice the size, and a phone that is zoomed in to 150 % (WCAG 2.2, 1.4.4 and 1.4.10).
+    for (const [width, size] of [[360, "200%"], [240, "100%"]]) {
+      await guest.page.setViewportSize({ width, height: 640 });
+      await guest.page.evaluate((fontSize) => { document.documentElement.style.fontSize = fontSize; }, size);
+      assert.equal(await over(guest.page), 0, `${width} px, text at ${size}`);
+      const narrow = await guest.page.evaluate(() => Math.min(...[...document.querySelectorAll(".who")].map((one) => one.clientWidth), 999));
+      assert.ok(narrow >= 80, `who it is has ${narrow} px, at ${width} px and text at ${size}`);
+    }
     await guest.leave();
   });
 }

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::outcome::Failure;
-use super::registration::{AccessToken, AccessTyp, Pkce, alg, distinct, grant, is_native, key_set, method, scope};
+use super::registration::{AccessToken, AccessTyp, Pkce, algs, distinct, grants, is_native, key_set, methods, scope};
 use app::admin::Refused;
 use clap::{Args, ValueHint};
 use rules::jose::{Alg, JwkSet};
@@ -47,13 +47,13 @@ pub struct Edit {
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub remove_post_logout_redirect_uri: Vec<String>,
     /// Grants in the place of those that it may use
-    #[arg(long, value_parser = grant, num_args = 1.., conflicts_with_all = ["add_grant", "remove_grant"])]
+    #[arg(long, value_parser = grants(), hide_possible_values = true, num_args = 1.., conflicts_with_all = ["add_grant", "remove_grant"])]
     pub grant: Vec<Grant>,
     /// One more grant that it may use
-    #[arg(long, value_name = "GRANT", value_parser = grant, num_args = 1..)]
+    #[arg(long, value_name = "GRANT", value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub add_grant: Vec<Grant>,
     /// A grant that it may use no more
-    #[arg(long, value_name = "GRANT", value_parser = grant, num_args = 1..)]
+    #[arg(long, value_name = "GRANT", value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub remove_grant: Vec<Grant>,
     /// Scopes in the place of those that it may ask for
     #[arg(long, value_parser = scope, num_args = 1.., conflicts_with_all = ["add_scope", "remove_scope"])]
@@ -75,7 +75,7 @@ pub struct Edit {
     pub remove_resource: Vec<String>,
     /// The ways in which it may authenticate from now on: none, client_secret_basic, client_secret_post, private_key_jwt.
     /// A secret that is needed is made and printed once; secret and keys that are not needed any more go
-    #[arg(long, value_name = "METHOD", value_parser = method, num_args = 1..)]
+    #[arg(long, value_name = "METHOD", value_parser = methods(), hide_possible_values = true, num_args = 1..)]
     pub auth_method: Vec<AuthMethod>,
     /// File with its public keys (RFC 7517) in the place of those that it has
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -87,13 +87,13 @@ pub struct Edit {
     #[arg(long, value_enum)]
     pub pkce: Option<Pkce>,
     /// What its ID tokens are signed with: RS256, ES256 or EdDSA
-    #[arg(long, value_name = "ALG", value_parser = alg)]
+    #[arg(long, value_name = "ALG", value_parser = algs(), hide_possible_values = true)]
     pub id_token_alg: Option<Alg>,
     /// What its access tokens look like
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub access_token: Option<AccessToken>,
     /// What its access tokens are signed with: RS256, ES256 or EdDSA
-    #[arg(long, value_name = "ALG", value_parser = alg)]
+    #[arg(long, value_name = "ALG", value_parser = algs(), hide_possible_values = true)]
     pub access_token_alg: Option<Alg>,
     /// The typ in its access tokens' header
     #[arg(long, value_name = "TYP", value_enum)]

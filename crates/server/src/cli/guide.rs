@@ -75,7 +75,8 @@ fn row(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let takes = arg.get_action().takes_values();
-    let choices = arg.get_possible_values();
+    // Those that are hidden are said in its help.
+    let choices = if arg.is_hide_possible_values_set() { Vec::new() } else { arg.get_possible_values() };
     if takes && !choices.is_empty() {
         let choices: Vec<_> = choices.iter().map(|choice| format!("`{}`", choice.get_name())).collect();
         let _ = write!(help, ": {}", choices.join(", "));

@@ -19,6 +19,7 @@ mod input;
 mod keys;
 mod moving;
 mod node;
+mod one_of;
 pub mod outcome;
 mod profile;
 mod reach;

@@ -2,6 +2,7 @@
 
 use super::client::short;
 use super::input::{self, Input, Wanted};
+use super::one_of::OneOf;
 use super::outcome::Failure;
 use crate::named_file;
 use app::admin::clients::ClientSecret;
@@ -38,7 +39,7 @@ pub struct Add {
     pub secret_stdin: bool,
     /// A grant it may use: authorization_code, refresh_token, client_credentials, device_code, or a grant's URN
     /// [default: authorization_code and refresh_token; none for a resource server without redirect URIs]
-    #[arg(long, value_parser = grant, num_args = 1..)]
+    #[arg(long, value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub grant: Vec<Grant>,
     /// A scope it may ask for, and no others; may hold several, separated by spaces [default: the standard ones for a
     /// client that signs people in]
@@ -46,7 +47,7 @@ pub struct Add {
     pub scope: Vec<Scope>,
     /// A way in which it may authenticate: none, client_secret_basic, client_secret_post, private_key_jwt [default: basic
     /// and post; private_key_jwt with --jwks; none with --public]
-    #[arg(long, value_name = "METHOD", value_parser = method, num_args = 1..)]
+    #[arg(long, value_name = "METHOD", value_parser = methods(), hide_possible_values = true, num_args = 1..)]
     pub auth_method: Vec<AuthMethod>,
     /// File with its public keys (RFC 7517), for private_key_jwt
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -59,13 +60,13 @@ pub struct Add {
     #[arg(long, value_enum, default_value_t = Pkce::Required)]
     pub pkce: Pkce,
     /// What its ID tokens are signed with: RS256, ES256 or EdDSA
-    #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = alg)]
+    #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = algs(), hide_possible_values = true)]
     pub id_token_alg: Alg,
     /// What its access tokens look like
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AccessToken::Jwt)]
     pub access_token: AccessToken,
     /// What its access tokens are signed with: RS256, ES256 or EdDSA
-    #[arg(long, value_name = "ALG", default_value = "ES256", value_parser = alg)]
+    #[arg(long, value_name = "ALG", default_value = "ES256", value_parser = algs(), hide_possible_values = true)]
     pub access_token_alg: Alg,
     /// The typ in its access tokens' header: JWT is for resource servers that know no better
     #[arg(long, value_name = "TYP", value_enum, default_value_t = AccessTyp::AtJwt)]
@@ -138,7 +139,19 @@ pub enum AccessTyp {
     Jwt,
 }
 
-pub(super) fn grant(name: &str) -> Result<Grant, String> {
+pub(super) fn grants() -> OneOf<Grant> {
+    OneOf::new(Grant::ALL.iter().map(|grant| short(*grant)), grant)
+}
+
+pub(super) fn methods() -> OneOf<AuthMethod> {
+    OneOf::new(AuthMethod::ALL.iter().map(|method| method.name()), method)
+}
+
+pub(super) fn algs() -> OneOf<Alg> {
+    OneOf::new(ALGS.iter().map(|alg| alg.name()), alg)
+}
+
+fn grant(name: &str) -> Result<Grant, String> {
     let known = Grant::parse(name).or_else(|| Grant::ALL.iter().copied().find(|grant| short(*grant) == name));
     let names: Vec<_> = Grant::ALL.iter().map(|grant| short(*grant)).collect();
     known.ok_or_else(|| format!("it is one of {}, or a grant's URN", names.join(", ")))
@@ -149,12 +162,12 @@ pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
     if scope.is_empty() { Err("it is empty") } else { Ok(scope) }
 }
 
-pub(super) fn method(name: &str) -> Result<AuthMethod, String> {
+fn method(name: &str) -> Result<AuthMethod, String> {
     let names: Vec<_> = AuthMethod::ALL.iter().map(|method| method.name()).collect();
     AuthMethod::parse(name).ok_or_else(|| format!("it is one of {}", names.join(", ")))
 }
 
-pub(super) fn alg(name: &str) -> Result<Alg, String> {
+fn alg(name: &str) -> Result<Alg, String> {
     let names: Vec<_> = ALGS.iter().map(|alg| alg.name()).collect();
     Alg::parse(name).filter(|alg| ALGS.contains(alg)).ok_or_else(|| format!("it is one of {}", names.join(", ")))
 }

@@ -1,6 +1,7 @@
 //! People.
 
 use super::input::{self, Input, Wanted};
+use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
 use app::App;
@@ -64,7 +65,7 @@ pub struct Add {
     #[arg(long)]
     pub email: Option<String>,
     /// The account's role: there is one owner, who is neither disabled nor removed; an admin may do no more than a member yet
-    #[arg(long, value_name = "owner|admin|member", default_value = "member", value_parser = role)]
+    #[arg(long, value_name = "owner|admin|member", default_value = "member", value_parser = roles(), hide_possible_values = true)]
     pub role: Role,
     /// Read the password from standard input
     #[arg(long)]
@@ -134,8 +135,8 @@ impl Set {
     }
 }
 
-fn role(name: &str) -> Result<Role, &'static str> {
-    Role::parse(name).ok_or("it is owner, admin or member")
+fn roles() -> OneOf<Role> {
+    OneOf::new(["owner", "admin", "member"], |name| Role::parse(name).ok_or("it is owner, admin or member".to_owned()))
 }
 
 fn claim(text: &str) -> Result<(String, String), &'static str> {

@@ -1,5 +1,6 @@
 //! Which lines are wanted.
 
+use super::super::one_of::OneOf;
 use super::super::outcome::Failure;
 use app::App;
 use app::audit::Filter;
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Wanted {
     /// Only events of this kind, such as signin.failed; may be given several times
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds(), hide_possible_values = true)]
     pub kind: Vec<String>,
     /// Only what is about this person: name, address or id
     #[arg(long, value_name = "USER", allow_hyphen_values = true)]
@@ -44,6 +45,11 @@ pub struct Wanted {
     /// What that comes to.
     #[arg(skip)]
     pub filter: Filter,
+}
+
+/// Whatever is said is taken: what there is, is told where all of it is known.
+fn kinds() -> OneOf<String> {
+    OneOf::new(Kind::ALL.iter().map(|kind| kind.name()), |name| Ok(name.to_owned()))
 }
 
 impl Wanted {
