@@ -16,6 +16,7 @@ pub use fence::Status;
 pub use journal::{Journal, KEPT, Kept, Memory};
 pub use nodes::Shown;
 
+use rules::Time;
 use rules::ending::Record;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +49,10 @@ pub struct Ward {
 struct Seen {
     status: Option<Status>,
     trouble: Option<String>,
+    /// The greatest mark that this process has set, or may have set.
+    mark: Option<i64>,
+    /// When somebody else set one for this node.
+    double: Option<Time>,
 }
 
 impl Ward {

@@ -272,14 +272,15 @@ impl App {
             return Err(Fault::Unavailable("the database has lost what this node did since it was looked at".into()));
         }
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
+        self.mind_double(ward, was, mark);
         let (now, about) = (self.clock.now(), self.about(answering.durability, ward.journal_is(lossy)));
         let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };
         // To the server that was looked at: what is noted below is a word about that one.
         match below.commit_within(answering.generation, vec![nodes::beat(&self.realm.id, &next, was)]).await {
             Ok(_) => {}
             Err(CommitError::Conflict { .. }) => {
-                let why = format!("another process calls itself node {}: is its data folder a copy?", next.node);
-                return Err(Fault::Unavailable(why));
+                ward.seen().double = Some(now);
+                return Err(Fault::Unavailable(double(&next.node)));
             }
             Err(error) => return Err(error.into()),
         }
@@ -291,6 +292,27 @@ impl App {
         .await?;
         let before = self.clock.now() - super::KEPT;
         on_disk(ward, move |journal| journal.forget(before)).await
+    }
+
+    /// Notes where the mark of this node is one that this process has not set: two that use copies of one data folder take turns,
+    /// and each would believe of the other's work that it was its own.
+    fn mind_double(&self, ward: &Ward, was: Option<i64>, next: i64) {
+        let now = self.clock.now();
+        let mut seen = ward.seen();
+        if was > seen.mark && seen.mark.is_some() {
+            if seen.double.is_none_or(|at| now.since(at) > DOUBLE) {
+                tracing::error!("{}", double(&ward.journal.memory().node));
+            }
+            seen.double = Some(now);
+        }
+        seen.mark = seen.mark.max(Some(next));
+    }
+
+    /// That another process calls itself by this node's name, where that was seen a short time ago.
+    pub fn double(&self) -> Option<String> {
+        let ward = self.ward.as_ref()?;
+        let at = ward.seen().double?;
+        (self.clock.now().since(at) <= DOUBLE).then(|| double(&ward.journal.memory().node))
     }
 
     async fn note_down(&self, ward: &Ward, change: impl FnOnce(&mut super::Memory)) -> Result<(), Fault> {
@@ -308,6 +330,16 @@ impl App {
         tracing::info!(server = answering.identity, "the database is let in");
         Ok(())
     }
+}
+
+/// For so long another process of this name is told of after it was seen.
+const DOUBLE: Span = Span::minutes(10);
+
+fn double(node: &str) -> String {
+    format!(
+        "another process calls itself node {node}: is its data folder a copy of this one's? Stop one of them, and give it a new folder: \
+         what it acknowledged may be lost at a failover"
+    )
 }
 
 /// Does something in the folder of the journal, beside the thread that asks: whatever else that one does would wait for a disk

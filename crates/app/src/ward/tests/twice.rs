@@ -120,3 +120,23 @@ async fn what_was_acknowledged_since_a_backup_is_said_again_by_whoever_puts_it_b
     stranger.app.fence_restored().await.unwrap();
     assert_eq!(stranger.fences().await, 1);
 }
+
+/// A machine that was cloned with its data folder.
+#[tokio::test]
+async fn two_processes_that_share_a_name_are_told() {
+    // red without mind_double in watch.rs.
+    let server = Server::start().await;
+    let one = Node::ready(&server, "a").await;
+    for _ in 0..3 {
+        one.app.meet().await.unwrap();
+    }
+    assert_eq!(one.app.double(), None, "its own marks");
+    let copy = Node::ready(&server, "a").await;
+    assert_eq!(copy.app.double(), None, "it was started anew, as far as it knows");
+    one.app.meet().await.unwrap();
+    assert!(one.app.double().is_some_and(|why| why.contains("calls itself node a")));
+    copy.app.meet().await.unwrap();
+    assert!(copy.app.double().is_some());
+    copy.clock.advance(Span::minutes(11));
+    assert_eq!(copy.app.double(), None, "it was stopped since");
+}

@@ -40,6 +40,17 @@ fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     wrong.into_iter().chain(idle).map(str::to_owned)
 }
 
+/// Of those who ask the database several say the same of it, some with a word before.
+fn each_once(problems: Vec<String>) -> Vec<String> {
+    let mut told: Vec<String> = Vec::with_capacity(problems.len());
+    for problem in problems {
+        if !told.iter().any(|known| known.ends_with(&problem) || problem.ends_with(known.as_str())) {
+            told.push(problem);
+        }
+    }
+    told
+}
+
 /// Whether the database is being moved.
 async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<String>) {
     match Marks::known(&*site.app.engine).await {
@@ -177,7 +188,9 @@ async fn look(site: &Site) -> Readiness {
     warnings.extend(doubtful(site));
     warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
     let fence = site.app.last_seen();
+    warnings.extend(site.app.double());
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
+    let problems = each_once(problems);
     let body = json!({
         "status": word(problems.is_empty()),
         "problems": problems,
