@@ -215,7 +215,9 @@ impl std::fmt::Display for Pace {
             Pace::Closed { visitors, pause } if pause.is_zero() => write!(f, "closed loop, {visitors} users, no pause"),
             Pace::Closed { visitors, pause } => write!(f, "closed loop, {visitors} users, pause {pause:?}"),
             Pace::Open { rate, visitors } => {
-                write!(f, "open loop, {}/s, at most {visitors} at once", (rate * 10.0).round() / 10.0)
+                // One decimal, or two of what is small.
+                let unit = if *rate < 1.0 { 100.0 } else { 10.0 };
+                write!(f, "open loop, {}/s, at most {visitors} at once", (rate * unit).round() / unit)
             }
         }
     }

@@ -93,17 +93,28 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
                 _ => "; ask for one (--scope offline_access, --param prompt=consent)",
             }
         }
-        Setback { step: Step::Authorize | Step::Login, cause: Cause::Wrong(why) } if why.starts_with(['4', '5']) => {
+        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with('4') => {
             "; does the provider know this --client with this --redirect-uri?"
         }
         Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with(DESPITE) => {
-            "; without a password nothing is agreed to: does the client ask for consent each time?"
+            "; was the session kept, and if it was: does the client ask for consent each time, which is not given without a password?"
         }
-        Setback { cause: Cause::Wrong(why), .. } if why.starts_with("401") || why.starts_with("400 invalid_client") => {
+        Setback { step, cause: Cause::Wrong(why) }
+            if authenticates(*step, plan) && (why.starts_with("401") || why.starts_with("400 invalid_client")) =>
+        {
             "; is it this client's secret (--client-secret-file), and the way in which it authenticates (--auth)?"
         }
         _ => "",
     }
+}
+
+/// Whether the client proves there who it is.
+fn authenticates(step: Step, plan: &Plan) -> bool {
+    let by_client = matches!(
+        step,
+        Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll | Step::Introspect
+    );
+    by_client && plan.client.proof != Proof::Nothing
 }
 
 /// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: whoever else

@@ -202,14 +202,18 @@ pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
 pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
     /// Of each trial.
     const SAID: usize = 2;
-    let of = |trial: &Trial, report: &Report| {
-        let line = |failure: &Failure| format!("{:.1}/s: {} x {failure}", trial.offered, failure.count);
+    let of = |trial: &Trial, beside: &str, report: &Report| {
+        let line = |failure: &Failure| format!("{:.1}/s{beside}: {} x {failure}", trial.offered, failure.count);
         report.failures.iter().take(SAID).map(line).collect::<Vec<_>>()
     };
-    let all = trials.iter().flat_map(|trial| {
-        std::iter::once(&trial.report).chain(&trial.report.beside).flat_map(move |report| of(trial, report))
-    });
-    all.collect()
+    let mut lines = Vec::new();
+    for trial in trials {
+        lines.extend(of(trial, "", &trial.report));
+        for report in &trial.report.beside {
+            lines.extend(of(trial, &format!(", {} beside it", report.workload), report));
+        }
+    }
+    lines
 }
 
 impl Trial {

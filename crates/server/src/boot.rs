@@ -413,7 +413,7 @@ async fn announce(
         Some(link) => {
             file.write(&link).map_err(BootError::Other)?;
             let at = file.path().display();
-            lines.push(format!("  no owner yet: the link that makes the first account is in {at}"));
+            lines.push(format!("  no owner yet: the link that makes the account is in {at}"));
             left = Some(file);
         }
     }
@@ -429,7 +429,7 @@ async fn announce(
 
 /// What somebody at a terminal does first.
 fn by_hand(url: &PublicUrl, link: &str) -> Vec<String> {
-    let mut lines = vec!["  no owner yet: make the first account within 30 minutes at".to_owned(), format!("  {link}")];
+    let mut lines = vec!["  no owner yet: make the account within 30 minutes at".to_owned(), format!("  {link}")];
     let over_ssh = crate::config::environment().iter().any(|(name, _)| name == "SSH_CONNECTION");
     if over_ssh && url.is_localhost() {
         let port = url.port();

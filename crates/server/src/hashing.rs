@@ -151,6 +151,9 @@ impl Learnt<'_> {
 
 impl Drop for Learnt<'_> {
     fn drop(&mut self) {
-        self.keep();
+        // Who took it away wants it measured anew.
+        if self.file.exists() {
+            self.keep();
+        }
     }
 }

@@ -95,7 +95,7 @@ impl App {
             let (newest, reached) = ask(below, &self.realm.id, (Newest, Reach { by })).await?;
             let reached = reached.ok_or_else(|| Fault::Broken("the realm is not in the database".into()))?;
             if let Some(fence) = newest.as_ref().filter(|fence| fence.identity == identity)
-                && memory.fence != Some((fence.number, fence.at))
+                && memory.fence.is_none_or(|(_, at)| fence.at > at)
             {
                 below.commit(vec![fences::join(&self.realm.id, fence.number, &memory.node, self.clock.now())]).await?;
                 tracing::warn!(fence = fence.number, server = identity, "joined the fence of another node");

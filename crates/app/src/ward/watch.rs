@@ -278,9 +278,10 @@ impl App {
         // To the server that was looked at: what is noted below is a word about that one.
         match below.commit_within(answering.generation, vec![nodes::beat(&self.realm.id, &next, was)]).await {
             Ok(_) => {}
+            // Another process, or a beat of this one whose answer was lost: the next look tells.
             Err(CommitError::Conflict { .. }) => {
-                ward.seen().double = Some(now);
-                return Err(Fault::Unavailable(double(&next.node)));
+                let why = format!("the mark of node {} was raised meanwhile", next.node);
+                return Err(Fault::Unavailable(why));
             }
             Err(error) => return Err(error.into()),
         }

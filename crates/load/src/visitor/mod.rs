@@ -457,13 +457,12 @@ fn describe(reply: Reply<'_>) -> String {
     struct Problem {
         #[serde(alias = "code")]
         error: String,
-        #[serde(default)]
-        error_description: String,
+        error_description: Option<String>,
     }
     let status = reply.status();
     let text = match serde_json::from_slice::<Problem>(reply.body()) {
-        Ok(Problem { error, error_description: about }) if about.is_empty() => error,
-        Ok(Problem { error, error_description: about }) => format!("{error}: {about}"),
+        Ok(Problem { error, error_description: Some(about) }) if !about.is_empty() => format!("{error}: {about}"),
+        Ok(Problem { error, .. }) => error,
         Err(_) => page::Page::of(&reply.text()).said(),
     };
     let short: String = text.chars().filter(|c| !c.is_control()).take(160).collect();

@@ -78,11 +78,15 @@ impl Page {
         self.forms.iter().find(|form| self.sends && !asks && form.asks_nothing())
     }
 
-    /// What a page that nobody expected says: its title, and how its text goes on.
+    /// What a page that nobody expected says: its title, and how its text goes on, up to the first number. That is of this one request,
+    /// mostly, and whoever fails alike is to be counted as one.
     pub fn said(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
         let text = self.text.strip_prefix(title).unwrap_or(&self.text).trim();
-        match (title, text) {
+        let numbered = |word: &&str| word.bytes().any(|letter| letter.is_ascii_digit());
+        let text: Vec<&str> = text.split(' ').take_while(|word| !numbered(word)).collect();
+        let text = text.join(" ");
+        match (title, text.trim()) {
             ("", text) => text.to_owned(),
             (title, "") => title.to_owned(),
             (title, text) => format!("{title}: {text}"),
@@ -350,6 +354,7 @@ mod tests {
             ),
             ("<title>Oops</title><p>Oops</p>", "Oops"),
             ("unable to retrieve client by id", "unable to retrieve client by id"),
+            ("<title>Not found</title><p>Nothing is here.<p>Request 5f0c21aa", "Not found: Nothing is here. Request"),
             ("", ""),
         ] {
             assert_eq!(Page::of(page).said(), said, "{page}");

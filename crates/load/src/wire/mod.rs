@@ -292,8 +292,11 @@ fn objection(error: &rustls::Error) -> &'static str {
         Error::AlertReceived(Alert::CertificateRequired) => {
             "the server wants a certificate of the client, and none is shown here"
         }
-        Error::PeerIncompatible(_) | Error::AlertReceived(Alert::ProtocolVersion | Alert::HandshakeFailure) => {
+        Error::PeerIncompatible(_) | Error::AlertReceived(Alert::ProtocolVersion) => {
             "the server offers no version or cipher that is safe (TLS 1.2 at least)"
+        }
+        Error::AlertReceived(Alert::HandshakeFailure) => {
+            "the server offers no cipher that is safe, or wants a certificate of the client, and none is shown here"
         }
         Error::InvalidMessage(_) => "it is no https",
         _ => "the server and the generator do not agree",

@@ -114,7 +114,7 @@ pub struct Serve {
     /// The worker's folder
     #[arg(long, value_name = "DIR", default_value = "verifier", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
-    /// Threads that hash [default: one a core]
+    /// Threads that hash, one a core at most [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// The most memory in which hashes are computed [default: a quarter of the machine's]

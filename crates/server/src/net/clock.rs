@@ -39,6 +39,8 @@ struct State {
     multiplexed: bool,
     /// A request came.
     asked: bool,
+    /// A part of the next one did.
+    heard: bool,
     /// Requests that run, and of whose bodies the client still owes a part: nothing is done about them yet.
     coming: usize,
     /// HTTP/2: answers that the client has not taken yet, the oldest first, and since when they are ready.
@@ -51,7 +53,8 @@ impl Clock {
     /// Starts with the first request's headers, which are waited for since then.
     pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
         let waiting = Waiting::Headers { since };
-        let state = State { waiting, multiplexed: false, asked: false, coming: 0, untaken: BTreeMap::new(), next: 0 };
+        let (coming, untaken, next) = (0, BTreeMap::new(), 0);
+        let state = State { waiting, multiplexed: false, asked: false, heard: false, coming, untaken, next };
         Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
@@ -63,7 +66,7 @@ impl Clock {
         further: impl FnOnce() -> Result<Place, Full>,
     ) -> Result<Running, Full> {
         let mut state = self.lock();
-        (state.multiplexed, state.asked) = (multiplexed, true);
+        (state.multiplexed, state.asked, state.heard) = (multiplexed, true, false);
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
         let place = if running + state.untaken.len() > 0 { Some(further()?) } else { None };
         state.waiting = Waiting::Answers { running: running + 1 };
@@ -88,11 +91,11 @@ impl Clock {
         state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
     }
 
-    /// Whether nothing has been asked for so long, whatever was before, and no answer is to be taken.
+    /// Whether nothing has been asked for so long, not even in part, and no answer is to be taken.
     pub fn is_quiet(&self, long: Duration) -> bool {
         let state = self.lock();
         let (Waiting::Headers { since } | Waiting::Nothing { since }) = state.waiting else { return false };
-        since.elapsed() >= long && state.untaken.is_empty()
+        since.elapsed() >= long && !state.heard && state.untaken.is_empty()
     }
 
     /// The body of a request that runs, which is waited for as long as the client owes a part of it.
@@ -111,9 +114,13 @@ impl Clock {
 
     fn bytes_came(&self) {
         let mut state = self.lock();
-        if let (Waiting::Nothing { .. }, false) = (state.waiting, state.multiplexed) {
-            state.waiting = Waiting::Headers { since: Instant::now() };
+        match state.waiting {
+            Waiting::Answers { .. } => return,
+            _ if state.multiplexed => return,
+            Waiting::Nothing { .. } => state.waiting = Waiting::Headers { since: Instant::now() },
+            Waiting::Headers { .. } => {}
         }
+        state.heard = true;
     }
 
     /// The moment at which the connection has waited too long, if it waits for its client.

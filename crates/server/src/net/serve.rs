@@ -277,16 +277,6 @@ impl<S: Answers> Room<S> {
         let (mut made_to_go, mut aside) = (pin!(place.made_to_go()), pin!(place.asked_aside()));
         let (mut makes_way, mut steps_aside) = (false, false);
         let ended = std::future::poll_fn(|context| {
-            let quiet = || clock.is_quiet(self.terms.quiet);
-            if !steps_aside && has_to_go(aside.as_mut(), context, quiet, || place.asked_aside()) {
-                // Of an answer a part may still be on its way, and HTTP/2 says which requests it does not take any more. Who still
-                // owes a request loses nothing.
-                steps_aside = true;
-                match clock.is_done() {
-                    true => connection.as_mut().graceful_shutdown(),
-                    false => return Poll::Ready(None),
-                }
-            }
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
             if leaving && !stopping && (clock.multiplexed() || stop.as_mut().poll(context).is_ready()) {
@@ -295,6 +285,18 @@ impl<S: Answers> Room<S> {
             }
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
+            }
+            let quiet = || clock.is_quiet(self.terms.quiet);
+            if !steps_aside && has_to_go(aside.as_mut(), context, quiet, || place.asked_aside()) {
+                // Of an answer a part may still be on its way, and HTTP/2 says which requests it does not take any more.
+                steps_aside = true;
+                if !clock.is_done() {
+                    return Poll::Ready(None);
+                }
+                connection.as_mut().graceful_shutdown();
+                if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                    return Poll::Ready(Some(ended));
+                }
             }
             // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
             makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(), || place.made_to_go());

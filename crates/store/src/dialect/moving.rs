@@ -21,7 +21,8 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname A
      CAST(COALESCE((SELECT k.place FROM pg_index AS i, unnest(i.indkey) WITH ORDINALITY AS k (att, place) \
      WHERE i.indrelid = t.oid AND i.indisprimary AND k.att = c.attnum), 0) AS bigint) \
      FROM pg_class AS t JOIN pg_attribute AS c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped \
-     WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(current_schema() AS regnamespace) \
+     WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(current_schema() AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
+     WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
      ORDER BY t.relname COLLATE \"C\", c.attnum";
 
 // Each part names the database itself: MariaDB opens every table of the server for one that is only joined to it.
@@ -44,8 +45,11 @@ const MYSQL_COLUMNS: &str = "SELECT f.table_name, f.column_name, \
 const SQLITE_TABLES: &str =
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
 
+// But for those of an extension, such as PostGIS; above, too.
 const POSTGRES_TABLES: &str = "SELECT CAST(t.relname AS text) FROM pg_class AS t WHERE t.relkind IN ('r', 'p') \
-     AND t.relnamespace = CAST(current_schema() AS regnamespace) ORDER BY t.relname COLLATE \"C\"";
+     AND t.relnamespace = CAST(current_schema() AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
+     WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
+     ORDER BY t.relname COLLATE \"C\"";
 
 // Views, too: whether it is one, only opening it would tell.
 const MYSQL_TABLES: &str =

@@ -170,7 +170,7 @@ impl Cargo {
             cargo.ours += 1;
         }
         for (at, write) in writes.iter().enumerate() {
-            let form = Form::of(write.sql.text(), write.must, lock(&writes[at..]));
+            let form = Form::of(write.sql.text(), write.must, lock(&writes[at..], book.mode));
             cargo.add(book.statement(write.sql.text(), form), &write.args, write.must)?;
         }
         Ok(cargo)
@@ -214,10 +214,11 @@ impl Cargo {
 }
 
 /// How strongly the first of these statements has to lock what it finds, for the sake of those that follow.
-fn lock(writes: &[Write]) -> Lock {
+fn lock(writes: &[Write], mode: Statements) -> Lock {
     let Some((first, later)) = writes.split_first() else { return Lock::Share };
     let sql = first.sql.text();
-    if holds::covers(first) {
+    // Where nothing is said to the session, it may look at what was there before it waited for the lock; a lock on the row is refused then.
+    if mode == Statements::Kept && holds::covers(first) {
         return Lock::Held;
     }
     if dialect::verb(sql) != Verb::Select {
@@ -257,7 +258,7 @@ mod tests {
             (vec![any(&UPDATE), any(&DELETE), any(&UPDATE)], Lock::Delete),
         ] {
             let batch: Vec<Write> = std::iter::once(write(FIND, Must::Find(1))).chain(later).collect();
-            assert_eq!(lock(&batch), wanted, "{batch:?}");
+            assert_eq!(lock(&batch, Statements::Kept), wanted, "{batch:?}");
         }
     }
 

@@ -10,7 +10,7 @@ const code = () => {
 // Another link in the same tab differs in its fragment alone: nothing would be asked for. An address of its own, since loading the
 // page again would send a form again that was refused.
 addEventListener("hashchange", () => {
-  if (code()) location.replace(`${location.pathname}?again${location.hash}`);
+  if (code()) location.replace(`${location.pathname}?again=${Date.now()}${location.hash}`);
 });
 
 const token = document.getElementById("token");
