@@ -141,8 +141,10 @@ fn the_workloads_of_several_streams_run() {
         "{w3}"
     );
     let w4 = said(&format!("w4 {common}")).unwrap();
-    // A line for each of five rates, and one for each of three streams beside it; with their heads. Then where it is from.
-    assert_eq!(w4.lines().skip_while(|line| !line.contains("offered/s")).count(), 6 + 16 + 1, "{w4}");
+    // A line for each of five rates, and one for each of three streams beside it; with their heads. Then where it is from. A busy
+    // machine may have something fail, which has a line of its own.
+    let told = w4.lines().skip_while(|line| !line.contains("offered/s")).filter(|line| !line.contains(" x "));
+    assert_eq!(told.count(), 6 + 16 + 1, "{w4}");
     assert!(w4.lines().last().is_some_and(|line| line.starts_with("Measured by Portiere ")), "{w4}");
     let w6 = said(&format!("w6 {common}")).unwrap();
     assert!(w6.starts_with("w1 at ") && w6.contains("\nw5 at "), "{w6}");
