@@ -52,7 +52,11 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     let (text, _, notes) = exported(operator, "audit export --after-block 3").await;
     assert_eq!((&*text, notes), ("", vec![ends.clone()]));
     let (text, _, notes) = exported(operator, "audit export --after-block 0 --client c7 --format csv").await;
-    assert_eq!((text.lines().count(), text.matches(",c7,").count()), (2, 1), "a head, once, and what is wanted: {text}");
+    assert_eq!(
+        (text.lines().count(), text.matches(",c7,").count()),
+        (2, 1),
+        "a head, once, and what is wanted: {text}"
+    );
     assert_eq!(notes, [ends], "whatever is wanted");
     // Red without is_there: where the log was put back to block 1 and has grown since, its second and third are in no export.
     let (text, ..) = exported(operator, &format!("audit export --after-block 2:{}", code(2).await)).await;
