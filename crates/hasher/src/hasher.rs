@@ -27,7 +27,7 @@ use crate::{
     pool,
     remote::{
         Introduction, Lie, Link, WorkerState,
-        frame::{Ask, Ready},
+        frame::{Ask, NO_TAG, Ready, TAG_BYTES},
     },
     settings::{Settings, StartError},
     state::{KindState, Refusal, State},
@@ -270,8 +270,8 @@ impl Hasher {
     /// A [`Refusal`]: it was not computed.
     pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
         let params = argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) };
-        if !(4..=64).contains(&ask.tag_bytes) {
-            return Err(Refusal::Unsupported("a tag has 4 to 64 bytes"));
+        if !TAG_BYTES.contains(&ask.tag_bytes) {
+            return Err(Refusal::Unsupported(NO_TAG));
         }
         self.tag(key, Kind::Argon2(params), Input::Argon2(ask.h0)).await
     }

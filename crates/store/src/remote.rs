@@ -255,6 +255,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn who_has_no_room_says_so_until_something_was_kept_some_time_later() {
+        let (room, lacks) = (Room::default(), |why: &str| why.contains("(53100)"));
+        let refused = |why: &str| Err::<(), _>(CommitError::Unavailable(why.to_owned()));
+        room.note(&refused("a lock was not let go of (55P03)"), lacks);
+        assert_eq!(room.is_there(), Ok(()));
+        let full = "no space left on device (53100)";
+        room.note(&refused(full), lacks);
+        room.note(&Ok(()), lacks);
+        assert_eq!(room.is_there(), Err(full.to_owned()), "a small one may find room at once");
+        let before = Instant::now().checked_sub(WITHOUT_ROOM).unwrap();
+        room.0.lock().unwrap().as_mut().unwrap().0 = before;
+        room.note(&Ok(()), lacks);
+        assert_eq!(room.is_there(), Ok(()));
+    }
+
+    #[test]
     fn a_change_of_a_table_is_tried_for_three_minutes() {
         let mut patience = Patience::default();
         let pauses = std::iter::from_fn(|| patience.counts().then_some(LETS_BY)).sum::<Duration>();

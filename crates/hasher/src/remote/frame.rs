@@ -15,6 +15,10 @@ use zeroize::Zeroizing;
 
 use crate::argon2::{Cost, H0, Tag};
 
+/// How long a tag may be that a worker is asked for, and what is said of another.
+pub(crate) const TAG_BYTES: std::ops::RangeInclusive<u8> = 4..=64;
+pub(crate) const NO_TAG: &str = "a tag has 4 to 64 bytes";
+
 /// The version of this language.
 pub const VERSION: u8 = 1;
 /// Longest body, in bytes.
@@ -308,7 +312,7 @@ impl<'a> Rest<'a> {
     }
     fn tag_bytes(&mut self) -> Result<u8, BadFrame> {
         let length = self.byte()?;
-        if (4..=64).contains(&length) { Ok(length) } else { Err(BadFrame("a tag has 4 to 64 bytes")) }
+        if TAG_BYTES.contains(&length) { Ok(length) } else { Err(BadFrame(NO_TAG)) }
     }
     fn many<T>(&mut self, one: fn(&mut Self) -> Result<T, BadFrame>) -> Result<Vec<T>, BadFrame> {
         let count = usize::from(u16::from_be_bytes(self.array()?));

@@ -17,6 +17,7 @@ mod load;
 mod monitoring;
 mod moving;
 mod nodes;
+mod pages;
 mod profile;
 mod races;
 mod rfc;
