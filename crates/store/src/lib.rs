@@ -10,6 +10,7 @@ pub mod mysql;
 pub mod postgres;
 pub mod remote;
 pub mod schema;
+mod sealing;
 pub mod sqlite;
 pub mod tables;
 pub mod tally;

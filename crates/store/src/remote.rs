@@ -3,15 +3,11 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
-
 use crate::engine::CommitError;
+pub use crate::sealing::Tls;
 
 /// How to reach a database server.
 #[derive(Clone)]
@@ -88,74 +84,6 @@ impl Patience {
         }
         self.tried < ATTEMPTS
     }
-}
-
-/// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
-#[derive(Clone, Debug, Default)]
-pub struct Tls {
-    /// Certificates of authorities that are believed; the system's where there is none.
-    pub authorities: Option<PathBuf>,
-    /// Our certificate chain and its key, for servers that want one.
-    pub identity: Option<(PathBuf, PathBuf)>,
-}
-
-impl Tls {
-    /// The certificates of authorities that are believed. A system may have none, which no connection needs that stays there.
-    pub(crate) fn believed(&self) -> Result<Vec<CertificateDer<'static>>, OpenError> {
-        match &self.authorities {
-            Some(file) => certificates(file),
-            None => Ok(rustls_native_certs::load_native_certs().certs),
-        }
-    }
-
-    /// What seals a connection with these.
-    pub(crate) fn config(&self) -> Result<ClientConfig, OpenError> {
-        let failed = |error: rustls::Error| OpenError::Settings(format!("TLS to the database: {error}"));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(failed)?
-            .with_root_certificates(self.roots()?);
-        match (self.presented()?, &self.identity) {
-            (Some((chain, key)), Some((_, file))) => {
-                config.with_client_auth_cert(chain, key).map_err(|error| unreadable(file, &error))
-            }
-            _ => Ok(config.with_no_client_auth()),
-        }
-    }
-
-    fn roots(&self) -> Result<RootCertStore, OpenError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in self.believed()? {
-            // A system may have some that nobody can use.
-            if let (Err(error), Some(file)) = (roots.add(certificate), &self.authorities) {
-                return Err(unreadable(file, &error));
-            }
-        }
-        Ok(roots)
-    }
-
-    /// Our certificate chain and its key.
-    fn presented(&self) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
-        let Some((chain, key)) = &self.identity else { return Ok(None) };
-        let chain = certificates(chain)?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
-        Ok(Some((chain, key)))
-    }
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = read.map_err(|error| unreadable(file, &error))?;
-    if found.is_empty() {
-        return Err(unreadable(file, &"no certificate is in it"));
-    }
-    Ok(found)
-}
-
-/// A file that cannot be used, by its name.
-pub(crate) fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
-    OpenError::Settings(format!("{}: {why}", file.display()))
 }
 
 /// Whether the server has room for what it is to keep. It says nothing of that by itself, while it goes on to answer: what tells is

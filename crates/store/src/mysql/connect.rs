@@ -12,6 +12,7 @@ use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
 use crate::dialect::mysql::Flavor;
 use crate::remote::{Loss, OpenError, Settings, Tls};
+use crate::sealing::Renewed;
 
 /// Statements that a connection keeps prepared at most: more than there are.
 const STATEMENTS: usize = 4096;
@@ -26,7 +27,7 @@ const FAR: Duration = Duration::from_millis(1);
 pub(super) struct Node {
     /// Where it is.
     pub(super) host: Host,
-    opts: Opts,
+    opts: Renewed<Opts>,
     timeout: Duration,
     accepted: Vec<Loss>,
 }
@@ -116,14 +117,18 @@ impl Node {
             .user(Some(address.user.as_str()))
             .pass(address.password.as_deref())
             .db_name(Some(address.database.as_str()))
-            .ssl_opts(if encrypted { Some(ssl(&settings.tls)?) } else { None })
             .client_found_rows(true)
             .prefer_socket(false)
             .tcp_keepalive(Some(KEEPALIVE))
             .wait_timeout(Some(0))
             .stmt_cache_size(STATEMENTS);
         let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
-        Ok(Node { host: host.clone(), opts: opts.into(), timeout, accepted })
+        let used = if encrypted { settings.tls.clone() } else { Tls::default() };
+        let opts = Renewed::new(&used, move |tls| {
+            let ssl = if encrypted { Some(ssl(tls)?) } else { None };
+            Ok(opts.clone().ssl_opts(ssl).into())
+        })?;
+        Ok(Node { host: host.clone(), opts, timeout, accepted })
     }
 
     /// The longest that connecting may take: a part of what a request may, so that there is time left to ask another server.
@@ -156,7 +161,7 @@ impl Node {
 
     async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         let refused = |error: Error| self.refused(&error);
-        let mut conn = Conn::new(self.opts.clone()).await.map_err(refused)?;
+        let mut conn = Conn::new(self.opts.get()).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
         let session = session(&fitness, self.timeout);
         let began = Instant::now();
@@ -238,9 +243,9 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
         return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
     }
     let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
-    // The driver reads the files itself; what is wrong with them is said here, by name.
+    // What is wrong with the files is said here, by name.
     drop(tls.config()?);
-    let identity = tls.identity.clone().map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
+    let identity = tls.written()?.map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
     // One program, one provider; it is no matter who came first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(believed).with_client_identity(identity))
@@ -299,6 +304,6 @@ mod tests {
         }
         let url = "mysql://u@127.0.0.1/d";
         let plain = Node::all(&Settings::at(url), &Address::parse(url).unwrap()).ok().unwrap();
-        assert!(plain[0].opts.ssl_opts().is_none());
+        assert!(plain[0].opts.get().ssl_opts().is_none());
     }
 }

@@ -22,6 +22,7 @@ use super::dial::dial;
 use super::lane::Stream;
 use super::tls;
 use crate::remote::{OpenError, Settings};
+use crate::sealing::Renewed;
 
 type Raw = Box<dyn Stream>;
 type Sealed = <MakeRustlsConnect as MakeTlsConnect<Raw>>::Stream;
@@ -30,7 +31,7 @@ type Sealed = <MakeRustlsConnect as MakeTlsConnect<Raw>>::Stream;
 pub(super) struct Door {
     config: Config,
     places: Vec<Place>,
-    tls: MakeRustlsConnect,
+    tls: Renewed<MakeRustlsConnect>,
     /// Files were given for it: it is meant, wherever the server is.
     tls_is_meant: bool,
     /// The place that let us in last, which is tried first.
@@ -65,7 +66,7 @@ impl Door {
         }
         let places = places(&config)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(PATIENCE).min(settings.timeout);
-        let tls = tls::connector(&settings.tls)?;
+        let tls = Renewed::new(&settings.tls, tls::connector)?;
         let tls_is_meant = settings.tls.authorities.is_some() || settings.tls.identity.is_some();
         Ok(Door { config, places, tls, tls_is_meant, last: AtomicUsize::new(0), patience })
     }
@@ -101,7 +102,7 @@ impl Door {
         let stream = if self.wants_tls(&place.host, near) {
             ask_for_tls(&mut raw).await?;
             let At::Name(name, _) = &place.host else { return Err("a socket in a folder has no TLS".to_owned()) };
-            let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.clone(), name);
+            let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.get(), name);
             Carrier::Sealed(Box::new(connect.connect(raw).await.map_err(|error| format!("TLS: {error}"))?))
         } else {
             Carrier::Plain(raw)

@@ -1,0 +1,176 @@
+//! TLS to a database server: the files for it, and what is made of them.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::remote::OpenError;
+
+/// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Certificates of authorities that are believed; the system's where there is none.
+    pub authorities: Option<PathBuf>,
+    /// Our certificate chain and its key, for servers that want one.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Tls {
+    /// The certificates of authorities that are believed. A system may have none, which no connection needs that stays there.
+    pub(crate) fn believed(&self) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+        match &self.authorities {
+            Some(file) => certificates(file),
+            None => Ok(rustls_native_certs::load_native_certs().certs),
+        }
+    }
+
+    /// What seals a connection with these.
+    pub(crate) fn config(&self) -> Result<ClientConfig, OpenError> {
+        let failed = |error: rustls::Error| OpenError::Settings(format!("TLS to the database: {error}"));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_root_certificates(self.roots()?);
+        match (self.presented()?, &self.identity) {
+            (Some((chain, key)), Some((_, file))) => {
+                config.with_client_auth_cert(chain, key).map_err(|error| unreadable(file, &error))
+            }
+            _ => Ok(config.with_no_client_auth()),
+        }
+    }
+
+    /// The same, as it is written in the files.
+    pub(crate) fn written(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, OpenError> {
+        let Some((chain, key)) = &self.identity else { return Ok(None) };
+        let content = |file: &PathBuf| std::fs::read(file).map_err(|error| unreadable(file, &error));
+        Ok(Some((content(chain)?, content(key)?)))
+    }
+
+    /// What tells these files from others.
+    fn stamps(&self) -> Vec<Stamp> {
+        let pair = self.identity.iter().flat_map(|(chain, key)| [chain, key]);
+        let files = self.authorities.iter().chain(pair);
+        files
+            .map(|file| {
+                let meta = std::fs::metadata(file).ok()?;
+                Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+            })
+            .collect()
+    }
+
+    fn roots(&self) -> Result<RootCertStore, OpenError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.believed()? {
+            // A system may have some that nobody can use.
+            if let (Err(error), Some(file)) = (roots.add(certificate), &self.authorities) {
+                return Err(unreadable(file, &error));
+            }
+        }
+        Ok(roots)
+    }
+
+    /// Our certificate chain and its key.
+    fn presented(&self) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
+        let Some((chain, key)) = &self.identity else { return Ok(None) };
+        let chain = certificates(chain)?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+        Ok(Some((chain, key)))
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|error| unreadable(file, &error))?;
+    if found.is_empty() {
+        return Err(unreadable(file, &"no certificate is in it"));
+    }
+    Ok(found)
+}
+
+/// A file that cannot be used, by its name.
+fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
+    OpenError::Settings(format!("{}: {why}", file.display()))
+}
+
+/// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer
+/// needs the next one when it has to connect again.
+pub(crate) struct Renewed<T> {
+    tls: Tls,
+    make: Box<dyn Fn(&Tls) -> Result<T, OpenError> + Send + Sync>,
+    kept: Mutex<(Vec<Stamp>, T)>,
+}
+
+/// What tells one content of a file from the next; nothing where there is no file.
+type Stamp = Option<(u64, i64, i64, u64)>;
+
+impl<T: Clone> Renewed<T> {
+    /// Makes it for the first time.
+    pub(crate) fn new(
+        tls: &Tls,
+        make: impl Fn(&Tls) -> Result<T, OpenError> + Send + Sync + 'static,
+    ) -> Result<Self, OpenError> {
+        // The stamps first: what is written meanwhile is seen the next time.
+        let stamps = tls.stamps();
+        let made = make(tls)?;
+        Ok(Renewed { tls: tls.clone(), make: Box::new(make), kept: Mutex::new((stamps, made)) })
+    }
+
+    /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before:
+    /// they may be half replaced.
+    pub(crate) fn get(&self) -> T {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = self.tls.stamps();
+        if kept.0 != stamps {
+            match (self.make)(&self.tls) {
+                Ok(made) => {
+                    tracing::info!("the files for TLS to the database were read anew");
+                    kept.1 = made;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are")
+                }
+            }
+            kept.0 = stamps;
+        }
+        kept.1.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_files_are_used_from_the_next_connection_on() {
+        // Red where what was made first is kept for ever, or where files that cannot be used take away what was good.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let tls = Tls { authorities: Some(file.clone()), identity: None };
+        let write = |text: &str| {
+            let new = folder.path().join("new");
+            std::fs::write(&new, text).unwrap();
+            std::fs::rename(new, &file).unwrap();
+        };
+        write("first");
+        let made = Renewed::new(&tls, |tls| {
+            let file = tls.authorities.as_ref().unwrap();
+            let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
+            if text == "bad" { Err(unreadable(file, &"bad")) } else { Ok(Arc::new(text)) }
+        })
+        .unwrap();
+        let first = made.get();
+        assert!(Arc::ptr_eq(&first, &made.get()), "nothing is made anew for nothing");
+        for (text, used) in [("second", "second"), ("bad", "second"), ("third", "third")] {
+            write(text);
+            assert_eq!(*made.get(), used, "{text}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(*made.get(), "third");
+    }
+}
