@@ -248,7 +248,12 @@ impl App {
         for _ in 0..2 {
             let proved = match self.knows_password(pledge, who.user, &typed.current, browser).await? {
                 Ok(proved) => proved,
-                Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
+                Err(refusal) => {
+                    let found = self.ask(WithUser(Some(&who.session.id))).await?;
+                    let still = self.still(found, (who.session, who.user), self.clock.now());
+                    let over = matches!(still, Err(Some(NotChanged::SignedOut)));
+                    return Ok(Err(if over { NotChanged::SignedOut } else { NotChanged::Current(refusal) }));
+                }
             };
             if let Some(set) = self.replace_password(&Changing { user: &proved, ..*who }, &new, browser).await? {
                 return Ok(set);
@@ -321,9 +326,9 @@ impl App {
         now: Time,
     ) -> Result<User, Option<NotChanged>> {
         match found {
-            Some((_, user)) if user.password != verified.password => Err(None),
+            // The session first: where the same change was sent twice, the first of them renewed it, and the second is not wrong.
             Some((found, user)) if found.handle == session.handle && found.is_live(&self.realm.settings, now) => {
-                Ok(user)
+                if user.password == verified.password { Ok(user) } else { Err(None) }
             }
             _ => Err(Some(NotChanged::SignedOut)),
         }

@@ -9,7 +9,7 @@ use rules::events::Rejection;
 use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
 use rules::oauth::client::{Client, Grant};
-use rules::oauth::client_auth::{self, Proof};
+use rules::oauth::client_auth::{self, Means, NAME_ALONE, Proof, Unproved};
 use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::{Code, Error};
 use rules::oauth::family::{self, RefreshToken};
@@ -85,7 +85,13 @@ impl App {
         let decision = client_auth::prove(proof, client.as_deref(), &self.realm, self.clock.now());
         Ok(match (decision.reply, client) {
             (Ok(()), Some(client)) => Ok(Proved { client, used: decision.changes }),
-            (_, claimed) => Err(self.not_proved(claimed.as_deref(), FAILED).await),
+            (proved, claimed) => {
+                let why = proved.err().map(|Unproved(why)| why);
+                tracing::debug!(client = proof.client.as_str(), why, "a client was refused");
+                // What was sent is no secret: it is told of everybody alike.
+                let told = if matches!(proof.means, Means::Name) { NAME_ALONE } else { FAILED };
+                Err(self.not_proved(claimed.as_deref(), told).await)
+            }
         })
     }
 
@@ -112,6 +118,8 @@ impl App {
         match self.commit(used, now, &crate::entropy::fresh()?).await {
             Ok(()) => Ok(Ok(())),
             Err(store::engine::CommitError::Conflict { .. }) => {
+                let why = "the assertion was used before";
+                tracing::debug!(client = proved.client.id.as_str(), why, "a client was refused");
                 Ok(Err(self.not_proved(Some(&proved.client), FAILED).await))
             }
             Err(error) => Err(error.into()),

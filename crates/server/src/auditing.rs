@@ -15,7 +15,14 @@ use tokio::task::JoinSet;
 /// Tells `app` what was chosen, and makes the audit key at the first start.
 pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
     // A key that is made beside a log that is sealed already would only hide that the right one is missing.
-    let begun = app.audit_head().await?.block > 0;
+    // Where its end cannot be read there is one: whoever seals raises the alarm, and people sign in.
+    let begun = match app.audit_head().await {
+        Ok(head) => head.block > 0,
+        Err(fault) => {
+            tracing::error!(%fault, "the end of the audit log cannot be read");
+            true
+        }
+    };
     let audit = &config.audit;
     let most = |lines: Option<usize>| lines.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX));
     app.open_books(Terms {

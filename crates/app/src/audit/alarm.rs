@@ -11,14 +11,16 @@ pub(super) enum About {
     Old,
     /// The end of the chain is not what this node saw.
     End,
+    /// Rows that nobody can read.
+    Rows,
 }
 
 /// What is wrong at present, in sentences.
 #[derive(Default)]
-pub(super) struct Alarms(Mutex<[Option<String>; 2]>);
+pub(super) struct Alarms(Mutex<[Option<String>; 3]>);
 
 impl Alarms {
-    fn held(&self) -> MutexGuard<'_, [Option<String>; 2]> {
+    fn held(&self) -> MutexGuard<'_, [Option<String>; 3]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

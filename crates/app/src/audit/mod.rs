@@ -34,6 +34,7 @@ use rules::audit::Keys;
 use rules::{Span, Time};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use store::tables::ALIEN_ROW;
 
 /// The lease of whoever seals and retires.
 pub(crate) const SEAL: &str = "audit.seal";
@@ -155,9 +156,15 @@ impl App {
             let step = match self.books_step(&mut tenure, &mut looked, &mut complaints).await {
                 Ok(step) => {
                     complaints[0].over();
+                    self.books.alarms.over(About::Rows);
                     step
                 }
                 Err(fault) => {
+                    if let Fault::Unavailable(why) = &fault
+                        && why.starts_with(ALIEN_ROW)
+                    {
+                        self.books.alarms.raise(About::Rows, why);
+                    }
                     complaints[0].tell(&fault, "the audit log could not be sealed");
                     tenure.until = None;
                     Step::Elsewhere

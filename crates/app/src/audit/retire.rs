@@ -54,7 +54,11 @@ impl App {
             match self.retire_next(Some(until)).await? {
                 Retired::Block => many += 1,
                 Retired::Elsewhere => tokio::time::sleep(super::REST).await,
-                Retired::Nothing => return Ok(Ok(many)),
+                Retired::Nothing => {
+                    // Whatever is left is told by the next look.
+                    self.books.alarms().over(super::alarm::About::Old);
+                    return Ok(Ok(many));
+                }
                 Retired::Held(why) | Retired::Wrong(why) | Retired::Foreign(why) => return Ok(Err(why)),
             }
         }
@@ -64,7 +68,7 @@ impl App {
         let first = Whole { number: 0, limit: 1 };
         let (begins, oldest, newest, streams) = self.ask((Begins, first, Newest, Streams)).await?;
         let (Some(block), Some(newest)) = (oldest.into_iter().next(), newest) else { return Ok(Retired::Nothing) };
-        let (terms, kept) = (self.books.terms(), newest.last - block.first + 1);
+        let (terms, kept) = (self.books.terms(), newest.last.saturating_sub(block.first).saturating_add(1));
         let witness = self.sealed_behind(&block).await?;
         let written = witness.as_ref().map_or(block.newest, |later| later.sealed_at);
         if !self.due(&block, written, kept) || discard.is_some_and(|until| block.number > until) {

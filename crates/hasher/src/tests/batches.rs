@@ -109,6 +109,30 @@ async fn who_goes_away_from_a_batch_leaves_the_others_their_answers() {
     assert_eq!(hasher.state().withdrawn_total, 1, "the other one had left the queue already");
 }
 
+/// Whoever polls with this is told by a panic.
+struct Panics;
+
+impl std::task::Wake for Panics {
+    fn wake(self: std::sync::Arc<Self>) {
+        panic!("a waker of the test");
+    }
+}
+
+#[tokio::test]
+async fn who_panics_when_told_takes_no_answer_from_the_others() {
+    // Red without catch_unwind around deliver: the thread dies with what it had not told yet.
+    let (stage, hasher, first) = occupied();
+    let mut jobs: Vec<_> = (1..=3).map(|n| ask(&hasher, key("main", n), usual(), &n.to_string())).collect();
+    let waker = std::task::Waker::from(std::sync::Arc::new(Panics));
+    assert!(std::future::Future::poll(jobs[0].as_mut(), &mut std::task::Context::from_waker(&waker)).is_pending());
+    stage.permit(None);
+    assert!(first.await.is_ok());
+    for job in jobs {
+        assert!(job.await.is_ok());
+    }
+    assert_eq!((stage.batches()[1].len(), hasher.state().faults_total), (3, 0));
+}
+
 #[tokio::test]
 async fn a_thread_that_dies_outside_of_a_job_comes_back() {
     for spot in [Spot::Kernel, Spot::Books] {

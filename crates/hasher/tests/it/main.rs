@@ -13,6 +13,8 @@ mod portable;
 #[cfg(target_os = "linux")]
 mod resident;
 mod scrypt;
+#[cfg(target_os = "linux")]
+mod traces;
 
 use std::sync::LazyLock;
 

@@ -48,7 +48,7 @@ fn stays_under_the_ceiling_however_many_threads_hash() {
 }
 
 /// Other tests need memory, too.
-fn alone(test: &str) {
+pub(crate) fn alone(test: &str) {
     let alone = ["--exact", test, "--ignored", "--nocapture"];
     let ran = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);

@@ -85,6 +85,11 @@ impl Claims {
     pub fn sole_audience(&self) -> Option<&str> {
         self.text("aud")
     }
+    /// The same, or the only one of a list.
+    pub fn only_audience(&self) -> Option<&str> {
+        let mut audience = self.audience();
+        audience.next().filter(|_| audience.next().is_none())
+    }
 }
 
 /// A NumericDate that is a JSON integer: no fraction, no exponent, not before 1970, not after 9999.

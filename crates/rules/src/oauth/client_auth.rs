@@ -17,6 +17,10 @@ pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jw
 const LONGEST_ASSERTION: Span = Span::minutes(5);
 /// The same from libraries that are of before RFC 7523 was tightened, and speak to the token endpoint.
 const LONGEST_TO_ENDPOINT: Span = Span::hours(1);
+/// Whose name alone proves nothing, whether it is known or not.
+pub const NAME_ALONE: &str = "no secret and no assertion was sent, and the client is unknown, disabled, or needs one";
+/// Who says nothing of who it is.
+pub const NOBODY: &str = "the client did not authenticate";
 const ASSERTION_ALGS: [Alg; 4] = [Alg::RS256, Alg::PS256, Alg::ES256, Alg::EdDSA];
 
 /// A proof, as presented: exactly one a request.
@@ -101,20 +105,26 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
             false => Err(Error::request("client_id is not the one that authenticates")),
         };
     }
-    let client = named.ok_or(Error::client("the client did not authenticate"))?.into();
+    let client = named.ok_or(Error::client(NOBODY))?.into();
     let means = secret.map_or(Means::Name, |secret| Means::Post(Secret::new(secret)));
     Ok(Proof { client, means })
 }
 
-/// Judges a proof against the client that was found under the claimed name. The refusal says nothing about which part
-/// was wrong.
-pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) -> Decision<(), Error> {
-    let refused = Decision::refuse(Error::client("client authentication failed"));
-    let Some(client) = found.filter(|client| client.id == proof.client && client.is_enabled()) else {
-        return refused;
+/// Why nothing was proved: for our log, and for nobody who has proved nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unproved(pub &'static str);
+
+/// Judges a proof against the client that was found under the claimed name.
+pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) -> Decision<(), Unproved> {
+    let refused = |why| Decision::refuse(Unproved(why));
+    let Some(client) = found.filter(|client| client.id == proof.client) else {
+        return refused("there is no such client");
     };
+    if !client.is_enabled() {
+        return refused("the client is disabled");
+    }
     if !client.auth_methods.contains(&proof.means.method()) {
-        return refused;
+        return refused("the client is registered for another way to authenticate");
     }
     match &proof.means {
         Means::Name => Decision::accept(()),
@@ -124,10 +134,10 @@ pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) ->
             Decision::accept(())
         }
         Means::Post(secret) if is_secret(client, secret) => Decision::accept(()),
-        Means::Basic { .. } | Means::Post(_) => refused,
+        Means::Basic { .. } | Means::Post(_) => refused("the secret is another one"),
         Means::Assertion(assertion) => match assert(client, assertion.reveal(), realm, now) {
             Ok(used) => Decision::accept(()).and(used),
-            Err(_) => refused,
+            Err(jose::Refused(why)) => refused(why),
         },
     }
 }
@@ -154,9 +164,9 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
     };
     let claims = jose::verify(assertion, &keys_ready, &expect)?;
     let endpoint = format!("{}/oauth2/token", realm.issuer);
-    let for_us = claims
-        .sole_audience()
-        .is_some_and(|aud| aud == realm.issuer || (client.assertion_aud_endpoint && aud == endpoint));
+    // Libraries of before RFC 7523 was tightened write a list of one, too.
+    let audience = if client.assertion_aud_endpoint { claims.only_audience() } else { claims.sole_audience() };
+    let for_us = audience.is_some_and(|aud| aud == realm.issuer || (client.assertion_aud_endpoint && aud == endpoint));
     if claims.subject() != Some(client.id.as_str()) || !for_us {
         return Err(refused("the assertion speaks of somebody or to somebody else"));
     }

@@ -226,8 +226,11 @@ pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (T
     if !session.is_fresh(now) {
         return Decision::refuse(Error::new(ErrorCode::LoginRequired, "sign in again first"));
     }
+    if is_over(device, now) {
+        return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the request has expired"));
+    }
     if !is_open(device, now) {
-        return Decision::refuse(Error::new(ErrorCode::ExpiredToken, "the request was answered or has expired"));
+        return Decision::refuse(Error::grant("the request was answered"));
     }
     let event = Event::new(Kind::DeviceAnswered, now).user(&session.user).client(&device.client).session(&session.id);
     let decision = Decision::accept(())

@@ -4,7 +4,7 @@ use super::Site;
 use super::door::{AsExpected, Door};
 use super::front::Lines;
 use super::reply::{self, Forms};
-use super::visit::Visit;
+use super::visit::{Asking, Visit};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
@@ -14,6 +14,7 @@ use axum::response::Response;
 use hyper::header;
 use hyper::{Method, StatusCode};
 use rules::Span;
+use rules::oauth::client_auth::{NAME_ALONE, NOBODY};
 use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::{Error, ErrorCode};
 use serde_json::json;
@@ -266,14 +267,19 @@ impl Refusal {
         if matches!(self, Refusal::Protocol(Error { code: ErrorCode::AuthorizationPending, .. })) {
             response.extensions_mut().insert(AsExpected);
         }
-        if matches!(self, Refusal::Protocol(Error { code: ErrorCode::InvalidClient, .. })) {
-            reply::set(
-                response.headers_mut(),
-                header::WWW_AUTHENTICATE,
-                "Basic realm=\"token endpoint\", charset=\"UTF-8\"",
-            );
+        if let Some(challenge) = self.challenge(visit.asking) {
+            reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, &challenge);
         }
         response
+    }
+
+    /// RFC 6749 §5.2: who tried the Authorization header is told of it, and so is who tried nothing. Libraries read a challenge and
+    /// leave the body alone: of a secret in the body they would say nothing but that there was a challenge.
+    fn challenge(&self, asking: Asking) -> Option<String> {
+        let Refusal::Protocol(Error { code: code @ ErrorCode::InvalidClient, why }) = self else { return None };
+        let asked = asking == Asking::Tried || (asking == Asking::Untried && [NOBODY, NAME_ALONE].contains(why));
+        let said = format!("error=\"{}\", error_description=\"{why}\"", code.name());
+        asked.then(|| format!("Basic realm=\"token endpoint\", charset=\"UTF-8\", {said}"))
     }
 
     /// As a resource server says it (RFC 6750 §3).
@@ -368,8 +374,36 @@ fn reason_of(error: &Error) -> Reason {
     }
 }
 
+/// A refusal of the door, as a program reads it, where only programs ask: a page of ours in their log says nothing. `None` where
+/// people come.
+pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Response> {
+    let path = door.uri.path();
+    // What is below the issuer's path has lost it by now, but for what stands outside of that.
+    let path = path.strip_prefix(door.site.url.path()).unwrap_or(path);
+    if path.starts_with("/api/") {
+        let body = json!({ "type": "about:blank", "title": status.canonical_reason(), "status": status.as_u16(), "detail": why });
+        let mut response = reply::plain(status, "application/problem+json", body.to_string());
+        reply::private(response.headers_mut());
+        return Some(response);
+    }
+    let seen_by_people = ["/oauth2/authorize", "/oauth2/logout"].contains(&path);
+    let asked_by_programs = path.starts_with("/.well-known/") || (path.starts_with("/oauth2/") && !seen_by_people);
+    let body = json!({ "error": ErrorCode::InvalidRequest.name(), "error_description": why });
+    asked_by_programs.then(|| reply::json(status, body.to_string()))
+}
+
 /// 405 with what would do (RFC 9110 §15.5.6).
 pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
+    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+    let allowed = allowed.join(", ");
+    let why = format!("the method is not allowed here: {allowed}");
+    let told = for_programs(door, StatusCode::METHOD_NOT_ALLOWED, &why);
+    let mut response = told.unwrap_or_else(|| wrong_method_page(door));
+    reply::set(response.headers_mut(), header::ALLOW, &allowed);
+    response
+}
+
+fn wrong_method_page(door: &Door) -> Response {
     let visit = &door.visit;
     let chrome = visit.chrome(&door.site, &door.headers, None);
     // A browser that asks for the answer to a form; a program is told what would do.
@@ -389,8 +423,5 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
         back: None,
         anew: Some(&anew),
     };
-    let mut response = reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay);
-    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
-    reply::set(response.headers_mut(), header::ALLOW, &allowed.join(", "));
-    response
+    reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay)
 }

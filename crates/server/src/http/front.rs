@@ -2,7 +2,7 @@
 
 use super::Site;
 use super::door::{Door, page};
-use super::error::Refusal;
+use super::error::{Refusal, for_programs};
 use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::admission::Pace;
@@ -231,8 +231,12 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         back: None,
         anew: Some(door.site.url.as_str()),
     };
-    let html = page.render(&visit.chrome(&door.site, &door.headers, None));
-    let mut response = reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay);
+    let why = format!("this server answers as {}", door.site.url.as_str());
+    let told = for_programs(&door, StatusCode::MISDIRECTED_REQUEST, &why);
+    let mut response = told.unwrap_or_else(|| {
+        let html = page.render(&visit.chrome(&door.site, &door.headers, None));
+        reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay)
+    });
     response.extensions_mut().insert(Refused::WrongHost);
     Ok(response)
 }

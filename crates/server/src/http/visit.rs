@@ -6,7 +6,7 @@ use crate::net::{Client, Peer, client_address};
 use crate::pages::{Brand, Chrome, Language};
 use app::browser::{Browser, Unproved};
 use hyper::HeaderMap;
-use hyper::header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue, ORIGIN, USER_AGENT};
 use rules::login::session::Origin;
 use rules::secret::base64url;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Visit {
     pub client: Client,
     /// Whether a page of another site had a browser send it, other than by leading there.
     pub embedded: bool,
+    /// How it may be asked for the credentials of a client.
+    pub asking: Asking,
     /// The response's CSP nonce.
     pub nonce: Arc<str>,
 }
@@ -33,6 +35,7 @@ impl Visit {
             nonce: base64url(&chance[12..28]).into(),
             client: client_address(peer, headers, &site.proxies),
             embedded: is_embedded(headers),
+            asking: Asking::of(headers),
         })
     }
 
@@ -63,6 +66,28 @@ impl Visit {
             nonce: &self.nonce,
             base: site.url.path(),
             signed_in: None,
+        }
+    }
+}
+
+/// Whether an answer may ask for the credentials of a client by HTTP authentication (RFC 9110 §11.6.1). A browser that is asked so
+/// shows its own window for a name and a password, to whoever looks at the page that sent the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// A page sent it.
+    Page,
+    /// A program did, with an Authorization header.
+    Tried,
+    /// A program did, without one.
+    Untried,
+}
+
+impl Asking {
+    fn of(headers: &HeaderMap) -> Self {
+        match headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-mode") {
+            true => Asking::Page,
+            false if headers.contains_key(AUTHORIZATION) => Asking::Tried,
+            false => Asking::Untried,
         }
     }
 }

@@ -49,11 +49,13 @@ pub enum Cut {
     Untaken,
     /// It made way for others.
     MadeWay,
+    /// It said too much that asked for nothing.
+    Chatter,
 }
 
 impl Cut {
     /// All, as they are counted.
-    const ALL: [Cut; 4] = [Cut::Handshake, Cut::Silent, Cut::Untaken, Cut::MadeWay];
+    const ALL: [Cut; 5] = [Cut::Handshake, Cut::Silent, Cut::Untaken, Cut::MadeWay, Cut::Chatter];
 
     fn name(self) -> &'static str {
         match self {
@@ -61,6 +63,7 @@ impl Cut {
             Cut::Silent => "silent",
             Cut::Untaken => "untaken",
             Cut::MadeWay => "made_way",
+            Cut::Chatter => "chatter",
         }
     }
 }

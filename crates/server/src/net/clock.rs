@@ -1,5 +1,6 @@
 //! How long a connection may keep the server waiting.
 
+use super::serve::STREAM_WINDOW;
 use super::{Cut, Full, Place};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
@@ -47,6 +48,50 @@ struct State {
     untaken: BTreeMap<u64, Instant>,
     /// The number of the next one.
     next: u64,
+    /// Bytes that became no part of a request.
+    chatter: Chatter,
+}
+
+impl State {
+    /// A part of a request came, or may have.
+    fn hear(&mut self) {
+        match self.waiting {
+            Waiting::Answers { .. } => return,
+            _ if self.multiplexed => return,
+            Waiting::Nothing { .. } => self.waiting = Waiting::Headers { since: Instant::now() },
+            Waiting::Headers { .. } => {}
+        }
+        self.heard = true;
+    }
+}
+
+/// How much a connection may say that is no part of a request: what it may say at once, and each second. A client's own frames
+/// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes for a request.
+const CHATTER: f64 = 256.0 * 1024.0;
+const CHATTER_A_SECOND: f64 = 8.0 * 1024.0;
+/// What a request takes beside the bytes of its headers and of its body, and each part of a body.
+const FRAMING: usize = 1024;
+
+/// What was said so far that belongs to no request, as a bucket that leaks.
+#[derive(Clone, Copy, Debug)]
+struct Chatter {
+    bytes: f64,
+    at: Instant,
+}
+
+impl Chatter {
+    /// More came; whether it is too much.
+    fn came(&mut self, bytes: usize) -> bool {
+        let now = Instant::now();
+        let leaked = now.duration_since(self.at).as_secs_f64() * CHATTER_A_SECOND;
+        (self.bytes, self.at) = ((self.bytes - leaked).max(0.0) + bytes as f64, now);
+        self.bytes > CHATTER
+    }
+
+    /// So much of it was of a request.
+    fn was_of_a_request(&mut self, bytes: usize) {
+        self.bytes = (self.bytes - (bytes + FRAMING) as f64).max(0.0);
+    }
 }
 
 impl Clock {
@@ -54,18 +99,20 @@ impl Clock {
     pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
         let waiting = Waiting::Headers { since };
         let (coming, untaken, next) = (0, BTreeMap::new(), 0);
-        let state = State { waiting, multiplexed: false, asked: false, heard: false, coming, untaken, next };
+        let chatter = Chatter { bytes: 0.0, at: since };
+        let state = State { waiting, multiplexed: false, asked: false, heard: false, coming, untaken, next, chatter };
         Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
-    /// A request's headers are complete. It runs until the guard is dropped. The connection's own place is one request's:
-    /// what is asked beside it needs a `further` one.
+    /// A request's headers, of so many bytes, are complete. It runs until the guard is dropped. The connection's own place is one
+    /// request's: what is asked beside it needs a `further` one.
     pub fn request(
         self: &Arc<Self>,
-        multiplexed: bool,
+        (multiplexed, bytes): (bool, usize),
         further: impl FnOnce() -> Result<Place, Full>,
     ) -> Result<Running, Full> {
         let mut state = self.lock();
+        state.chatter.was_of_a_request(bytes);
         (state.multiplexed, state.asked, state.heard) = (multiplexed, true, false);
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
         let place = if running + state.untaken.len() > 0 { Some(further()?) } else { None };
@@ -103,7 +150,11 @@ impl Clock {
         if body.is_end_stream() {
             return Body::new(body);
         }
-        self.lock().coming += 1;
+        let mut state = self.lock();
+        state.coming += 1;
+        // Whoever is answered before the body was read has sent some of it all the same.
+        state.chatter.was_of_a_request(STREAM_WINDOW as usize);
+        drop(state);
         Body::new(Coming { body, owed: Some(Owed(Arc::clone(self))) })
     }
 
@@ -112,15 +163,17 @@ impl Clock {
         self.lock().multiplexed
     }
 
-    fn bytes_came(&self) {
+    /// So many bytes came; whether it is too much for what is asked with them.
+    fn bytes_came(&self, bytes: usize) -> bool {
         let mut state = self.lock();
-        match state.waiting {
-            Waiting::Answers { .. } => return,
-            _ if state.multiplexed => return,
-            Waiting::Nothing { .. } => state.waiting = Waiting::Headers { since: Instant::now() },
-            Waiting::Headers { .. } => {}
-        }
-        state.heard = true;
+        let too_much = state.chatter.came(bytes);
+        state.hear();
+        too_much
+    }
+
+    /// Why the connection broke, where that was for what it said.
+    pub fn said_too_much(&self) -> Option<Cut> {
+        (self.lock().chatter.bytes > CHATTER).then_some(Cut::Chatter)
     }
 
     /// The moment at which the connection has waited too long, if it waits for its client.
@@ -202,6 +255,9 @@ impl hyper::body::Body for Coming {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let (Some(Ok(frame)), Some(Owed(clock))) = (&frame, &self.owed) {
+            clock.lock().chatter.was_of_a_request(frame.data_ref().map_or(0, Bytes::len));
+        }
         if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
             self.owed = None;
         }
@@ -322,12 +378,17 @@ impl Alarm {
 pub struct Watched<S> {
     stream: S,
     clock: Arc<Clock>,
+    /// Bytes that were read since the connection's task had its turn.
+    turn: usize,
 }
+
+/// Bytes that are read in a turn: whoever says more waits until all others had theirs.
+const TURN: usize = 16 << 10;
 
 impl<S> Watched<S> {
     /// Watches `stream` for `clock`.
     pub fn new(stream: S, clock: Arc<Clock>) -> Self {
-        Watched { stream, clock }
+        Watched { stream, clock, turn: 0 }
     }
 }
 
@@ -337,12 +398,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        if self.turn >= TURN {
+            self.turn = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let answer = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.clock.bytes_came();
+        let came = buffer.filled().len() - before;
+        self.turn = if answer.is_pending() { 0 } else { self.turn + came };
+        match came > 0 && self.clock.bytes_came(came) {
+            true => Poll::Ready(Err(std::io::Error::other("too many bytes that ask for nothing"))),
+            false => answer,
         }
-        answer
     }
 }
 

@@ -35,7 +35,7 @@ const PENDING_RESETS: usize = 20;
 /// Streams that we reset for the client's errors before the connection is closed.
 const ERROR_RESETS: usize = 128;
 /// What an HTTP/2 client may send ahead, for a request and for the connection.
-const STREAM_WINDOW: u32 = 64 << 10;
+pub(super) const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// A ping after so long without a frame, and how long its answer may take.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -259,7 +259,9 @@ impl<S: Answers> Room<S> {
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
             let multiplexed = request.version() == hyper::Version::HTTP_2;
-            let running = clock.request(multiplexed, || self.terms.caps.admit(peer.address.ip()));
+            let head =
+                request.uri().path().len() + request.uri().query().map_or(0, str::len) + head_bytes(request.headers());
+            let running = clock.request((multiplexed, head), || self.terms.caps.admit(peer.address.ip()));
             request.extensions_mut().insert(peer);
             // The buffer's limit is one of what is read before a head is complete, not of a head that is.
             let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
@@ -307,7 +309,10 @@ impl<S: Answers> Room<S> {
         });
         match ended.await {
             Some(Ok(())) => place.end(peer.address, steps_aside.then_some(Cut::MadeWay)),
-            Some(Err(error)) => tracing::debug!(address = %peer.address, %error, "connection broke"),
+            Some(Err(error)) => {
+                place.end(peer.address, clock.said_too_much());
+                tracing::debug!(address = %peer.address, %error, "connection broke");
+            }
             None => {
                 let why = if makes_way || steps_aside { Some(Cut::MadeWay) } else { clock.fault() };
                 place.end(peer.address, why);

@@ -1,7 +1,7 @@
 //! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream is.
 
 use super::events::{about, line, select};
-use super::row::{Columns, every, one};
+use super::row::{ALIEN, Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Sql, Value, Write};
 use rules::audit::{Block, Checkpoint, Line, Link};
@@ -33,7 +33,10 @@ impl Question for Unsealed {
         read(select!("AND block > -1 AND block <= 0 ORDER BY block, id LIMIT ?"), values![realm, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, line)
+        let mut lines = every(rows, line)?;
+        // What no statement can name stays as it is, and keeps no other from being sealed.
+        lines.retain(|line| !line.id.starts_with(ALIEN));
+        Some(lines)
     }
 }
 
@@ -135,7 +138,7 @@ impl Question for Whole {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, |row| {
             let block = block(row)?;
-            Some(Block { leaves: row.blob()?, ..block })
+            Some(Block { leaves: row.any_blob()?, ..block })
         })
     }
 }
@@ -143,15 +146,15 @@ impl Question for Whole {
 fn block(row: &mut Columns) -> Option<Block> {
     Some(Block {
         number: row.int()?,
-        first: row.int()?,
-        last: row.int()?,
-        oldest: row.time()?,
-        newest: row.time()?,
-        sealed_at: row.time()?,
-        key: row.text()?,
-        digest: row.blob()?,
-        before: row.blob()?,
-        mac: row.blob()?,
+        first: row.any_int()?,
+        last: row.any_int()?,
+        oldest: row.any_time()?,
+        newest: row.any_time()?,
+        sealed_at: row.any_time()?,
+        key: row.any_text()?,
+        digest: row.any_blob()?,
+        before: row.any_blob()?,
+        mac: row.any_blob()?,
         leaves: Vec::new(),
     })
 }
@@ -239,7 +242,7 @@ impl Question for LeftOf<'_> {
         read(sql, values![realm, self.block, self.block, self.after, i64::MAX])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.int()?, row.maybe_time()?)))?
+        one(rows, |row| Some((row.int()?, if row.is_absent() { None } else { Some(row.any_time()?) })))?
     }
 }
 

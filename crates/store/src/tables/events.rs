@@ -67,16 +67,16 @@ pub(super) fn about(sql: &'static str, args: Vec<Value>, ids: &[String]) -> Vec<
 /// A row that [`select`] gives.
 pub(super) fn line(row: &mut Columns) -> Option<Line> {
     Some(Line {
-        id: row.text()?,
-        at: row.time()?,
-        kind: row.text()?,
-        user: row.maybe_text()?,
-        client: row.maybe_text()?,
-        session: row.maybe_text()?,
-        address: row.maybe_text()?,
-        request: row.maybe_text()?,
-        detail: row.text()?,
-        block: row.int()?,
+        id: row.any_text()?,
+        at: row.any_time()?,
+        kind: row.any_text()?,
+        user: row.any_maybe_text()?,
+        client: row.any_maybe_text()?,
+        session: row.any_maybe_text()?,
+        address: row.any_maybe_text()?,
+        request: row.any_maybe_text()?,
+        detail: row.any_text()?,
+        block: row.any_int()?,
     })
 }
 

@@ -39,7 +39,7 @@ pub async fn known(
     };
     every(answers.concat(), |row| Some(line(row.text()?, row.text()?)))
         .map(HashMap::from_iter)
-        .ok_or_else(|| Unavailable("a row is not what this program writes".into()))
+        .ok_or_else(|| Unavailable(format!("{}: in journal", super::ALIEN_ROW)))
 }
 
 /// Up to where a record reaches.

@@ -90,8 +90,17 @@ pub async fn ask<Q: Questions + Sync>(
 ) -> Result<Q::Facts, Unavailable> {
     let reads = questions.reads(realm);
     let answers = engine.fetch(&reads).await?;
-    questions.facts(answers).ok_or_else(|| Unavailable("a row is not what this program writes".into()))
+    questions.facts(answers).ok_or_else(|| {
+        let of = |read: &Read| {
+            read.sql.text().split(" FROM ").nth(1).and_then(|rest| rest.split([' ', ')']).next().map(str::to_owned))
+        };
+        let tables: Vec<String> = reads.iter().filter_map(of).collect();
+        Unavailable(format!("{ALIEN_ROW}: in {}", tables.join(", ")))
+    })
 }
+
+/// How a sentence begins about a row that somebody wrote by hand.
+pub const ALIEN_ROW: &str = "a row is not what this program writes";
 
 pub(crate) fn read(sql: &'static str, args: Vec<Value>) -> Read {
     Read { sql: Sql::fixed(sql), args }

@@ -60,6 +60,10 @@ macro_rules! ids {
 }
 ids!(RealmId, UserId, ClientId, SessionId, FamilyId, Kid, GroupId, LifeId);
 
+/// What a text begins with that stood in its column as something else. SQLite keeps a value of any type in any column; the audit log
+/// is read whatever somebody wrote into it by hand, and nothing of that is to be taken for what was sealed.
+pub(crate) const ALIEN: char = char::REPLACEMENT_CHARACTER;
+
 /// Takes a row apart, column by column. Each `None` means that the row is not what this program wrote.
 pub struct Columns(std::vec::IntoIter<Value>);
 
@@ -108,6 +112,35 @@ impl Columns {
             Value::Null => Some(None),
             _ => None,
         }
+    }
+    /// Text, whatever stands there: see [`ALIEN`].
+    pub(crate) fn any_text(&mut self) -> Option<String> {
+        Some(self.any_maybe_text()?.unwrap_or_else(|| ALIEN.to_string()))
+    }
+    /// The same where there may be none.
+    pub(crate) fn any_maybe_text(&mut self) -> Option<Option<String>> {
+        Some(match self.0.next()? {
+            Value::Text(text) => Some(text),
+            Value::Null => None,
+            Value::Int(int) => Some(format!("{ALIEN}{int}")),
+            Value::Blob(bytes) => Some(format!("{ALIEN}{}", String::from_utf8_lossy(&bytes))),
+        })
+    }
+    /// A number, or one that nothing has, whatever stands there.
+    pub(crate) fn any_int(&mut self) -> Option<i64> {
+        Some(if let Value::Int(int) = self.0.next()? { int } else { -1 })
+    }
+    /// A time, or the beginning of all, whatever stands there.
+    pub(crate) fn any_time(&mut self) -> Option<Time> {
+        Some(if let Value::Int(int) = self.0.next()? { Time(int) } else { Time(0) })
+    }
+    /// Bytes, whatever stands there.
+    pub(crate) fn any_blob(&mut self) -> Option<Vec<u8>> {
+        Some(match self.0.next()? {
+            Value::Blob(bytes) => bytes,
+            Value::Text(text) => [ALIEN.to_string().as_bytes(), text.as_bytes()].concat(),
+            Value::Int(_) | Value::Null => Vec::new(),
+        })
     }
     pub(crate) fn handle(&mut self) -> Option<Handle> {
         Handle::from_slice(&self.blob()?)

@@ -31,6 +31,18 @@ async fn whatever_is_done_to_the_file_is_named() {
             vec![("line.inserted", 12), ("line.inserted", 12), ("chain.cut", 12)],
         ),
         ("UPDATE audit_blocks SET newest = newest + 1 WHERE number = 2", vec![("block.edited", 2)]),
+        // Values of another type, which SQLite keeps in any column.
+        (
+            "UPDATE events SET detail = CAST(detail AS blob) WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)",
+            vec![("line.edited", 3)],
+        ),
+        (
+            "UPDATE events SET at = 'abc' WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)",
+            vec![("line.edited", 3)],
+        ),
+        ("UPDATE audit_blocks SET sealed_at = 'x' WHERE number = 2", vec![("block.edited", 2)]),
+        ("UPDATE audit_blocks SET sealed_at = 'x' WHERE number = 12", vec![("block.edited", 12)]),
+        ("UPDATE audit_blocks SET leaves = 'x' WHERE number = 2", vec![("block.edited", 2)]),
         ("DELETE FROM audit_blocks; DELETE FROM events", vec![("chain.cut", 1)]),
         (
             "UPDATE events SET block = -1 WHERE block = 7",
@@ -44,6 +56,27 @@ async fn whatever_is_done_to_the_file_is_named() {
         let (_, findings) = world.verify(Some(&head)).await;
         assert_eq!(whats(&findings), wanted, "{sql}: {findings:#?}");
     }
+}
+
+#[tokio::test]
+async fn values_of_another_type_stop_nothing_and_are_told() {
+    // Red where a row of the log is read as other rows are: nothing was sealed any more, and nothing said so.
+    let world = World::new(terms()).await;
+    world.write(3).await;
+    let sql = "UPDATE events SET detail = x'ff', address = 7 WHERE id = (SELECT MIN(id) FROM events); \
+               UPDATE events SET id = CAST(id AS blob) WHERE id = (SELECT MAX(id) FROM events)";
+    let world = world.tamper(sql).await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(2), "what no statement can name stays as it is");
+    world.write(1).await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
+    let world = world
+        .tamper("UPDATE audit_checkpoints SET number = 'x'; UPDATE audit_blocks SET number = 'x' WHERE number = 2")
+        .await;
+    world.write(1).await;
+    let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
+    let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await;
+    let why = step.err().expect("the end of the chain cannot be read").to_string();
+    assert!(why.contains("is not what this program writes: in") && why.contains("audit_blocks"), "{why}");
 }
 
 #[tokio::test]

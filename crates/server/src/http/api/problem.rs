@@ -4,7 +4,7 @@ use super::BASE;
 use crate::http::error::{BODIES_GO, log, refused_for};
 use crate::http::reply;
 use crate::http::site::Site;
-use crate::http::visit::Visit;
+use crate::http::visit::{Asking, Visit};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
@@ -187,7 +187,9 @@ impl Problem {
             response.extensions_mut().insert(refused);
         }
         let challenge = match kind {
-            Kind::ClientRefused => Some("Basic realm=\"account API\", charset=\"UTF-8\""),
+            Kind::ClientRefused if visit.asking != Asking::Page => {
+                Some("Basic realm=\"account API\", charset=\"UTF-8\"")
+            }
             // RFC 6750 §3: at least one parameter follows the scheme.
             Kind::TokenRefused if self.bare => Some("Bearer realm=\"account API\""),
             Kind::TokenRefused => Some("Bearer error=\"invalid_token\""),

@@ -17,7 +17,8 @@ pub async fn revoke(door: Door, body: Body) -> Result<Response, Refusal> {
     let (params, proof) = authenticated(&door, body).await?;
     let client = door.site.app.authenticate(proof).await??;
     let outcome = door.site.app.revoke(params.need("token", "token is missing")?, &client).await??;
-    let mut response = reply::nothing(StatusCode::OK);
+    // RFC 7009 §2.2: clients ignore the body. There are libraries that fail over an empty one, and leave the other token alone.
+    let mut response = reply::json(StatusCode::OK, "{}".to_owned());
     if outcome == Outcome::Nothing && client.is_public() {
         response.extensions_mut().insert(Counts);
     }

@@ -133,6 +133,8 @@ impl Door {
                     Err(error) if error.code == ErrorCode::LoginRequired => {
                         return Ok(self.start_again(form.params.get("user_code").unwrap_or("")));
                     }
+                    // By them, in another window, or by somebody else.
+                    Err(error) if error.code == ErrorCode::InvalidGrant => DeviceOutcome::Invalid,
                     Err(_) => DeviceOutcome::Expired,
                 };
                 (outcome, Some(waiting.client.id.0.clone()))

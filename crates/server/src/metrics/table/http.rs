@@ -97,7 +97,8 @@ pub static GROUP: Group = Group {
             "portiere_connections_cut_total",
             &["reason"],
             "Connections that were cut: in a TLS handshake that took too long (handshake), where nothing came in time or no more of a \
-             request's headers (silent), where an answer by HTTP/2 was not taken (untaken), or to make way for others (made_way).",
+             request's headers (silent), where an answer by HTTP/2 was not taken (untaken), to make way for others \
+             (made_way), or where too much came that asked for nothing (chatter).",
             |now, out| {
                 now.from.caps.cut().iter().for_each(|(why, count)| out.of(&[why], *count));
             },

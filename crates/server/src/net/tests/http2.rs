@@ -81,6 +81,60 @@ async fn ds_07_headers_without_end_close_the_connection() {
 }
 
 #[tokio::test]
+async fn frames_that_ask_for_nothing_close_the_connection() {
+    // CVE-2019-9512, CVE-2019-9515 and the like (RFC 9113 §10.5). Red without `Chatter`.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::start(terms);
+    let kinds = [
+        frame(8, 0, 0, &1u32.to_be_bytes()),
+        frame(4, 0, 0, &[]),
+        frame(6, 0, 0, &[0; 8]),
+        frame(2, 0, 1, &[0, 0, 0, 0, 9]),
+    ];
+    for one in kinds {
+        let mut stream = server.connect().await;
+        let mut opening = PREFACE.to_vec();
+        opening.extend(frame(4, 0, 0, &[]));
+        opening.extend(frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']));
+        let (mut reading, mut writing) = stream.split();
+        let write = async {
+            let _ = writing.write_all(&opening).await;
+            let many = one.repeat(1_000);
+            let mut said = 0;
+            while writing.write_all(&many).await.is_ok() {
+                said += many.len();
+                assert!(said < 64 << 20, "{one:?}: {said} bytes and still open");
+            }
+        };
+        let mut answer = Vec::new();
+        let read = async { drop(reading.read_to_end(&mut answer).await) };
+        tokio::join!(write, read);
+    }
+    let cut = caps.cut().into_iter().find(|(why, _)| *why == "chatter");
+    // h2 ends some of them by itself.
+    assert!(cut.is_some_and(|(_, cut)| cut >= 1), "{cut:?}");
+}
+
+#[tokio::test]
+async fn what_is_asked_pays_for_what_is_said() {
+    // Red without `was_of_a_request`: all these are more bytes than anybody may say for nothing.
+    let server = Server::start(generous());
+    let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
+    let asks = async move {
+        for number in 0..400 {
+            let uri = format!("http://a.test/?{}", "x".repeat(number)).parse::<axum::http::Uri>().unwrap();
+            let request = hyper::Request::builder().uri(uri).header("x-long", "y".repeat(1_000 + number));
+            let body = http_body_util::Full::new(Bytes::from(vec![b'z'; 2_000]));
+            let answer = sender.send_request(request.body(body).unwrap()).await.unwrap();
+            answer.into_body().collect().await.unwrap();
+        }
+    };
+    let ((), ended) = tokio::join!(asks, connection);
+    ended.unwrap();
+}
+
+#[tokio::test]
 async fn pings_do_not_keep_a_connection_open() {
     let server = Server::start(Terms { idle_timeout: Duration::from_millis(400), ..generous() });
     let mut stream = server.connect().await;

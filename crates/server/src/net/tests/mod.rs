@@ -207,7 +207,7 @@ async fn of_one_address_those_that_are_quiet_go_before_there_are_too_many_and_no
     half.write_all(b"345").await.unwrap();
     assert!(until(&mut half, "\r\n\r\n5").await.starts_with("HTTP/1.1 200"));
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
-    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5)]);
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5), ("chatter", 0)]);
     assert_eq!(caps.refused(), [("total", 0), ("address", 0)]);
 }
 
@@ -229,7 +229,7 @@ async fn who_was_answered_a_moment_ago_does_not_go_for_others_of_the_same_addres
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         until(stream, "127.0.0.1 false").await;
     }
-    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 0)]);
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 0), ("chatter", 0)]);
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     }
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
     assert!(caps.admit("192.0.2.1".parse().unwrap()).is_ok());
-    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5)]);
+    assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5), ("chatter", 0)]);
 }
 
 #[tokio::test]
