@@ -90,6 +90,8 @@ pub struct Parts {
     /// How often clients ask, where that is limited.
     clients: Option<Rates<ClientId>>,
     evening: Evening,
+    /// What this node found when it last looked at stored hashes.
+    hashes: passwords::Looked,
 }
 
 impl App {
@@ -136,6 +138,7 @@ impl App {
             ward,
             books: audit::Books::default(),
             rejections: audit::Rejections::default(),
+            hashes: passwords::Looked::default(),
             uses: uses::Uses::default(),
             cache: Cache::new(),
             turnstile: Turnstile::new(),

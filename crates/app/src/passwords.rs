@@ -43,6 +43,16 @@ impl Evening {
     }
 }
 
+/// How many hashes cannot be verified; `None` before the first look.
+#[derive(Default)]
+pub(crate) struct Looked(Mutex<Option<usize>>);
+
+impl Looked {
+    fn lock(&self) -> MutexGuard<'_, Option<usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What answers wait for where this is known and new hashes ask for `today`. Kinds that this program does not know, of a
 /// newer one, are dearer than it can tell: answers leave at full steps.
 fn waits(known: &Known, today: &str) -> Waits {
@@ -100,7 +110,7 @@ impl App {
     async fn do_without(&self, name: &str, check: &KeyCheck) -> Result<(), Fault> {
         let needed = self.hashes_with(&check.parameter()).await?;
         if needed > 0 {
-            let why = format!("{name} is not configured, and {needed} accounts have passwords hashed with it");
+            let why = format!("{name} is not configured, and passwords of {needed} accounts are hashed with it");
             return Err(Fault::Broken(format!("{}: {why}", option(check))));
         }
         self.engine.commit(vec![forget(&self.realm.id, name)]).await?;
@@ -127,7 +137,9 @@ impl App {
     /// known (it was stored before there was a list), and what is gone is forgotten.
     pub(crate) async fn look_at_hashes(&self) -> Result<(), Fault> {
         let (known, begun) = (self.ask(Kinds).await?, self.clock.now());
-        if known.looked.is_some_and(|at| is_believable(at, begun) && begun.since(at) < LOOK_EVERY) {
+        let looked = known.looked.is_some_and(|at| is_believable(at, begun) && begun.since(at) < LOOK_EVERY);
+        // With the settings of this start nobody has.
+        if looked && self.hashes.lock().is_some() {
             return Ok(());
         }
         let found = self.kinds_of_hashes().await?;
@@ -162,6 +174,7 @@ impl App {
             }
             tokio::time::sleep(began.elapsed() * 4).await;
         }
+        *self.hashes.lock() = Some(foreign);
         if foreign > 0 {
             tracing::warn!(
                 accounts = foreign,
@@ -169,6 +182,11 @@ impl App {
             );
         }
         Ok(found)
+    }
+
+    /// How many accounts have a hash that cannot be verified with the settings of this node, as it found when it last looked.
+    pub fn unverifiable_hashes(&self) -> usize {
+        self.hashes.lock().unwrap_or_default()
     }
 
     /// What a new hash asks for.

@@ -149,11 +149,12 @@ impl Inbox {
         Ok(Inbox { target, tls })
     }
 
-    /// Posts a body with these header fields, on a connection of its own, and gives the head of the answer.
+    /// Posts a body with these header fields, on a connection of its own, and gives the head of the answer, and its body as far as
+    /// it came within a moment and is short.
     ///
     /// # Errors
     /// Why there is no answer.
-    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<Head, Unanswered> {
+    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<(Head, Bytes), Unanswered> {
         let port = if self.tls.is_some() { 443 } else { 80 };
         let authority = self.target.authority();
         let by = Instant::now() + LONGEST;
@@ -164,7 +165,7 @@ impl Inbox {
         request.headers_mut().extend(fields);
         let link = connect(&self.target, port, self.tls.as_ref()).await.map_err(not_reached)?;
         let why = match tokio::time::timeout_at(by, exchange(link, request)).await {
-            Ok(Ok(head)) => return Ok(head),
+            Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => failed(&error),
             Err(_) => format!("{authority} did not answer in time"),
         };
@@ -172,8 +173,8 @@ impl Inbox {
     }
 }
 
-/// One request and the head of its answer.
-async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<Head, hyper::Error> {
+/// One request and its answer.
+async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<(Head, Bytes), hyper::Error> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(link)).await?;
     let (mut connection, mut asked) = (pin!(connection), pin!(sender.send_request(request)));
     // The connection ends with the answer, or answers with its end.
@@ -181,21 +182,25 @@ async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<Head, hyp
         answer = &mut asked => answer?,
         ended = &mut connection => {
             let answer = asked.await.map_err(|error| ended.err().unwrap_or(error))?;
-            return Ok(answer.into_parts().0);
+            return Ok((answer.into_parts().0, Bytes::new()));
         }
     };
     let (head, body) = answer.into_parts();
+    let mut said = Bytes::new();
     if head.status.is_success() {
-        // What it says is read, so that it may finish, and thrown away: nothing of it counts any more.
+        // What it says is read, so that it may finish.
+        let mut whole = pin!(Limited::new(body, ANSWER).collect());
         let read = async {
             tokio::select! {
-                _ = Limited::new(body, ANSWER).collect() => {}
-                _ = &mut connection => {}
+                biased;
+                read = &mut whole => read.ok(),
+                _ = &mut connection => whole.await.ok(),
             }
         };
-        drop(tokio::time::timeout(MOMENT, read).await);
+        let read = tokio::time::timeout(MOMENT, read).await.ok().flatten();
+        said = read.map(|read| read.to_bytes()).unwrap_or_default();
     }
-    Ok(head)
+    Ok((head, said))
 }
 
 /// Bytes there and back.

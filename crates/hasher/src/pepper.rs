@@ -331,7 +331,11 @@ impl fmt::Display for KeysError {
             KeysError::Wrong(role, id) => ("is not the one that stored hashes were made with", role, id),
             KeysError::Missing(role, id) => ("was used for stored hashes and is missing", role, id),
         };
-        write!(f, "the {} key {id} {problem}", role.name())
+        // As whoever chose it wrote it, where that is text.
+        let name =
+            std::str::from_utf8(id.as_bytes()).ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));
+        let name = name.map_or_else(|| id.to_string(), str::to_owned);
+        write!(f, "the {} key {name} {problem}", role.name())
     }
 }
 

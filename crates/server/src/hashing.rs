@@ -4,7 +4,7 @@ use crate::boot::BootError;
 use crate::cli::outcome::mutter;
 use crate::config::{Config, KeyFile};
 use crate::private::{self, Unread};
-use hasher::{Calibration, Hasher, Key, KeyId, Keys, Policy};
+use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -79,34 +79,63 @@ fn file(config: &Config) -> PathBuf {
 
 /// The secrets that stored hashes name. Ids of peppers and of import keys are different names.
 fn keys(config: &Config) -> Result<Keys, BootError> {
-    let mut keys = Vec::new();
-    for pepper in &config.hash.peppers {
-        let (id, failed) = named("hash.peppers", pepper)?;
-        let key = private::read_key(&pepper.file).map_err(|why| match why {
-            Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash pepper")),
-            why => failed(why.to_string()),
-        })?;
-        keys.push(Key::pepper(id, key));
+    let hash = &config.hash;
+    let peppers = hash.peppers.iter().map(pepper);
+    let read = peppers.chain(hash.binding_keys.iter().map(binding)).chain(hash.import_keys.iter().map(import));
+    let (mut keys, mut wrong) = (Vec::new(), Vec::new());
+    for one in read {
+        match one {
+            Ok(key) => keys.push(key),
+            Err(why) => wrong.push(why),
+        }
     }
-    for binding in &config.hash.binding_keys {
-        let (id, failed) = named("hash.binding_keys", binding)?;
-        let key = private::read_key(&binding.file).map_err(|why| match why {
-            Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash binding")),
-            why => failed(why.to_string()),
-        })?;
-        keys.push(Key::binding(id, key));
+    if !wrong.is_empty() {
+        return Err(BootError::Wrong(wrong));
     }
-    for import in &config.hash.import_keys {
-        let (id, failed) = named("hash.import_keys", import)?;
-        keys.push(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?));
+    Keys::new(keys).map_err(|error| BootError::Other(format!("{}: {error}", option_of(&error))))
+}
+
+fn pepper(pepper: &KeyFile) -> Result<Key, String> {
+    let (id, failed) = named("hash.peppers", pepper)?;
+    let key = private::read_key(&pepper.file).map_err(|why| match why {
+        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash pepper")),
+        why => failed(why.to_string()),
+    })?;
+    Ok(Key::pepper(id, key))
+}
+
+fn binding(binding: &KeyFile) -> Result<Key, String> {
+    let (id, failed) = named("hash.binding_keys", binding)?;
+    let key = private::read_key(&binding.file).map_err(|why| match why {
+        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash binding")),
+        why => failed(why.to_string()),
+    })?;
+    Ok(Key::binding(id, key))
+}
+
+fn import(import: &KeyFile) -> Result<Key, String> {
+    let (id, failed) = named("hash.import_keys", import)?;
+    Ok(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?))
+}
+
+/// The option that an error is about.
+fn option_of(error: &KeysError) -> &'static str {
+    match error {
+        KeysError::BindingWithoutPepper => "hash.binding_keys",
+        KeysError::Repeated(role, _)
+        | KeysError::Empty(role, _)
+        | KeysError::Wrong(role, _)
+        | KeysError::Missing(role, _) => match role {
+            Role::Pepper => "hash.peppers",
+            Role::Binding => "hash.binding_keys",
+            Role::Import => "hash.import_keys",
+        },
     }
-    Keys::new(keys)
-        .map_err(|error| BootError::Other(format!("hash.peppers, hash.binding_keys and hash.import_keys: {error}")))
 }
 
 /// The id of a secret, and how to say that something is wrong with its file.
-fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String) -> BootError + 'a), BootError> {
-    let failed = move |why: String| BootError::Other(format!("{option}: {}: {why}", key.file.display()));
+fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String) -> String + 'a), String> {
+    let failed = move |why: String| format!("{option}: {}: {why}", key.file.display());
     let id = KeyId::new(key.name.as_bytes()).ok_or_else(|| failed("has no name".into()))?;
     Ok((id, failed))
 }

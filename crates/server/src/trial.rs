@@ -25,7 +25,10 @@ pub fn problems(config: &Config) -> Vec<String> {
         master_key(config),
         config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
     ];
-    config.without_server().into_iter().chain(tried.into_iter().filter_map(Result::err)).collect()
+    // Some say several things, a line each.
+    let wrong = tried.into_iter().filter_map(Result::err);
+    let lines = wrong.flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>());
+    config.without_server().into_iter().chain(lines).collect()
 }
 
 /// What does not keep the server from starting, and should not stay, a sentence each.

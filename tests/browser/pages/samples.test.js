@@ -34,7 +34,7 @@ for (const name of pages) {
     await guest.open(`/de/${name}.html`);
     assert.equal(await over(guest.page), 0);
     // For poor sight: text of twice the size, and a phone that is zoomed in to 150 % (WCAG 2.2, 1.4.4 and 1.4.10).
-    for (const [width, size] of [[360, "200%"], [240, "100%"]]) {
+    for (const [width, size] of [[360, "200%"], [320, "200%"], [240, "100%"]]) {
       await guest.page.setViewportSize({ width, height: 640 });
       await guest.page.evaluate((fontSize) => { document.documentElement.style.fontSize = fontSize; }, size);
       assert.equal(await over(guest.page), 0, `${width} px, text at ${size}`);

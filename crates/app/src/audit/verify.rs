@@ -61,6 +61,14 @@ impl App {
                 findings.extend(verifier.end(&here));
                 unsealed = self.ask(Backlog).await?.0;
             }
+            let foreign = head.filter(|head| !head.key.is_empty() && keys.find(&head.key).is_none());
+            if let (Some(head), true) = (foreign, done && !findings.is_empty()) {
+                let why = format!(
+                    "the exported head was sealed under {}, which is no key of this node: is it of this log?",
+                    head.key
+                );
+                findings.insert(0, Finding::of(head.block, "head.differs", why));
+            }
             if let (Known::Untold { why, .. }, true) = (&known, told.is_none()) {
                 findings.insert(0, Finding::of(0, "mark.edited", why.clone()));
             }

@@ -62,8 +62,14 @@ pub fn head() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
-/// One cell. What a spreadsheet would take for a formula begins with an apostrophe: then it is text.
+/// One cell. What a spreadsheet would take for a formula begins with an apostrophe: then it is text. What a terminal would obey, and
+/// what turns the direction of the text (UAX #9, 2.1 to 2.5), is taken out.
 fn cell(text: &str) -> String {
+    let drives = |c: char| {
+        (c.is_control() && !matches!(c, '\t' | '\r' | '\n'))
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let text = &text.replace(drives, "\u{fffd}");
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let guarded = if formula { format!("'{text}") } else { text.to_owned() };
     if guarded.contains(['"', ',', '\n', '\r', '\'']) {
@@ -121,6 +127,7 @@ mod tests {
         for start in ["=1", "+1", "-1", "@a", "\t=1", "\r=1", "\n=1"] {
             assert!(cell(start).starts_with("\"'"), "{start:?}");
         }
+        assert_eq!(cell("a\u{1b}[31m\u{202e}b"), "a\u{fffd}[31m\u{fffd}b");
         assert_eq!(head().matches(',').count() + 1, COLUMNS.len());
     }
 

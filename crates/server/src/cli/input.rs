@@ -45,7 +45,7 @@ impl Input {
         let Wanted { what, flag, given } = wanted;
         let secret = match self {
             Input::Terminal => typed_twice(what)?,
-            Input::Stream(from) if given => piped(from, what)?,
+            Input::Stream(from) if given => writable(piped(from, what)?, what)?,
             Input::Stream(_) => {
                 return Err(Failure::Use(format!("the {what} is missing: give it on standard input with {flag}")));
             }
@@ -86,6 +86,17 @@ fn piped(from: &mut dyn Read, what: &str) -> Result<Secret, Failure> {
         secret = Secret::new(cut);
     }
     Ok(secret)
+}
+
+/// What can be typed: a browser sends no line breaks out of a password's field, and no other control characters. Hashes are another
+/// matter, for some of them are JSON.
+fn writable(secret: Secret, what: &str) -> Result<Secret, Failure> {
+    match !what.contains("hash") && secret.reveal().chars().any(char::is_control) {
+        true => Err(Failure::Use(format!(
+            "the {what} has a line break or another control character in it, which nobody can type"
+        ))),
+        false => Ok(secret),
+    }
 }
 
 fn typed_twice(what: &str) -> Result<Secret, Failure> {
@@ -166,8 +177,20 @@ mod tests {
     fn one_line_break_at_the_end_is_no_part_of_a_secret() {
         assert_eq!(read(b"correct horse\n", true).unwrap(), "correct horse");
         assert_eq!(read(b"correct horse\r\n", true).unwrap(), "correct horse");
-        assert_eq!(read(b" correct horse \n\n", true).unwrap(), " correct horse \n");
+        assert_eq!(read(b" correct horse \n", true).unwrap(), " correct horse ");
         assert_eq!(read(b"correct horse", true).unwrap(), "correct horse");
+    }
+
+    #[test]
+    fn what_nobody_can_type_is_no_password() {
+        // Red without `writable`: they were locked out.
+        for text in [&b"correct horse\n\n"[..], b"correct\nhorse\n", b"correct\0horse", b"correct\thorse\n"] {
+            let Failure::Use(line) = read(text, true).unwrap_err() else { panic!("wrong use") };
+            assert!(line.contains("nobody can type"), "{line}");
+        }
+        let wanted = Wanted { what: "password hash", flag: "--password-hash-stdin", given: true };
+        let hash = Input::Stream(Box::new(&b"{\n\"a\": 1\n}\n"[..])).secret(wanted).unwrap();
+        assert_eq!(hash.reveal(), "{\n\"a\": 1\n}");
     }
 
     #[test]

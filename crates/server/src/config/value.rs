@@ -320,16 +320,28 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
+/// All of them, or everything that is wrong with any.
+fn all<T>(parsed: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    let (mut good, mut wrong) = (Vec::new(), Vec::new());
+    for one in parsed {
+        match one {
+            Ok(one) => good.push(one),
+            Err(why) => wrong.push(why),
+        }
+    }
+    if wrong.is_empty() { Ok(good) } else { Err(wrong.join("; ")) }
+}
+
 impl<T: Value> Value for Vec<T> {
     fn takes() -> String {
         format!("a list, each {}", T::takes())
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
-            Raw::List(items) => items.iter().map(T::parse).collect(),
+            Raw::List(items) => all(items.iter().map(T::parse)),
             Raw::Word(words) => {
                 let words = words.split(',').map(str::trim).filter(|word| !word.is_empty());
-                words.map(|word| T::parse(&Raw::Word(word.to_owned()))).collect()
+                all(words.map(|word| T::parse(&Raw::Word(word.to_owned()))))
             }
             other => Err(mismatch::<Self>(other)),
         }

@@ -16,7 +16,7 @@ use rules::oauth::params::Params;
 pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
 
 /// What the forms that have no page of their own for this carry along, out of sight. No password is among them.
-const KEPT: [&str; 13] = [
+const KEPT: [&str; 16] = [
     "flow",
     "csrf",
     "choice",
@@ -28,6 +28,9 @@ const KEPT: [&str; 13] = [
     "given_name",
     "family_name",
     "email",
+    "name_shown",
+    "given_name_shown",
+    "family_name_shown",
     "email_shown",
     // For password managers: it is not read.
     "username",

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use rules::time::Time;
 
 /// `/account`, with the forms (each with `csrf`):
-/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, `email_shown`;
+/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, and each with `_shown`, as it was when the page was made;
 /// `POST /account/password`: `current`, `new`;
 /// `POST /account/sessions/revoke`: `id`; `POST /account/sessions/revoke-others`;
 /// `POST /account/applications/revoke`: `client_id`; `POST /account/signout`.
@@ -23,6 +23,8 @@ pub struct AccountPage<'a> {
     pub profile: Profile<'a>,
     /// What the profile form holds: what is so, or what was typed and has to be mended.
     pub fields: ProfileFields<'a>,
+    /// What is so.
+    pub shown: ProfileFields<'a>,
     /// The fewest characters of a password.
     pub minimum_password: usize,
     /// Live sessions, this one among them.

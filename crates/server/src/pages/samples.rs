@@ -12,6 +12,7 @@ pub struct Sample {
 /// Maps the text that a sample shows, so that a test can put something hostile in every place at once.
 pub type Words = fn(&'static str) -> &'static str;
 
+const NOTHING: ProfileFields<'_> = ProfileFields { name: "", given_name: "", family_name: "", email: "" };
 const NOW: Time = Time(1_763_650_000_000);
 
 /// All samples.
@@ -232,6 +233,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
             family_name: w("Lovelace"),
             email: w("ada@example.org"),
         },
+        shown: NOTHING,
         minimum_password: 8,
         sessions: &sessions,
         more_sessions: true,
@@ -244,7 +246,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         notice: None,
         problems: &problems,
         profile: bare,
-        fields: ProfileFields { name: "", given_name: "", family_name: "", email: "" },
+        fields: NOTHING,
         sessions: &sessions[..1],
         more_sessions: false,
         applications: &[],

@@ -1,6 +1,6 @@
 //! Brings traces to a collector: OTLP over HTTP, a batch at a time.
 
-use super::otlp::{self, Resource};
+use super::otlp::{self, Rejected, Resource};
 use super::{Spans, Trace, Tracer};
 use crate::boot::BootError;
 use crate::config::Config;
@@ -88,7 +88,7 @@ impl Exporter {
     }
 
     /// Sends a batch, again and again where that may help, as long as there is time.
-    async fn insist(&self) -> Result<(), Lost> {
+    async fn insist(&self) -> Result<Rejected, Lost> {
         let end = tokio::time::Instant::now() + PATIENCE;
         let mut pauses = AGAIN.iter();
         loop {
@@ -115,10 +115,18 @@ impl Exporter {
     }
 
     /// Counts a batch, and says when the collector is lost and found.
-    fn settle(&mut self, outcome: Result<(), Lost>) {
+    fn settle(&mut self, outcome: Result<Rejected, Lost>) {
         let spans = self.batch.drain(..).map(|trace| trace.spans()).sum();
         match outcome {
-            Ok(()) => {
+            Ok(Rejected { spans: rejected, why }) if rejected > 0 => {
+                let rejected = rejected.min(spans);
+                self.spans.sent.add(spans - rejected);
+                self.spans.undelivered.add(rejected);
+                if !std::mem::replace(&mut self.complained, true) {
+                    tracing::warn!(rejected, why, "the collector does not take all traces");
+                }
+            }
+            Ok(_) => {
                 self.spans.sent.add(spans);
                 if std::mem::take(&mut self.complained) {
                     tracing::info!("traces reach the collector again");
@@ -133,12 +141,13 @@ impl Exporter {
         }
     }
 
-    async fn deliver(&self) -> Result<(), Lost> {
+    async fn deliver(&self) -> Result<Rejected, Lost> {
         let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
-        let status =
-            self.inbox.post(self.headers.clone(), body.into()).await.map_err(|lost| Lost::Now(lost.why))?.status;
+        let posted = self.inbox.post(self.headers.clone(), body.into()).await;
+        let (head, said) = posted.map_err(|lost| Lost::Now(lost.why))?;
+        let status = head.status;
         match status {
-            status if status.is_success() => Ok(()),
+            status if status.is_success() => Ok(otlp::rejected(&said)),
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE

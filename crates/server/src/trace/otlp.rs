@@ -19,6 +19,71 @@ pub struct Resource {
     pub node: String,
 }
 
+/// What a collector did not take of a batch that it answered with success (OTLP, "Partial Success"): that is not sent again.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Rejected {
+    /// So many spans.
+    pub spans: u64,
+    /// As it says.
+    pub why: String,
+}
+
+/// Reads an `ExportTraceServiceResponse`; whatever cannot be read says nothing.
+pub fn rejected(answer: &[u8]) -> Rejected {
+    let partial = fields(answer).into_iter().find(|(number, _)| *number == 1);
+    let Some((_, Field::Bytes(partial))) = partial else { return Rejected::default() };
+    let mut rejected = Rejected::default();
+    for (number, field) in fields(partial) {
+        match (number, field) {
+            (1, Field::Number(spans)) => rejected.spans = u64::try_from(spans.cast_signed()).unwrap_or(0),
+            (2, Field::Bytes(why)) => rejected.why = String::from_utf8_lossy(why).chars().take(LONGEST_WHY).collect(),
+            _ => {}
+        }
+    }
+    rejected
+}
+
+/// The most of a collector's words that are told, in characters.
+const LONGEST_WHY: usize = 200;
+
+/// A field of a message, as far as these are read.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The fields of a message up to the first that is none.
+fn fields(message: &[u8]) -> Vec<(u64, Field<'_>)> {
+    let (mut rest, mut found) = (message, Vec::new());
+    while let Some(tag) = varint(&mut rest) {
+        let field = match tag & 7 {
+            0 => varint(&mut rest).map(Field::Number),
+            2 => varint(&mut rest).and_then(|length| {
+                let (bytes, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                rest = behind;
+                Some(Field::Bytes(bytes))
+            }),
+            _ => None,
+        };
+        let Some(field) = field else { break };
+        found.push((tag >> 3, field));
+    }
+    found
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 /// A message being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
@@ -134,5 +199,27 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
             span.fixed(7, at(lap.after));
             span.fixed(8, at(lap.after + lap.took));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_collector_rejects_is_read_and_nothing_else_is() {
+        let mut answer = Message::default();
+        answer.nested(1, |partial| {
+            partial.number(1, 300);
+            partial.bytes(2, b"span too old");
+        });
+        assert_eq!(rejected(&answer.0), Rejected { spans: 300, why: "span too old".to_owned() });
+        let mut less = Message::default();
+        less.nested(1, |partial| partial.number(1, u64::MAX));
+        for nothing in
+            [&b""[..], b"{}", b"\x0a\xff", b"\x0a\x00", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", &less.0]
+        {
+            assert_eq!(rejected(nothing), Rejected::default(), "{nothing:?}");
+        }
     }
 }

@@ -164,9 +164,9 @@ pub async fn vacant(to: &dyn Engine) -> Result<(), Trouble> {
 }
 
 /// Whether a move can begin, or go on as `id`: asked before anything is fenced.
-pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<(), Trouble> {
+pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let tables = catalogue::common(from, to).await?;
-    standing(to, &tables, id).await.map(drop)
+    standing(to, &tables, id).await
 }
 
 /// How far the move `id` is at a target; `None` where that is empty.

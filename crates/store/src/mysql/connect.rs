@@ -17,6 +17,9 @@ use crate::sealing::Renewed;
 /// Statements that a connection keeps prepared at most: more than there are.
 const STATEMENTS: usize = 4096;
 
+/// Answers have as many rows as there are.
+const UNLIMITED: &str = "SET SESSION sql_select_limit = 18446744073709551615";
+
 /// Probes of the network begin when a connection has been silent for so long.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
@@ -162,6 +165,8 @@ impl Node {
     async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         let refused = |error: Error| self.refused(&error);
         let mut conn = Conn::new(self.opts.get()).await.map_err(refused)?;
+        // Before anything is asked, or what is asked is cut to what the server's default lets through.
+        conn.query_drop(UNLIMITED).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
         let session = session(&fitness, self.timeout);
         let began = Instant::now();

@@ -105,6 +105,10 @@ pub(super) fn sentence(error: &Error) -> String {
                 "the server asks for a password by {name}, which is not known here; MySQL may also do so for an account that it does not have"
             )
         }
+        Error::Io(IoError::Io(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+            "the server closed the connection".to_owned()
+        }
+        Error::Io(IoError::Io(error)) => error.to_string(),
         other => other.to_string(),
     }
 }

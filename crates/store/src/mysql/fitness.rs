@@ -192,6 +192,9 @@ fn recent(flavor: Flavor, text: &str) -> Result<(), String> {
     if version(text).is_some_and(|version| version >= oldest) {
         return Ok(());
     }
+    if text.is_empty() {
+        return Err("it did not say its version".to_owned());
+    }
     Err(format!("its version is {text:?}: {name} {a}.{b}.{c} or newer is needed"))
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]
             Err(Error::Server(server)) if NO_TRIGGERS.contains(&server.code) => {
                 return Err(format!(
                     "error {}: {}: the user needs the privilege TRIGGER on the database; where the server writes a binary \
-                     log, an administrator has to run SET GLOBAL log_bin_trust_function_creators = 1 before",
+                     log or belongs to a Galera cluster, an administrator has to run SET GLOBAL log_bin_trust_function_creators = 1 before",
                     server.code, server.message
                 ));
             }

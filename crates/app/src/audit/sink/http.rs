@@ -71,7 +71,7 @@ impl Http {
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let body = Bytes::from(json_lines(&realm.id, lines));
         let fields = self.fields(lines, &body).map_err(|error| Refused::because(error.to_string()))?;
-        judge(&self.inbox.post(fields, body).await.map_err(|lost| match lost.reached {
+        judge(&self.inbox.post(fields, body).await.map(|(head, _)| head).map_err(|lost| match lost.reached {
             true => Refused::in_the_midst(lost.why),
             false => Refused::because(lost.why),
         })?)

@@ -125,7 +125,15 @@ impl Moving {
         }
         let database = target.open().await?;
         let to = database.engine();
-        moving::examine(&*from, &*to, out.as_ref().map(|out| out.id.as_str())).await?;
+        let arrived = moving::examine(&*from, &*to, out.as_ref().map(|out| out.id.as_str())).await?;
+        let whole = matches!(arrived, Some(Arrival::Ready | Arrival::Serving));
+        if out.as_ref().is_some_and(|out| out.state == Leave::Left) && !whole {
+            return Err(Failure::Failed(format!(
+                "{} was moved to {} once, which does not hold it any more: if that copy is lost and no server has run on it, give the \
+                 move up (portiere move --abort), empty the target and move again",
+                source.name, target.name
+            )));
+        }
         if out.is_none() {
             let what = "nothing can be written to it until the move is done or given up with --abort";
             self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;

@@ -4,7 +4,7 @@ use super::problem::{FieldProblem, Kind, Problem};
 use crate::http::site::Site;
 use axum::body::Body;
 use hyper::HeaderMap;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Map, Value};
 
 /// More members than any body has; the unknown ones count, too.
@@ -45,22 +45,36 @@ impl Input {
     /// Reads a body that has `fields`. Members that are not among them are ignored; one that is named twice is refused,
     /// because two readers must not see two values (RFC 8259 §4). There is a limit to how many there are, and to how long.
     pub async fn read(site: &Site, headers: &HeaderMap, body: Body, fields: &[Field]) -> Result<Self, Problem> {
-        if !is_json(headers) {
+        // What is packed is not unpacked (RFC 9110 §15.5.16).
+        let packed =
+            headers.get_all(CONTENT_ENCODING).iter().any(|how| !how.as_bytes().eq_ignore_ascii_case(b"identity"));
+        if packed || !is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
         }
         let bytes = site.bodies.read(body).await?;
         let malformed = |why| Problem::new(Kind::MalformedRequest, why);
-        let members = rules::jose::object(&bytes)
-            .ok_or_else(|| malformed("the body is not one JSON object without duplicate members"))?;
+        let members = rules::jose::object(&bytes).ok_or_else(|| malformed(not_an_object(&bytes)))?;
         measure(&members).map_err(malformed)?;
         for field in fields {
             match (members.get(field.name), field.takes) {
-                (None, _) if field.required => return Err(malformed("a required member is missing")),
+                (None, _) if field.required => {
+                    return Err(malformed("a required member is missing").about(of(
+                        field,
+                        "missing",
+                        "It is missing.",
+                    )));
+                }
                 (Some(Value::String(text)), Takes::Text(most)) if longer(text, most) => {
                     return Err(too_long(field, most));
                 }
                 (None, _) | (Some(Value::String(_)), Takes::Text(_)) | (Some(Value::Bool(_)), Takes::Flag) => {}
-                _ => return Err(malformed("a member has the wrong type")),
+                (_, Takes::Text(_)) => {
+                    return Err(malformed("a member has the wrong type").about(of(field, "type", "It is no text.")));
+                }
+                (_, Takes::Flag) => {
+                    let problem = of(field, "type", "It is neither true nor false.");
+                    return Err(malformed("a member has the wrong type").about(problem));
+                }
             }
         }
         Ok(Input(members))
@@ -113,6 +127,30 @@ fn holds_long(value: &Value) -> bool {
 fn longer(text: &str, most: usize) -> bool {
     // A character has four bytes at the most.
     text.len() > most && (text.len() > 4 * most || text.chars().count() > most)
+}
+
+/// What is wrong with a body that [`rules::jose::object`] does not take.
+fn not_an_object(bytes: &[u8]) -> &'static str {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return "the body begins with a byte-order mark, which JSON has not";
+    }
+    if std::str::from_utf8(bytes).is_err() {
+        return "the body is not UTF-8";
+    }
+    match serde_json::from_slice::<Value>(bytes).map_err(|error| error.to_string()) {
+        Ok(Value::Object(_)) => "a member of the body is named twice",
+        Ok(_) => "the body is not a JSON object",
+        Err(why) if why.contains("surrogate") || why.contains("hex escape") => {
+            "a text in the body is no Unicode text: it has one half of a surrogate pair"
+        }
+        Err(why) if why.contains("out of range") => "a number in the body is out of range",
+        Err(why) if why.contains("recursion") => "the body is nested too deeply",
+        Err(_) => "the body is not JSON",
+    }
+}
+
+fn of(field: &Field, code: &'static str, detail: &str) -> FieldProblem {
+    FieldProblem { field: field.name, code, detail: detail.to_owned() }
 }
 
 fn too_long(field: &Field, most: usize) -> Problem {

@@ -176,7 +176,7 @@ fn problem_schema() -> Value {
         "properties": {
             "field": { "type": "string" },
             "code": { "type": "string", "enum": [
-                "taken", "empty", "too-long", "character", "form", "too-short", "common", "personal", "not-text",
+                "missing", "type", "taken", "empty", "too-long", "character", "form", "too-short", "common", "personal", "not-text",
             ] },
             "detail": { "type": "string" },
         },

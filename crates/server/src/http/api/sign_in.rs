@@ -1,6 +1,6 @@
 //! Coming in and going on: sign-up, sign-in, refresh.
 
-use super::caller::{Call, Keeping, refused};
+use super::caller::Call;
 use super::input::Input;
 use super::problem::{FieldProblem, Kind, Problem};
 use app::api::NotIn;
@@ -46,14 +46,10 @@ pub async fn refresh(call: Call, input: Input) -> Result<Response, Problem> {
         None => call.kept_refresh()?,
     };
     let caller = call.caller(&input).await?;
+    // Cookies stay where it is refused: by the time of the answer others may be in their place, of a change of the password in
+    // another window, and nobody can take away only those that came.
     match call.door.site.app.renew_account(&caller, &token).await? {
         Ok(handed) => Ok(call.went_on(&handed)),
-        // What cannot be refreshed any more is of no use in a cookie.
-        Err(error) if call.keeping == Keeping::Cookies && error.code == ErrorCode::InvalidGrant => {
-            let mut response = refused(&call.door, Problem::protocol(error));
-            call.forget(&mut response);
-            Ok(response)
-        }
         Err(error) => Err(Problem::protocol(error)),
     }
 }

@@ -17,7 +17,8 @@ use rules::people::User;
 use rules::time::Time;
 
 /// The claims that the profile form has.
-const CLAIMS: [&str; 3] = ["name", "given_name", "family_name"];
+const CLAIMS: [(&str, &str); 3] =
+    [("name", "name_shown"), ("given_name", "given_name_shown"), ("family_name", "family_name_shown")];
 
 /// `GET /account`.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
@@ -87,6 +88,7 @@ impl Door {
                 family_name: field("family_name", &family_name),
                 email: if email_kept { email } else { field("email", email) },
             },
+            shown: ProfileFields { name: &name, given_name: &given_name, family_name: &family_name, email },
             minimum_password: app.realm.settings.password_min,
             sessions: &sessions,
             more_sessions: home.more_sessions,
@@ -180,9 +182,11 @@ pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
 
 async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let sent = |name| form.params.sent(name).map(str::trim);
-    let claims: Vec<_> = CLAIMS.into_iter().filter_map(|claim| Some((claim, sent(claim)?))).collect();
-    // Only what its owner changed: an operator may have set another one since the page was loaded.
-    let email = sent("email").filter(|email| Some(*email) != sent("email_shown"));
+    // Only what its owner changed: an operator, or another window, may have set another one since the page was loaded.
+    let changed = |name, shown| sent(name).filter(|typed| Some(*typed) != sent(shown));
+    let claims: Vec<_> =
+        CLAIMS.into_iter().filter_map(|(claim, shown)| Some((claim, changed(claim, shown)?))).collect();
+    let email = changed("email", "email_shown");
     let problem = match door.site.app.save_profile(&form.session, &ProfileForm { claims: &claims, email }).await? {
         Ok(()) => return Ok(door.done(Notice::ProfileSaved, &form.session)),
         Err(NotSaved::Email(_)) => Problem::Email,

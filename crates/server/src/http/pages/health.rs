@@ -22,11 +22,15 @@ pub async fn alive() -> Response {
 
 /// What is refused, and until when.
 fn fenced(status: &Status) -> String {
-    let nodes: Vec<&str> = status.waiting().collect();
+    let mut nodes: Vec<&str> = status.waiting().collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let until = match nodes.as_slice() {
+        [] => "all nodes have said again what they had acknowledged".to_owned(),
+        nodes => format!("these nodes have said again what they had acknowledged: {}", nodes.join(", ")),
+    };
     format!(
-        "the database failed over: sessions and tokens from before are refused until these nodes have said again what they \
-         had acknowledged: {} (portiere fence status)",
-        nodes.join(", ")
+        "the database failed over: sessions and tokens from before are refused until {until} (portiere fence status)"
     )
 }
 
@@ -38,6 +42,17 @@ fn doubtful(site: &Site) -> impl Iterator<Item = String> {
         |_| "this node does not seal the audit log: its audit key is missing or another one (portiere audit status)",
     );
     wrong.into_iter().chain(idle).map(str::to_owned)
+}
+
+/// Whether everybody's password can be verified.
+fn unverifiable(site: &Site) -> Option<String> {
+    let accounts = site.app.unverifiable_hashes();
+    (accounts > 0).then(|| {
+        format!(
+            "passwords of {accounts} accounts cannot be verified with these settings, and their owners are told that they are wrong: \
+             the log names them as they come (hash.memory is too small, or a key is missing)"
+        )
+    })
 }
 
 /// Of those who ask the database several say the same of it, some with a word before.
@@ -185,7 +200,7 @@ async fn look(site: &Site) -> Readiness {
         Ok(Some(why)) if !problems.iter().any(|problem| problem.ends_with(&why)) => problems.push(why),
         _ => {}
     }
-    warnings.extend(doubtful(site));
+    warnings.extend(doubtful(site).chain(unverifiable(site)));
     warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
     let fence = site.app.last_seen();
     warnings.extend(site.app.double());
