@@ -139,12 +139,12 @@ impl Workers {
                         continue;
                     };
                     let (places, strangers) = (Arc::clone(&self.places), Arc::clone(&self.strangers));
-                    let threshold = Threshold { knock, places, strangers };
+                    let threshold = Threshold { knock, places, strangers: Arc::clone(&strangers) };
                     let guest = guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold));
                     guests.spawn(async move {
                         tokio::select! {
                             () = guest => {}
-                            () = leave.notified() => tracing::debug!(%from, "somebody who knocked made way"),
+                            () = leave.notified() => strangers.another(from, "it made way for others"),
                         }
                     });
                 }
@@ -242,6 +242,10 @@ impl Threshold {
 
 async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app, threshold): (App, Threshold)) {
     drop(stream.set_nodelay(true));
+    match timeout(PATIENCE, stream.peek(&mut [0])).await {
+        Ok(_) => threshold.knock.speaks(),
+        Err(_) => return threshold.strangers.another(from, "it did not say anything"),
+    }
     let stream = match timeout(PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return threshold.strangers.another(from, &error.to_string()),

@@ -52,13 +52,19 @@ impl Drop for Seat {
 /// Who may stand at the doorstep, in all and from one address.
 const KNOCKING: (usize, usize) = (64, 8);
 
-/// Those who have not shown yet that they are workers. Who comes when there are many takes the place of whoever has stood
-/// there longest: a worker shows what it is within moments, so that strangers who say nothing keep none out, from however
-/// many addresses they come.
+/// Those who have not shown yet that they are workers. Who comes when there are many takes the place of somebody who has said
+/// nothing, or else of whoever has stood there longest: a worker begins to speak at once and shows what it is within moments, so
+/// that strangers who say nothing keep none out, from however many addresses they come.
 pub struct Doorstep {
     /// Twice as many, since who is told to leave is gone a moment later.
     caps: Arc<Caps>,
-    standing: Mutex<VecDeque<Arc<Notify>>>,
+    standing: Mutex<VecDeque<Standing>>,
+}
+
+/// One of them.
+struct Standing {
+    leave: Arc<Notify>,
+    has_spoken: bool,
 }
 
 /// A place at the doorstep, given back when it is dropped: by whoever is let in, or leaves.
@@ -66,6 +72,16 @@ pub struct Knock {
     step: Arc<Doorstep>,
     leave: Arc<Notify>,
     _place: Place,
+}
+
+impl Knock {
+    /// Whoever stands there has begun to say something.
+    pub fn speaks(&self) {
+        let mut standing = self.step.standing();
+        if let Some(own) = standing.iter_mut().find(|one| Arc::ptr_eq(&one.leave, &self.leave)) {
+            own.has_spoken = true;
+        }
+    }
 }
 
 impl Doorstep {
@@ -80,24 +96,25 @@ impl Doorstep {
         let place = self.caps.admit(address).ok()?;
         let leave = Arc::new(Notify::new());
         let mut standing = self.standing();
-        standing.push_back(Arc::clone(&leave));
-        if standing.len() > KNOCKING.0
-            && let Some(first) = standing.pop_front()
-        {
-            first.notify_one();
+        if standing.len() >= KNOCKING.0 {
+            let silent = standing.iter().position(|one| !one.has_spoken).unwrap_or(0);
+            if let Some(makes_way) = standing.remove(silent) {
+                makes_way.leave.notify_one();
+            }
         }
+        standing.push_back(Standing { leave: Arc::clone(&leave), has_spoken: false });
         drop(standing);
         Some((Knock { step: Arc::clone(self), leave: Arc::clone(&leave), _place: place }, leave))
     }
 
-    fn standing(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
+    fn standing(&self) -> MutexGuard<'_, VecDeque<Standing>> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Knock {
     fn drop(&mut self) {
-        self.step.standing().retain(|one| !Arc::ptr_eq(one, &self.leave));
+        self.step.standing().retain(|one| !Arc::ptr_eq(&one.leave, &self.leave));
     }
 }
 
@@ -117,14 +134,16 @@ mod tests {
         // One was let in meanwhile, and is told nothing any more. Red without `drop` of Knock.
         let (inside, quiet) = here.remove(0);
         drop(inside);
+        // Red without `has_spoken`: the one who has begun would go.
+        here[0].0.speaks();
         let newcomers: Vec<_> = (0..2).map_while(|number| step.admit(address(100 + number))).collect();
         assert_eq!(newcomers.len(), 2);
         // Red without `notify_one`.
         let told = |leave: Arc<Notify>| async move {
             tokio::time::timeout(Duration::from_millis(100), leave.notified()).await.is_ok()
         };
-        assert!(told(Arc::clone(&here[0].1)).await);
-        assert!(!told(Arc::clone(&here[1].1)).await && !told(quiet).await);
+        assert!(told(Arc::clone(&here[1].1)).await);
+        assert!(!told(Arc::clone(&here[0].1)).await && !told(Arc::clone(&here[2].1)).await && !told(quiet).await);
         drop((here, newcomers));
         assert_eq!((step.standing().len(), step.caps.open()), (0, 0));
     }

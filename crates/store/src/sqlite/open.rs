@@ -164,7 +164,7 @@ fn hand_over(made: &File, path: &Path) -> io::Result<()> {
 pub(super) fn own(path: &Path) -> Result<(), OpenError> {
     match new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::set_permissions(path, Permissions::from_mode(0o600))
+            fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(|error| of_another(path, error))
         }
         made => made.and_then(|file| {
             hand_over(&file, path)?;
@@ -173,6 +173,20 @@ pub(super) fn own(path: &Path) -> Result<(), OpenError> {
         }),
     }
     .map_err(|error| OpenError::Io(path.to_owned(), error))
+}
+
+/// What is not ours cannot be made private: whose it is helps more than that.
+fn of_another(path: &Path, error: io::Error) -> io::Error {
+    match fs::metadata(path) {
+        Ok(file) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let whose = format!(
+                "it belongs to user {}: give it to the user that this runs as, or run this as that one",
+                file.uid()
+            );
+            io::Error::new(io::ErrorKind::PermissionDenied, whose)
+        }
+        _ => error,
+    }
 }
 
 /// How many prepared statements a connection keeps: more than there are statements in this crate's hot paths.
