@@ -2,7 +2,7 @@
 //! replaced at the owner's next login.
 
 use hmac::{
-    EagerHash, Hmac, KeyInit, Mac,
+    EagerHash, HmacReset, KeyInit, Mac,
     digest::{self, Digest as _, FixedOutputReset, Output},
 };
 use md5::Md5;
@@ -76,8 +76,12 @@ impl Digest {
 
     /// HMAC of the whole message (RFC 2104).
     pub(super) fn mac(self, key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
-        with_digest!(self, H => match <Hmac<H> as KeyInit>::new_from_slice(key) {
-            Ok(mac) => kept(mac.chain_update(message).finalize().into_bytes()),
+        with_digest!(self, H => match <HmacReset<H> as KeyInit>::new_from_slice(key) {
+            // In one place, too.
+            Ok(mut mac) => {
+                mac.update(message);
+                kept(mac.finalize_reset().into_bytes())
+            }
             Err(_) => unreachable!("HMAC takes a key of any length"),
         })
     }
