@@ -248,12 +248,7 @@ impl App {
         for _ in 0..2 {
             let proved = match self.knows_password(pledge, who.user, &typed.current, browser).await? {
                 Ok(proved) => proved,
-                Err(refusal) => {
-                    let found = self.ask(WithUser(Some(&who.session.id))).await?;
-                    let still = self.still(found, (who.session, who.user), self.clock.now());
-                    let over = matches!(still, Err(Some(NotChanged::SignedOut)));
-                    return Ok(Err(if over { NotChanged::SignedOut } else { NotChanged::Current(refusal) }));
-                }
+                Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
             };
             if let Some(set) = self.replace_password(&Changing { user: &proved, ..*who }, &new, browser).await? {
                 return Ok(set);
@@ -326,9 +321,9 @@ impl App {
         now: Time,
     ) -> Result<User, Option<NotChanged>> {
         match found {
-            // The session first: where the same change was sent twice, the first of them renewed it, and the second is not wrong.
+            Some((_, user)) if user.password != verified.password => Err(None),
             Some((found, user)) if found.handle == session.handle && found.is_live(&self.realm.settings, now) => {
-                if user.password == verified.password { Ok(user) } else { Err(None) }
+                Ok(user)
             }
             _ => Err(Some(NotChanged::SignedOut)),
         }

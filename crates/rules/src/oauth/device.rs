@@ -354,18 +354,20 @@ fn redeem(
 mod tests {
     use super::*;
     use crate::login::session::{Entry, FRESH, Method, Origin, enter};
+    use crate::oauth::client::tests::native;
     use crate::people::user::tests::person;
     use crate::realm::{SKEW, Settings};
 
     const NOW: Time = Time(1_000_000);
 
-    #[test]
-    fn what_a_clock_dated_that_was_ahead_is_not_fresh() {
-        // red without `is_believable` in `is_fresh` and in `is_over`.
+    fn signed_in() -> Session {
         let user = person("ada");
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
-        let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
-        let device = |asked: Time| Device {
+        enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts").session
+    }
+
+    fn device(asked: Time) -> Device {
+        Device {
             handle: Handle::of("device"),
             user_code: Handle::of("user code"),
             client: "tv".into(),
@@ -378,14 +380,38 @@ mod tests {
             interval_s: INTERVAL_S,
             polled: None,
             stage: Stage::Pending,
-        };
+        }
+    }
+
+    #[test]
+    fn who_answers_what_was_answered_is_not_told_that_it_expired() {
+        // Red where `answer` has one word for both: a device that was connected a moment ago was said to have no code any more.
+        let (session, client) = (signed_in(), native("tv", "http://localhost/cb"));
+        let who = Answerer { session: &session, consent: None, client: &client };
+        let told = |device: Device, now| answer(&device, false, &who, (now, &Fresh::new([2; 32]))).reply;
+        assert!(told(device(NOW), NOW).is_ok());
+        for stage in [Stage::Denied, Stage::Redeemed] {
+            let error = told(Device { stage, ..device(NOW) }, NOW).expect_err("answered");
+            assert_eq!(error.code, ErrorCode::InvalidGrant);
+        }
+        let late = NOW + Span::minutes(10);
+        let fresh = Session { auth_time: late, ..session.clone() };
+        let who = Answerer { session: &fresh, ..who };
+        let error = answer(&device(NOW), false, &who, (late, &Fresh::new([2; 32]))).reply.expect_err("too late");
+        assert_eq!(error.code, ErrorCode::ExpiredToken);
+    }
+
+    #[test]
+    fn what_a_clock_dated_that_was_ahead_is_not_fresh() {
+        // red without `is_believable` in `is_fresh` and in `is_over`.
+        let entered = signed_in();
         let believed = NOW + SKEW + SKEW;
         for (dated, fresh) in [(NOW, true), (believed, true), (believed + Span(1), false), (NOW + FRESH, false)] {
-            let session = Session { auth_time: dated, ..entered.session.clone() };
+            let session = Session { auth_time: dated, ..entered.clone() };
             assert_eq!(session.is_fresh(NOW), fresh, "{dated:?}");
             assert_eq!(is_open(&device(dated), NOW), fresh, "{dated:?}");
         }
-        assert!(!entered.session.is_fresh(NOW + FRESH));
+        assert!(!entered.is_fresh(NOW + FRESH));
         assert!(!is_open(&device(NOW), NOW + Span::minutes(10)));
     }
 

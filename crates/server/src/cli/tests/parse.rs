@@ -231,12 +231,12 @@ fn a_request_survives_the_socket() {
 #[test]
 fn a_secret_is_cut_of_one_line_break_and_never_printed() {
     let Request::Client(client::Command::Add(add)) =
-        request("client add --id app --secret-stdin --redirect-uri https://a.test/", "sec ret\n\n").unwrap()
+        request("client add --id app --secret-stdin --redirect-uri https://a.test/", "sec ret\n").unwrap()
     else {
         panic!("client add")
     };
     let (_, ClientSecret::Given(secret)) = add.client() else { panic!("given") };
-    assert_eq!(secret.reveal(), "sec ret\n");
+    assert_eq!(secret.reveal(), "sec ret");
 }
 
 #[test]

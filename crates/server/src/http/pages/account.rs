@@ -104,12 +104,6 @@ impl Door {
         reply::see_other(&format!("{}/login", self.site.url.path()))
     }
 
-    /// For whoever is signed in no more by what their browser sent: it may have another cookie by now, where the same form was sent
-    /// twice. The account home leads on to the sign-in where it has not.
-    fn home_or_sign_in(&self) -> Response {
-        reply::see_other(&format!("{}/account", self.site.url.path()))
-    }
-
     /// To the account home, which says what was done: to whoever did it, since anybody's link may have a code.
     pub fn done(&self, notice: Notice, session: &Session) -> Response {
         let (code, seal) = (notice.code(), self.site.app.seal_notice(notice.code(), session));
@@ -141,7 +135,7 @@ macro_rules! forms {
         pub async fn $name(door: Door, body: Body) -> Result<Response, Refusal> {
             match door.own_form(body).await? {
                 Some(form) => $act(&door, &form).await,
-                None => Ok(door.home_or_sign_in()),
+                None => Ok(door.sign_in_first()),
             }
         }
     )+};
@@ -175,7 +169,7 @@ pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
 pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
     let change = async || match door.own_form(body).await? {
         Some(form) => change_password(&door, &form).await,
-        None => Ok(door.home_or_sign_in()),
+        None => Ok(door.sign_in_first()),
     };
     door.in_place_for_password(change).await
 }
@@ -192,7 +186,7 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
         Err(NotSaved::Email(_)) => Problem::Email,
         Err(NotSaved::Claim(field, _)) => Problem::Name { field },
         Err(NotSaved::SignInAgain) => Problem::EmailKept,
-        Err(NotSaved::SignedOut) => return Ok(door.home_or_sign_in()),
+        Err(NotSaved::SignedOut) => return Ok(door.sign_in_first()),
     };
     let said = Said { problems: &[problem], typed: Some(&form.params), notice: None };
     door.account((&form.session, &form.user), said).await
@@ -210,7 +204,7 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
             return Ok(response);
         }
         Err(NotChanged::New(weak)) => weakness(weak),
-        Err(NotChanged::SignedOut | NotChanged::Client(_)) => return Ok(door.home_or_sign_in()),
+        Err(NotChanged::SignedOut | NotChanged::Client(_)) => return Ok(door.sign_in_first()),
         Err(NotChanged::Current(Refused::Wrong)) => Problem::CurrentPassword,
         Err(NotChanged::Current(Refused::Wait(wait))) => Problem::Throttled { seconds: wait.whole_seconds() },
     };
@@ -228,7 +222,7 @@ async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
 
 async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let Some(started) = door.site.app.leave_everywhere_else(&form.session, &form.user).await? else {
-        return Ok(door.home_or_sign_in());
+        return Ok(door.sign_in_first());
     };
     let mut response = door.done(Notice::OthersEnded, &started.session);
     reply::session_cookie(&mut response, &door.site, &started);

@@ -107,7 +107,41 @@ fn rfc6749_5_2_a_failed_basic_gets_a_challenge() {
     let call = Call::post("/oauth2/token", &[("grant_type", "client_credentials")]);
     for line in ["Basic bm9ib2R5Ong=", "Basic !!!", "Basic", "Bearer x", "Basic bm9jb2xvbg=="] {
         let answer = server.send(&call.clone().header("authorization", line)).must_fail(401, "invalid_client");
-        assert!(answer.header("www-authenticate").unwrap().starts_with("Basic"), "{line}");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(
+            challenge.starts_with("Basic") && challenge.contains("error=\"invalid_client\""),
+            "{line}: {challenge}"
+        );
+    }
+}
+
+#[test]
+fn rfc6749_5_2_who_did_not_try_basic_is_not_challenged_to() {
+    // Red without `Asking`. Libraries read a challenge and not the body, and a browser shows a window for a password.
+    let server = default_server();
+    let app = App::web(server);
+    let post = |fields: &[(&str, &str)]| {
+        Call::post("/oauth2/token", &[&[("grant_type", "client_credentials")], fields].concat())
+    };
+    let challenge = |call: &Call| {
+        let answer = server.send(call).must_fail(401, "invalid_client");
+        answer.header("www-authenticate").map(str::to_owned)
+    };
+    let in_body = post(&[("client_id", &app.id), ("client_secret", "wrong")]);
+    assert_eq!(challenge(&in_body), None);
+    let alone = post(&[("client_id", &app.id)]);
+    let told = challenge(&alone).expect("nothing was tried");
+    assert!(told.contains("no secret and no assertion"), "{told}");
+    assert!(challenge(&post(&[])).is_some());
+    let basic = format!("Basic {}", STANDARD.encode(format!("{}:wrong", app.id)));
+    for (name, value) in [("origin", "https://evil.test"), ("sec-fetch-mode", "navigate")] {
+        for call in [&in_body, &alone, &post(&[]), &post(&[]).header("authorization", &basic)] {
+            assert_eq!(challenge(&call.clone().header(name, value)), None, "{name}");
+        }
+        let signs_in = Call::new("POST", "/api/v1/signin").body("application/json", r#"{"login":"x","password":"y"}"#);
+        let answer = server.send(&signs_in.header(name, value));
+        let challenge = answer.header("www-authenticate").unwrap_or_default();
+        assert!(!challenge.starts_with("Basic"), "{name}: {} {challenge}", answer.status);
     }
 }
 
@@ -172,6 +206,18 @@ fn oidc_core_9_the_token_endpoint_is_an_audience_where_the_client_is_set_so() {
     let mut claims = keyed.claims();
     claims["aud"] = json!(format!("{}/oauth2/token", keyed.app.server.issuer));
     keyed.present(&keyed.assertion(&claims)).must_be(200);
+    // RFC 7519 §4.1.3, as libraries of before RFC 7523 was tightened write it; for us alone all the same.
+    let (issuer, strict) = (&keyed.app.server.issuer, Keyed::add(&[]));
+    for (by, audience, status) in [
+        (&keyed, json!([issuer]), 200),
+        (&keyed, json!([issuer, "https://other.test"]), 401),
+        (&keyed, json!([]), 401),
+        (&strict, json!([issuer]), 401),
+    ] {
+        let mut claims = by.claims();
+        claims["aud"] = audience.clone();
+        assert_eq!(by.present(&by.assertion(&claims)).status, status, "{audience}");
+    }
 }
 
 #[test]

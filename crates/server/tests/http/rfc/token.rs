@@ -73,6 +73,15 @@ fn rfc6749_3_2_only_post_and_only_forms() {
     for method in ["GET", "PUT", "DELETE", "PATCH", "HEAD"] {
         let answer = server.send(&Call::new(method, "/oauth2/token")).must_be(405);
         assert_eq!(answer.header("allow"), Some("POST"));
+        // Programs come here. Red without `for_programs`.
+        assert!(answer.header("content-type").unwrap().starts_with("application/json"), "{method}");
+    }
+    for path in ["/oauth2/token", "/oauth2/userinfo", "/.well-known/openid-configuration", "/oauth2/jwks", "/api/v1/me"]
+    {
+        let answer = server.send(&Call::get(path).header("host", "elsewhere.test")).must_be(421);
+        let told = answer.json();
+        let why = told["error_description"].as_str().or(told["detail"].as_str()).unwrap_or_default();
+        assert!(why.contains(&server.issuer), "{path}: {told}");
     }
     let json = Call::new("POST", "/oauth2/token").body("application/json", r#"{"grant_type":"client_credentials"}"#);
     server.send(&json).must_be(415);
@@ -290,7 +299,11 @@ fn opaque_access_tokens_work_at_every_endpoint_of_ours() {
     assert!(app.is_active(&tokens.access));
     server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_be(200);
     let answer = app.revoke(&tokens.access).must_be(200);
-    assert_eq!((answer.header("content-type"), answer.text().as_str()), (None, ""), "nothing is no JSON");
+    assert_eq!(
+        (answer.header("content-type"), answer.text().as_str()),
+        (Some("application/json"), "{}"),
+        "JSON that says nothing"
+    );
     assert!(!app.is_active(&tokens.access));
     server.send(&Call::get("/oauth2/userinfo").bearer(&tokens.access)).must_fail(401, "invalid_token");
 }
