@@ -173,6 +173,10 @@ impl App {
                 Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
                 Ok(None) => {
                     complaint.over();
+                    // Each node has its own settings.
+                    if let Err(fault) = self.look_at_hashes_here().await {
+                        tracing::debug!(%fault, "password hashes were not looked at yet");
+                    }
                     EVERY
                 }
                 Err(fault) => {

@@ -43,12 +43,17 @@ impl Evening {
     }
 }
 
-/// How many hashes cannot be verified; `None` before the first look.
+/// How many hashes cannot be verified, and when that was found; `None` before the first look.
 #[derive(Default)]
-pub(crate) struct Looked(Mutex<Option<usize>>);
+pub(crate) struct Looked(Mutex<Option<(rules::Time, usize)>>);
 
 impl Looked {
-    fn lock(&self) -> MutexGuard<'_, Option<usize>> {
+    /// Whether this was found a short while ago.
+    fn is_of(&self, now: rules::Time) -> bool {
+        self.lock().is_some_and(|(at, _)| is_believable(at, now) && now.since(at) < LOOK_EVERY)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(rules::Time, usize)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +144,7 @@ impl App {
         let (known, begun) = (self.ask(Kinds).await?, self.clock.now());
         let looked = known.looked.is_some_and(|at| is_believable(at, begun) && begun.since(at) < LOOK_EVERY);
         // With the settings of this start nobody has.
-        if looked && self.hashes.lock().is_some() {
+        if looked && self.hashes.is_of(begun) {
             return Ok(());
         }
         let found = self.kinds_of_hashes().await?;
@@ -153,6 +158,14 @@ impl App {
         }
         self.unless_overtaken(hash_kinds::looked(&self.realm.id, known.looked, begun)).await?;
         Ok(())
+    }
+
+    /// The same on a node that does not look for all of them: whether its own settings can verify them.
+    pub(crate) async fn look_at_hashes_here(&self) -> Result<(), Fault> {
+        match self.hashes.is_of(self.clock.now()) {
+            true => Ok(()),
+            false => self.kinds_of_hashes().await.map(drop),
+        }
     }
 
     /// The kinds of all stored hashes that do not take the time of today's policy. There may be millions: requests go before.
@@ -174,7 +187,7 @@ impl App {
             }
             tokio::time::sleep(began.elapsed() * 4).await;
         }
-        *self.hashes.lock() = Some(foreign);
+        *self.hashes.lock() = Some((self.clock.now(), foreign));
         if foreign > 0 {
             tracing::warn!(
                 accounts = foreign,
@@ -186,7 +199,7 @@ impl App {
 
     /// How many accounts have a hash that cannot be verified with the settings of this node, as it found when it last looked.
     pub fn unverifiable_hashes(&self) -> usize {
-        self.hashes.lock().unwrap_or_default()
+        self.hashes.lock().map_or(0, |(_, accounts)| accounts)
     }
 
     /// What a new hash asks for.

@@ -3,13 +3,14 @@
 use crate::boot::BootError;
 use crate::config::Config;
 use crate::private::{self, Key as Secret, Unread};
-use app::App;
 use app::audit::sink::{Http, Sink, Syslog};
 use app::audit::{Shelf, Stream, Terms};
+use app::{App, Fault};
 use rules::audit::{Key, Keys};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
+use store::tables::ALIEN_ROW;
 use tokio::task::JoinSet;
 
 /// Tells `app` what was chosen, and makes the audit key at the first start.
@@ -18,10 +19,11 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
     // Where its end cannot be read there is one: whoever seals raises the alarm, and people sign in.
     let begun = match app.audit_head().await {
         Ok(head) => head.block > 0,
-        Err(fault) => {
-            tracing::error!(%fault, "the end of the audit log cannot be read");
+        Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) => {
+            tracing::error!(why, "the end of the audit log cannot be read");
             true
         }
+        Err(fault) => return Err(fault.into()),
     };
     let audit = &config.audit;
     let most = |lines: Option<usize>| lines.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX));

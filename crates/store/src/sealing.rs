@@ -59,7 +59,9 @@ impl Tls {
         files
             .map(|file| {
                 let meta = std::fs::metadata(file).ok()?;
-                Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+                let (number, length) = (meta.ino().cast_signed(), meta.len().cast_signed());
+                // Who may read it counts, too.
+                Some([number, length, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()])
             })
             .collect()
     }
@@ -103,11 +105,18 @@ fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
 pub(crate) struct Renewed<T> {
     tls: Tls,
     make: Box<dyn Fn(&Tls) -> Result<T, OpenError> + Send + Sync>,
-    kept: Mutex<(Vec<Stamp>, T)>,
+    kept: Mutex<Kept<T>>,
+}
+
+/// What was made, of which files, and of which others it could not be made.
+struct Kept<T> {
+    of: Vec<Stamp>,
+    made: T,
+    failed: Option<Vec<Stamp>>,
 }
 
 /// What tells one content of a file from the next; nothing where there is no file.
-type Stamp = Option<(u64, i64, i64, u64)>;
+type Stamp = Option<[i64; 6]>;
 
 impl<T: Clone> Renewed<T> {
     /// Makes it for the first time.
@@ -118,7 +127,11 @@ impl<T: Clone> Renewed<T> {
         // The stamps first: what is written meanwhile is seen the next time.
         let stamps = tls.stamps();
         let made = make(tls)?;
-        Ok(Renewed { tls: tls.clone(), make: Box::new(make), kept: Mutex::new((stamps, made)) })
+        Ok(Renewed {
+            tls: tls.clone(),
+            make: Box::new(make),
+            kept: Mutex::new(Kept { of: stamps, made, failed: None }),
+        })
     }
 
     /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before:
@@ -126,19 +139,20 @@ impl<T: Clone> Renewed<T> {
     pub(crate) fn get(&self) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = self.tls.stamps();
-        if kept.0 != stamps {
+        if kept.of != stamps {
             match (self.make)(&self.tls) {
                 Ok(made) => {
                     tracing::info!("the files for TLS to the database were read anew");
-                    kept.1 = made;
+                    *kept = Kept { of: stamps, made, failed: None };
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are")
+                Err(error) if kept.failed.as_ref() != Some(&stamps) => {
+                    tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are");
+                    kept.failed = Some(stamps);
                 }
+                Err(_) => {}
             }
-            kept.0 = stamps;
         }
-        kept.1.clone()
+        kept.made.clone()
     }
 }
 

@@ -13,14 +13,16 @@ pub(super) enum About {
     End,
     /// Rows that nobody can read.
     Rows,
+    /// Lines that cannot be sealed.
+    Lines,
 }
 
 /// What is wrong at present, in sentences.
 #[derive(Default)]
-pub(super) struct Alarms(Mutex<[Option<String>; 3]>);
+pub(super) struct Alarms(Mutex<[Option<String>; 4]>);
 
 impl Alarms {
-    fn held(&self) -> MutexGuard<'_, [Option<String>; 3]> {
+    fn held(&self) -> MutexGuard<'_, [Option<String>; 4]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,7 +10,8 @@ use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::secret::hexadecimal;
 use serde::{Deserialize, Serialize};
-use store::tables::audit::{Before, Begins, Between, Newest, Place, Within};
+use store::tables::ALIEN_ROW;
+use store::tables::audit::{Before, Begins, Between, Newest, Place, Within, is_nameable};
 use store::tables::counters::{Rejections, Strangers};
 use store::tables::events::Window;
 
@@ -136,7 +137,11 @@ impl App {
         let mut lines = self.ask(Within { block, after, limit }).await?;
         let room = usize::try_from(limit).unwrap_or(usize::MAX) - lines.len();
         lines.extend(others.into_iter().take(room));
-        Ok(lines)
+        // From one whose id is of another type nobody can go on: it would come again and again.
+        match lines.iter().find(|line| !is_nameable(line)) {
+            Some(line) => Err(Fault::Unavailable(format!("{ALIEN_ROW}: the id of a line in block {}", line.block))),
+            None => Ok(lines),
+        }
     }
 
     /// The place before the newest `lines` sealed lines, or some more; behind the last one for 0.

@@ -9,7 +9,9 @@ use rules::events::{Event, Kind};
 use rules::{Span, Time};
 use std::time::Instant;
 use store::engine::CommitError;
-use store::tables::audit::{Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, retire};
+use store::tables::audit::{
+    Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, is_nameable, retire,
+};
 
 /// Lines that one batch drops.
 const AT_ONCE: i64 = 200;
@@ -283,6 +285,7 @@ impl App {
             // One more for the line that says so.
             let mut lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
             lines.truncate(lines.iter().position(told).unwrap_or(lines.len()));
+            lines.retain(is_nameable);
             if lines.is_empty() {
                 break;
             }

@@ -1,13 +1,14 @@
 //! Sealing: lines that were committed, whatever their ids, become the next block of the chain.
 
 use super::Terms;
+use super::alarm::About;
 use super::mark::Known;
 use super::read::head;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Key, Link, Sealing};
 use rules::events::{Event, Kind};
 use store::engine::CommitError;
-use store::tables::audit::{Begins, Newest, Unsealed, seal};
+use store::tables::audit::{Begins, Newest, Unsealed, is_nameable, seal};
 
 /// The most lines of a block.
 pub(super) const AT_ONCE: i64 = 256;
@@ -106,6 +107,16 @@ impl App {
         // Before the chain is read, so that it cannot be ahead of it.
         let known = self.books.marked().known();
         let (newest, begins, mut lines) = self.ask((Newest, Begins, Unsealed { limit: AT_ONCE })).await?;
+        // What no statement can name stays as it is, and keeps no other from being sealed.
+        let all = lines.len();
+        lines.retain(is_nameable);
+        match lines.len() < all {
+            true => self
+                .books
+                .alarms()
+                .raise(About::Lines, "a line that is not sealed has an id that this program does not write"),
+            false => self.books.alarms().over(About::Lines),
+        }
         if lines.is_empty() {
             return Ok(Sealed::All(0));
         }

@@ -140,7 +140,7 @@ fn roles() -> OneOf<Role> {
 }
 
 fn claim(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').ok_or("it is written CLAIM=VALUE")?;
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("it is written CLAIM=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -84,7 +84,8 @@ pub enum Asking {
 
 impl Asking {
     fn of(headers: &HeaderMap) -> Self {
-        match headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-mode") {
+        // Not `sec-fetch-mode`, which programs on Node send, too.
+        match headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site") {
             true => Asking::Page,
             false if headers.contains_key(AUTHORIZATION) => Asking::Tried,
             false => Asking::Untried,

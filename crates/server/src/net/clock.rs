@@ -1,6 +1,5 @@
 //! How long a connection may keep the server waiting.
 
-use super::serve::STREAM_WINDOW;
 use super::{Cut, Full, Place};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
@@ -69,8 +68,11 @@ impl State {
 /// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes for a request.
 const CHATTER: f64 = 256.0 * 1024.0;
 const CHATTER_A_SECOND: f64 = 8.0 * 1024.0;
-/// What a request takes beside the bytes of its headers and of its body, and each part of a body.
+/// What a request takes beside the bytes of its headers and of its body, and a part of a body beside its own.
 const FRAMING: usize = 1024;
+const FRAMING_OF_A_PART: usize = 32;
+/// How much of a body that was announced is taken for sent: whoever is answered before the body was read has sent some of it.
+pub const BODY_AHEAD: usize = 4096;
 
 /// What was said so far that belongs to no request, as a bucket that leaks.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +92,7 @@ impl Chatter {
 
     /// So much of it was of a request.
     fn was_of_a_request(&mut self, bytes: usize) {
-        self.bytes = (self.bytes - (bytes + FRAMING) as f64).max(0.0);
+        self.bytes = (self.bytes - bytes as f64).max(0.0);
     }
 }
 
@@ -104,7 +106,7 @@ impl Clock {
         Arc::new(Clock { header, idle, state: Mutex::new(state) })
     }
 
-    /// A request's headers, of so many bytes, are complete. It runs until the guard is dropped. The connection's own place is one
+    /// A request's headers are complete; so many bytes are said to belong to it so far. It runs until the guard is dropped. The connection's own place is one
     /// request's: what is asked beside it needs a `further` one.
     pub fn request(
         self: &Arc<Self>,
@@ -112,7 +114,7 @@ impl Clock {
         further: impl FnOnce() -> Result<Place, Full>,
     ) -> Result<Running, Full> {
         let mut state = self.lock();
-        state.chatter.was_of_a_request(bytes);
+        state.chatter.was_of_a_request(bytes + FRAMING);
         (state.multiplexed, state.asked, state.heard) = (multiplexed, true, false);
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
         let place = if running + state.untaken.len() > 0 { Some(further()?) } else { None };
@@ -150,11 +152,7 @@ impl Clock {
         if body.is_end_stream() {
             return Body::new(body);
         }
-        let mut state = self.lock();
-        state.coming += 1;
-        // Whoever is answered before the body was read has sent some of it all the same.
-        state.chatter.was_of_a_request(STREAM_WINDOW as usize);
-        drop(state);
+        self.lock().coming += 1;
         Body::new(Coming { body, owed: Some(Owed(Arc::clone(self))) })
     }
 
@@ -256,7 +254,8 @@ impl hyper::body::Body for Coming {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let (Some(Ok(frame)), Some(Owed(clock))) = (&frame, &self.owed) {
-            clock.lock().chatter.was_of_a_request(frame.data_ref().map_or(0, Bytes::len));
+            let bytes = frame.data_ref().map_or(0, Bytes::len) + FRAMING_OF_A_PART;
+            clock.lock().chatter.was_of_a_request(bytes);
         }
         if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
             self.owed = None;

@@ -1,11 +1,11 @@
 //! Accepting connections, serving them, and stopping.
 
-use super::clock::{Alarm, Clock, Running, Watched};
+use super::clock::{Alarm, BODY_AHEAD, Clock, Running, Watched};
 use super::{Caps, Cut, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderValue, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -35,7 +35,7 @@ const PENDING_RESETS: usize = 20;
 /// Streams that we reset for the client's errors before the connection is closed.
 const ERROR_RESETS: usize = 128;
 /// What an HTTP/2 client may send ahead, for a request and for the connection.
-pub(super) const STREAM_WINDOW: u32 = 64 << 10;
+const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// A ping after so long without a frame, and how long its answer may take.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -259,9 +259,8 @@ impl<S: Answers> Room<S> {
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
             let multiplexed = request.version() == hyper::Version::HTTP_2;
-            let head =
-                request.uri().path().len() + request.uri().query().map_or(0, str::len) + head_bytes(request.headers());
-            let running = clock.request((multiplexed, head), || self.terms.caps.admit(peer.address.ip()));
+            let told = told_bytes(&request);
+            let running = clock.request((multiplexed, told), || self.terms.caps.admit(peer.address.ip()));
             request.extensions_mut().insert(peer);
             // The buffer's limit is one of what is read before a head is complete, not of a head that is.
             let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
@@ -357,6 +356,16 @@ fn has_to_go(
 /// What HTTP/1 headers take, as they are sent.
 fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+}
+
+/// What a request has taken so far, as far as it says so: its target, its headers, and the beginning of a body.
+fn told_bytes(request: &Request<Incoming>) -> usize {
+    let uri = request.uri();
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    uri.path().len()
+        + uri.query().map_or(0, str::len)
+        + head_bytes(request.headers())
+        + announced.unwrap_or(0).min(BODY_AHEAD)
 }
 
 /// RFC 6585, section 5.

@@ -33,11 +33,13 @@ impl Question for Unsealed {
         read(select!("AND block > -1 AND block <= 0 ORDER BY block, id LIMIT ?"), values![realm, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        let mut lines = every(rows, line)?;
-        // What no statement can name stays as it is, and keeps no other from being sealed.
-        lines.retain(|line| !line.id.starts_with(ALIEN));
-        Some(lines)
+        every(rows, line)
     }
+}
+
+/// Whether statements can name a line: somebody may have made its id a value of another type.
+pub fn is_nameable(line: &Line) -> bool {
+    !line.id.starts_with(ALIEN)
 }
 
 /// How many lines are not sealed, and the id of the oldest.
@@ -49,7 +51,7 @@ impl Question for Backlog {
         read("SELECT COUNT(*), MIN(id) FROM events WHERE realm = ? AND block = 0", values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        one(rows, |row| Some((row.int()?, row.maybe_text()?)))?
+        one(rows, |row| Some((row.int()?, row.any_maybe_text()?)))?
     }
 }
 

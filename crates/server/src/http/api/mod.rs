@@ -6,7 +6,7 @@ mod caller;
 mod cors;
 mod input;
 mod openapi;
-mod problem;
+pub mod problem;
 mod sign_in;
 mod table;
 #[cfg(test)]

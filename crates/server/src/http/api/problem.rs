@@ -65,6 +65,8 @@ kinds! {
     BodyTooLarge = 413 "body-too-large" "The body is too large.",
     /// RFC 9110 §15.5.16.
     UnsupportedMediaType = 415 "unsupported-media-type" "The body must be application/json in UTF-8.",
+    /// RFC 9110 §15.5.20.
+    Misdirected = 421 "misdirected" "The server has another address.",
     /// Unknown, disabled and wrong look the same.
     WrongCredentials = 422 "wrong-credentials" "The name or the password is wrong.",
     /// At a password change.

@@ -51,7 +51,11 @@ impl Door {
         let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
         let email = user.email.as_deref().unwrap_or("");
         let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
-        let field = |name, stored| said.typed.and_then(|typed| typed.sent(name)).unwrap_or(stored);
+        // What was not changed is shown as it is by now, or it would be changed back with the next try.
+        let field = |(name, shown), stored| {
+            let typed = said.typed.and_then(|typed| typed.sent(name).filter(|now| Some(*now) != typed.sent(shown)));
+            typed.unwrap_or(stored)
+        };
         let now = app.clock.now();
         let sessions: Vec<SessionRow<'_>> = home.sessions.iter().map(|one| row(one, session, now)).collect();
         let scopes: Vec<Vec<&str>> = home
@@ -83,10 +87,10 @@ impl Door {
                 email_kept,
             },
             fields: ProfileFields {
-                name: field("name", &name),
-                given_name: field("given_name", &given_name),
-                family_name: field("family_name", &family_name),
-                email: if email_kept { email } else { field("email", email) },
+                name: field(CLAIMS[0], &name),
+                given_name: field(CLAIMS[1], &given_name),
+                family_name: field(CLAIMS[2], &family_name),
+                email: if email_kept { email } else { field(("email", "email_shown"), email) },
             },
             shown: ProfileFields { name: &name, given_name: &given_name, family_name: &family_name, email },
             minimum_password: app.realm.settings.password_min,

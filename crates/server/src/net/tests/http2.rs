@@ -117,6 +117,32 @@ async fn frames_that_ask_for_nothing_close_the_connection() {
 }
 
 #[tokio::test]
+async fn little_that_is_asked_does_not_pay_for_much_that_is_said() {
+    // Red where each request, or each body that was announced, gives back much more than it takes.
+    for (flags, asks) in [(5, fields("GET", "/")), (4, fields("POST", "/body"))] {
+        let server = Server::start(generous());
+        let mut stream = server.connect().await;
+        let (mut reading, mut writing) = stream.split();
+        let write = async {
+            let mut opening = PREFACE.to_vec();
+            opening.extend(frame(4, 0, 0, &[]));
+            let _ = writing.write_all(&opening).await;
+            let pings = frame(6, 0, 0, &[0; 8]).repeat(2_000);
+            for id in (1..).step_by(2) {
+                let round = [frame(1, flags, id, &asks), pings.clone()].concat();
+                if writing.write_all(&round).await.is_err() {
+                    break;
+                }
+                assert!(id < 4_000, "{id}: still open");
+            }
+        };
+        let mut answer = Vec::new();
+        let read = async { drop(reading.read_to_end(&mut answer).await) };
+        tokio::join!(write, read);
+    }
+}
+
+#[tokio::test]
 async fn what_is_asked_pays_for_what_is_said() {
     // Red without `was_of_a_request`: all these are more bytes than anybody may say for nothing.
     let server = Server::start(generous());

@@ -134,7 +134,9 @@ fn rfc6749_5_2_who_did_not_try_basic_is_not_challenged_to() {
     assert!(told.contains("no secret and no assertion"), "{told}");
     assert!(challenge(&post(&[])).is_some());
     let basic = format!("Basic {}", STANDARD.encode(format!("{}:wrong", app.id)));
-    for (name, value) in [("origin", "https://evil.test"), ("sec-fetch-mode", "navigate")] {
+    let by_node = post(&[]).header("authorization", &basic).header("sec-fetch-mode", "cors");
+    assert!(challenge(&by_node).is_some(), "that is no page");
+    for (name, value) in [("origin", "https://evil.test"), ("sec-fetch-site", "cross-site")] {
         for call in [&in_body, &alone, &post(&[]), &post(&[]).header("authorization", &basic)] {
             assert_eq!(challenge(&call.clone().header(name, value)), None, "{name}");
         }
