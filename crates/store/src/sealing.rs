@@ -46,7 +46,7 @@ impl Tls {
     }
 
     /// The same, as it is written in the files.
-    pub(crate) fn written(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, OpenError> {
+    pub(crate) fn written(&self) -> Result<Option<Pair>, OpenError> {
         let Some((chain, key)) = &self.identity else { return Ok(None) };
         let content = |file: &PathBuf| std::fs::read(file).map_err(|error| unreadable(file, &error));
         Ok(Some((content(chain)?, content(key)?)))
@@ -104,9 +104,14 @@ fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
 /// needs the next one when it has to connect again.
 pub(crate) struct Renewed<T> {
     tls: Tls,
-    make: Box<dyn Fn(&Tls) -> Result<T, OpenError> + Send + Sync>,
+    make: Box<Maker<T>>,
     kept: Mutex<Kept<T>>,
 }
+
+/// How it is made.
+type Maker<T> = dyn Fn(&Tls) -> Result<T, OpenError> + Send + Sync;
+/// A certificate chain and its key, as they are written.
+type Pair = (Vec<u8>, Vec<u8>);
 
 /// What was made, of which files, and of which others it could not be made.
 struct Kept<T> {
