@@ -259,8 +259,8 @@ impl<S: Answers> Room<S> {
         let mut alarm = Alarm::new(Arc::clone(&clock));
         let answer = service_fn(|mut request: Request<Incoming>| {
             let multiplexed = request.version() == hyper::Version::HTTP_2;
-            let told = told_bytes(&request);
-            let running = clock.request((multiplexed, told), || self.terms.caps.admit(peer.address.ip()));
+            let running =
+                clock.request((multiplexed, told_bytes(&request)), || self.terms.caps.admit(peer.address.ip()));
             request.extensions_mut().insert(peer);
             // The buffer's limit is one of what is read before a head is complete, not of a head that is.
             let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
