@@ -308,7 +308,7 @@ impl<S: Answers> Room<S> {
         });
         match ended.await {
             Some(Ok(())) => place.end(peer.address, steps_aside.then_some(Cut::MadeWay)),
-            Some(Err(error)) => broke(peer.address, error.as_ref(), place, clock.said_too_much()),
+            Some(Err(error)) => broke(peer.address, &error, place, clock.said_too_much()),
             None => {
                 let why = if makes_way || steps_aside { Some(Cut::MadeWay) } else { clock.fault() };
                 place.end(peer.address, why);
@@ -318,9 +318,9 @@ impl<S: Answers> Room<S> {
 }
 
 /// A connection ended with an error: the client's, or ours where it said too much.
-fn broke(address: SocketAddr, error: &dyn std::error::Error, place: &Place, why: Option<Cut>) {
+fn broke(address: SocketAddr, error: &impl std::fmt::Display, place: &Place, why: Option<Cut>) {
     place.end(address, why);
-    tracing::debug!(%address, error, "connection broke");
+    tracing::debug!(%address, %error, "connection broke");
 }
 
 /// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here.
