@@ -69,7 +69,10 @@ fn late(probes: &Probes) -> Late {
 fn cold(probes: &Probes) -> Cold {
     let (http, cores) = (&probes.http, probes.machine.cores as f64);
     let rested = http.rested.server_us.value + http.rested.generator_us.value;
-    let times = |server: &Figure, generator: &Figure| (server.value + generator.value) / rested;
+    let times = |server: &Figure, generator: &Figure| match rested > 0.0 {
+        true => (server.value + generator.value) / rested,
+        false => 1.0,
+    };
     let (seldom, often) = (&http.hashing, &http.often);
     Cold {
         seldom: (NOW_AND_THEN / cores, times(&seldom.server_us, &seldom.generator_us)),

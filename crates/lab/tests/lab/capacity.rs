@@ -303,3 +303,26 @@ fn the_same_question_has_the_same_answer() {
     let once = || simulate(&machine(), Operation::Day, Arrivals::People(500.0), 3000);
     assert_eq!(once(), once());
 }
+
+#[test]
+fn a_figure_that_is_no_number_ends_no_worse_than_wrong() {
+    // Red without `is_finite` in simulate/mod.rs, after: time stood still, and the prediction never ended.
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0] {
+        let pool = Pool { alone: vec![bad], crowded: vec![bad], rouse: bad, ..machine().pool };
+        for stations in [
+            Stations { request: bad, ..machine() },
+            Stations { rouse: bad, ..machine() },
+            Stations { toll: bad, ..machine() },
+            Stations { read: bad, ..machine() },
+            Stations { wake: (bad, bad), ..machine() },
+            Stations { sign: [bad; 3], ..machine() },
+            Stations { cold: Cold { seldom: (1.0, bad), often: (2.0, bad) }, ..machine() },
+            Stations { pool, ..machine() },
+            Stations { generator: Some(bad), ..machine() },
+        ] {
+            for arrivals in [Arrivals::Users(20), Arrivals::People(100.0), Arrivals::People(bad)] {
+                simulate(&stations, Operation::SignIn, arrivals, 500);
+            }
+        }
+    }
+}

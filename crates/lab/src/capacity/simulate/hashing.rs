@@ -39,7 +39,8 @@ impl World<'_> {
         let passed = self.now - self.looked;
         self.looked = self.now;
         for batch in &mut self.hashing {
-            batch.left -= passed * pace / self.stations.pool.batch(batch.visits.len(), active);
+            let whole = self.stations.pool.batch(batch.visits.len(), active);
+            batch.left -= passed * pace / whole.max(f64::MIN_POSITIVE);
         }
     }
 
@@ -107,7 +108,9 @@ impl World<'_> {
         // The one that was foreseen is done, whatever is left of it for rounding: late in a long time that is more, and the next
         // moment would be the same one for ever.
         let least = self.hashing.iter().map(|batch| batch.left).fold(f64::INFINITY, f64::min).max(NOTHING);
-        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(|batch| batch.left <= least);
+        // One of which nobody can say how much is left is done, too.
+        let is_done = |batch: &Batch| batch.left <= least || batch.left.is_nan();
+        let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(is_done);
         self.hashing = rest;
         self.foresee();
         let done: Vec<Batch> = done;

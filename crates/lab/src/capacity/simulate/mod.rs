@@ -256,6 +256,8 @@ impl<'a> World<'a> {
 
     fn after(&mut self, seconds: f64, event: Event) {
         self.order += 1;
+        // A figure that could not be measured costs nothing: a time that is no number would be none that ever passes.
+        let seconds = if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
         self.events.push(Due { at: self.now + seconds, order: self.order, event });
     }
 
