@@ -84,8 +84,10 @@ fn cold(probes: &Probes) -> Cold {
 /// threads wake up for each.
 fn toll(probes: &Probes) -> f64 {
     let often = &probes.http.often;
-    let lost = often.hashes_left.map_or(0.0, |left| 1.0 - left.value) * probes.machine.cores as f64;
-    let beyond = lost / often.rate.value - (often.server_us.value + often.generator_us.value) * 1e-6;
+    // Where hashing got nothing done at all, beside others that keep all cores busy, nobody can say what it lost.
+    let left = often.hashes_left.map(|left| left.value).filter(|left| left.is_finite());
+    let lost = left.map_or(0.0, |left| 1.0 - left) * probes.machine.cores as f64;
+    let beyond = lost / often.rate.value.max(1.0) - (often.server_us.value + often.generator_us.value) * 1e-6;
     (beyond / 2.0).max(0.0)
 }
 
@@ -111,7 +113,8 @@ fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let mut alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
     let crowded: Vec<&Lane> = hashing.of_threads(threads).collect();
     let lanes = http.lanes.clamp(1, crowded.len().max(1));
-    let faster = crowded.get(lanes - 1).map_or(1.0, |row| row.rate.value / http.pool.value);
+    let faster = crowded.get(lanes - 1).map(|row| row.rate.value / http.pool.value).filter(|times| times.is_finite());
+    let faster = faster.unwrap_or(1.0);
     let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
     let rouse = alone.first().map_or(0.0, |one| (rested - one).max(0.0));
     if threads == 1 {

@@ -81,11 +81,17 @@ fn a_line_names_the_request_that_its_response_named() {
     let answer = browser.log_in_on(&page, &person.name, "not the password");
     let request = answer.header("x-request-id").unwrap().to_owned();
     let list = server.must(&["audit", "list", "--request", &request, "--json"], "");
-    let lines: Vec<Value> = serde_json::from_str(&list).unwrap();
+    // It may be sealed between two looks.
+    let read = |list: &str| {
+        let mut lines: Vec<Value> = serde_json::from_str(list).unwrap();
+        lines.iter_mut().for_each(|line| line["block"] = Value::Null);
+        lines
+    };
+    let lines = read(&list);
     assert_eq!((lines.len(), &lines[0]["event"]), (1, &Value::from("signin.failed")), "{list}");
     assert_eq!(lines[0]["outcome"], "refused");
     let by_name = ["audit", "list", "--user", &person.name, "--outcome", "refused", "--since", "1h", "--json"];
-    assert_eq!(serde_json::from_str::<Vec<Value>>(&server.must(&by_name, "")).unwrap(), lines);
+    assert_eq!(read(&server.must(&by_name, "")), lines);
     let before = ["audit", "list", "--request", &request, "--until", "1h"];
     assert_eq!(server.must(&before, "").trim(), "no events");
     let csv = server.must(&["audit", "export", "--format", "csv", "--request", &request], "");
