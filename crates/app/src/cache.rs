@@ -118,7 +118,7 @@ impl App {
 
     /// Whether some application of this realm answers at `asked`: the origin of one of its redirect URIs.
     pub async fn is_registered_origin(&self, asked: &str) -> Result<bool, Fault> {
-        Ok(registers(&*self.origins().await?, asked))
+        Ok(self.origins().await?.contains_key(asked))
     }
 
     /// Whether some first-party application of this realm answers at `asked`.
@@ -128,7 +128,7 @@ impl App {
 
     /// The same, as far as it is known without asking the database.
     pub fn was_registered_origin(&self, asked: &str) -> bool {
-        self.held_origins().is_some_and(|(_, origins)| registers(&origins, asked))
+        self.held_origins().is_some_and(|(_, origins)| origins.contains_key(asked))
     }
 
     /// The same, as far as it is known without asking the database.
@@ -167,11 +167,7 @@ impl App {
             after = last.id.0.clone();
             for client in page.iter().filter(|client| client.is_enabled()) {
                 for uri in &client.redirect_uris {
-                    let origin = as_sent(origin(uri));
-                    *origins.entry(origin.to_owned()).or_default() |= client.first_party;
-                    if let Some(any) = at_any_port(origin).filter(|_| client.native) {
-                        origins.entry(any).or_default();
-                    }
+                    *origins.entry(as_sent(origin(uri)).to_owned()).or_default() |= client.first_party;
                 }
             }
         }
@@ -183,45 +179,9 @@ impl App {
     }
 }
 
-/// Whether it is the origin of some redirect URI: those of a native client have any port where they stay on the machine (RFC 8252
-/// §7.3), and a page that was let in at another port has to reach the token endpoint from there.
-fn registers(origins: &Origins, asked: &str) -> bool {
-    origins.contains_key(asked) || at_any_port(asked).is_some_and(|any| origins.contains_key(&any))
-}
-
-/// A loopback origin without its port, as it stands for all of them; no browser sends it.
-fn at_any_port(origin: &str) -> Option<String> {
-    let rest = origin.strip_prefix("http://")?;
-    let host = rest.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let host = host.map_or(rest, |(host, _)| host);
-    matches!(host, "localhost" | "127.0.0.1" | "[::1]").then(|| format!("http://{host}:*"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rfc8252_7_3_only_loopback_origins_stand_for_all_ports() {
-        for origin in
-            ["http://localhost:5173", "http://localhost", "http://127.0.0.1:1", "http://[::1]:8080", "http://[::1]"]
-        {
-            assert!(at_any_port(origin).is_some_and(|any| any.ends_with(":*")), "{origin}");
-        }
-        for origin in [
-            "https://localhost:5173",
-            "http://localhost.example",
-            "http://127.0.0.2:1",
-            "http://app.example:80",
-            "null",
-        ] {
-            assert_eq!(at_any_port(origin), None, "{origin}");
-        }
-        let native = Origins::from([("http://[::1]:80".to_owned(), false), ("http://[::1]:*".to_owned(), false)]);
-        assert!(registers(&native, "http://[::1]:9") && !registers(&native, "http://localhost:9"));
-        let spa = Origins::from([("http://localhost:3000".to_owned(), true)]);
-        assert!(registers(&spa, "http://localhost:3000") && !registers(&spa, "http://localhost:3001"));
-    }
 
     #[test]
     fn an_origin_is_known_as_browsers_write_it() {

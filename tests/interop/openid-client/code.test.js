@@ -38,17 +38,17 @@ for (const [name, options] of Object.entries(methods)) {
   });
 }
 
-/** RFC 6749 §5.2: 401 with a challenge, which the library reports in place of the error code. */
-const challenged = ({ status, cause: [challenge] }) => status === 401 && challenge.scheme === "basic";
+/** RFC 6749 §5.2: 401, without a challenge where the secret was in the body, or the library would not tell the error code. */
+const refused = ({ status, error }) => status === 401 && error === "invalid_client";
 
 test("RFC 6749 §2.3: a client must authenticate in a way it is registered for", async () => {
   const application = await Application.register({ authMethod: "client_secret_basic", authentication: oidc.ClientSecretPost });
-  await assert.rejects(application.signIn(alice), challenged);
+  await assert.rejects(application.signIn(alice), refused);
 });
 
 test("RFC 6749 §5.2: a wrong secret is invalid_client", async () => {
   const application = await Application.register({ authentication: (secret) => oidc.ClientSecretPost(`${secret}x`) });
-  await assert.rejects(application.signIn(alice), challenged);
+  await assert.rejects(application.signIn(alice), refused);
 });
 
 test("RFC 6749 §4.1.2: a code used twice is refused, and what it gave is revoked", async () => {

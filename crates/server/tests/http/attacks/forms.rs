@@ -108,25 +108,6 @@ fn cs_01_forms_are_forms() {
 }
 
 #[test]
-fn rfc8252_7_3_a_native_page_is_let_in_from_any_port_of_its_own_machine() {
-    // Red without `at_any_port` in app/cache.rs: it signed in at another port, and got no token there.
-    let server = default_server();
-    App::public(server, "http://localhost:3917/cb", &[]);
-    let asked = |origin: &str| {
-        let call = Call::new("OPTIONS", "/oauth2/token").header("origin", origin);
-        server.send(&call.header("access-control-request-method", "POST"))
-    };
-    for good in ["http://localhost:3917", "http://localhost:5173", "http://localhost"] {
-        assert_eq!(asked(good).header("access-control-allow-origin"), Some(good));
-    }
-    for bad in
-        ["https://localhost:3917", "http://localhost.evil.test:3917", "http://192.0.2.1:3917", "http://localhost:x"]
-    {
-        assert_eq!(asked(bad).header("access-control-allow-origin"), None, "{bad}");
-    }
-}
-
-#[test]
 fn cs_04_origins_are_compared_whole() {
     // red without the equality in app's is_registered_origin, called by server/http/cors.rs.
     let server = default_server();
