@@ -2,7 +2,7 @@
 
 use crate::boot::BootError;
 use crate::cli::outcome::mutter;
-use crate::config::{Config, KeyFile};
+use crate::config::{Config, KeyFile, all};
 use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
 use std::fs;
@@ -80,42 +80,30 @@ fn file(config: &Config) -> PathBuf {
 /// The secrets that stored hashes name. Ids of peppers and of import keys are different names.
 fn keys(config: &Config) -> Result<Keys, BootError> {
     let hash = &config.hash;
-    let peppers = hash.peppers.iter().map(pepper);
-    let read = peppers.chain(hash.binding_keys.iter().map(binding)).chain(hash.import_keys.iter().map(import));
-    let (mut keys, mut wrong) = (Vec::new(), Vec::new());
-    for one in read {
-        match one {
-            Ok(key) => keys.push(key),
-            Err(why) => wrong.push(why),
-        }
-    }
-    if !wrong.is_empty() {
-        return Err(BootError::Wrong(wrong));
-    }
+    let peppers = hash.peppers.iter().map(|of| {
+        let (id, key) = made_here("hash.peppers", "portiere hash pepper", of)?;
+        Ok(Key::pepper(id, key))
+    });
+    let bindings = hash.binding_keys.iter().map(|of| {
+        let (id, key) = made_here("hash.binding_keys", "portiere hash binding", of)?;
+        Ok(Key::binding(id, key))
+    });
+    let imports = hash.import_keys.iter().map(|of| {
+        let (id, failed) = named("hash.import_keys", of)?;
+        Ok(Key::import(id, private::read_text(&of.file).map_err(|why| failed(why.to_string()))?))
+    });
+    let keys = all(peppers.chain(bindings).chain(imports)).map_err(BootError::Wrong)?;
     Keys::new(keys).map_err(|error| BootError::Other(format!("{}: {error}", option_of(&error))))
 }
 
-fn pepper(pepper: &KeyFile) -> Result<Key, String> {
-    let (id, failed) = named("hash.peppers", pepper)?;
-    let key = private::read_key(&pepper.file).map_err(|why| match why {
-        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash pepper")),
+/// A key that a command of ours makes.
+fn made_here(option: &str, command: &str, of: &KeyFile) -> Result<(KeyId, private::Key), String> {
+    let (id, failed) = named(option, of)?;
+    let key = private::read_key(&of.file).map_err(|why| match why {
+        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: {command}")),
         why => failed(why.to_string()),
     })?;
-    Ok(Key::pepper(id, key))
-}
-
-fn binding(binding: &KeyFile) -> Result<Key, String> {
-    let (id, failed) = named("hash.binding_keys", binding)?;
-    let key = private::read_key(&binding.file).map_err(|why| match why {
-        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: portiere hash binding")),
-        why => failed(why.to_string()),
-    })?;
-    Ok(Key::binding(id, key))
-}
-
-fn import(import: &KeyFile) -> Result<Key, String> {
-    let (id, failed) = named("hash.import_keys", import)?;
-    Ok(Key::import(id, private::read_text(&import.file).map_err(|why| failed(why.to_string()))?))
+    Ok((id, key))
 }
 
 /// The option that an error is about.

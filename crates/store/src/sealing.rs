@@ -59,9 +59,7 @@ impl Tls {
         files
             .map(|file| {
                 let meta = std::fs::metadata(file).ok()?;
-                let (number, length) = (meta.ino().cast_signed(), meta.len().cast_signed());
-                // Who may read it counts, too.
-                Some([number, length, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()])
+                Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
             })
             .collect()
     }
@@ -121,7 +119,7 @@ struct Kept<T> {
 }
 
 /// What tells one content of a file from the next; nothing where there is no file.
-type Stamp = Option<[i64; 6]>;
+type Stamp = Option<(u64, i64, i64, u64)>;
 
 impl<T: Clone> Renewed<T> {
     /// Makes it for the first time.
@@ -139,8 +137,8 @@ impl<T: Clone> Renewed<T> {
         })
     }
 
-    /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before:
-    /// they may be half replaced.
+    /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before, and
+    /// they are tried again for the next: they may be half replaced, or not be readable yet.
     pub(crate) fn get(&self) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = self.tls.stamps();

@@ -3,6 +3,7 @@
 use rules::audit::Line;
 use rules::events::Kind;
 use rules::id::RealmId;
+use rules::people::names::drives;
 use rules::utc::iso_ms;
 use serde_json::{Value, json};
 
@@ -63,13 +64,10 @@ pub fn head() -> String {
 }
 
 /// One cell. What a spreadsheet would take for a formula begins with an apostrophe: then it is text. What a terminal would obey, and
-/// what turns the direction of the text (UAX #9, 2.1 to 2.5), is taken out.
+/// what turns the direction of the text, is taken out.
 fn cell(text: &str) -> String {
-    let drives = |c: char| {
-        (c.is_control() && !matches!(c, '\t' | '\r' | '\n'))
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let text = &text.replace(drives, "\u{fffd}");
+    let obeyed = |c: char| drives(c) && !matches!(c, '\t' | '\r' | '\n');
+    let text = &text.replace(obeyed, "\u{fffd}");
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let guarded = if formula { format!("'{text}") } else { text.to_owned() };
     if guarded.contains(['"', ',', '\n', '\r', '\'']) {

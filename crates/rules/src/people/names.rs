@@ -217,6 +217,12 @@ pub fn is_plain(text: &str) -> bool {
     text.chars().any(is_visible) && !text.chars().any(|c| c.is_control() || unruly(c))
 }
 
+/// Whether a terminal obeys a character: controls (ECMA-48 5.2 and 5.3: of one byte, or of U+0080 to U+009F), and those that
+/// turn the direction of what follows (UAX #9, 2.1 to 2.5).
+pub fn drives(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Whether a reader sees it, alone and where it stands.
 fn is_visible(c: char) -> bool {
     let hidden = match c {

@@ -1,5 +1,7 @@
 //! Text for people: aligned columns, aligned facts.
 
+use rules::people::names::drives;
+
 /// Columns under headings, as wide as what is in them.
 pub struct Table<const N: usize> {
     rows: Vec<[String; N]>,
@@ -54,12 +56,6 @@ pub fn harmless_json(json: String) -> String {
     }
     let escaped = |c: char| if obeyed(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() };
     json.chars().map(escaped).collect()
-}
-
-/// Whether a terminal obeys a character: controls (ECMA-48 5.2 and 5.3: of one byte, or of U+0080 to U+009F), and those that
-/// turn the direction of what follows (UAX #9, 2.1 to 2.5).
-fn drives(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `true` as `yes`, `false` as nothing.

@@ -25,7 +25,7 @@ pub use render::markdown;
 pub use store_url::StoreUrl;
 pub use value::{
     Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
-    Value,
+    Value, all,
 };
 
 use reader::{Given, Reader, find, suggestion};

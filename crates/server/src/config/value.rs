@@ -321,7 +321,7 @@ impl<T: Value> Value for Option<T> {
 }
 
 /// All of them, or everything that is wrong with any.
-fn all<T>(parsed: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+pub fn all<T>(parsed: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, Vec<String>> {
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
     for one in parsed {
         match one {
@@ -329,7 +329,7 @@ fn all<T>(parsed: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, Str
             Err(why) => wrong.push(why),
         }
     }
-    if wrong.is_empty() { Ok(good) } else { Err(wrong.join("; ")) }
+    if wrong.is_empty() { Ok(good) } else { Err(wrong) }
 }
 
 impl<T: Value> Value for Vec<T> {
@@ -338,10 +338,10 @@ impl<T: Value> Value for Vec<T> {
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
-            Raw::List(items) => all(items.iter().map(T::parse)),
+            Raw::List(items) => all(items.iter().map(T::parse)).map_err(|wrong| wrong.join("; ")),
             Raw::Word(words) => {
                 let words = words.split(',').map(str::trim).filter(|word| !word.is_empty());
-                all(words.map(|word| T::parse(&Raw::Word(word.to_owned()))))
+                all(words.map(|word| T::parse(&Raw::Word(word.to_owned())))).map_err(|wrong| wrong.join("; "))
             }
             other => Err(mismatch::<Self>(other)),
         }

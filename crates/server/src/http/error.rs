@@ -1,7 +1,6 @@
 //! From errors to statuses: one exhaustive match, so that a new code does not compile until it has a status.
 
 use super::Site;
-use super::api::problem::{Kind, uri};
 use super::door::{AsExpected, Door};
 use super::front::Lines;
 use super::reply::{self, Forms};
@@ -381,19 +380,6 @@ pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Respon
     let path = door.uri.path();
     // What is below the issuer's path has lost it by now, but for what stands outside of that.
     let path = path.strip_prefix(door.site.url.path()).unwrap_or(path);
-    if path.starts_with("/api/") {
-        let kind = Kind::Misdirected;
-        let body = json!({
-            "type": uri(kind, door.site.url.as_str()),
-            "title": kind.title(),
-            "status": kind.status(),
-            "code": kind.slug(),
-            "detail": why,
-        });
-        let mut response = reply::plain(status, "application/problem+json", body.to_string());
-        reply::private(response.headers_mut());
-        return Some(response);
-    }
     let of_people = ["/oauth2/authorize", "/oauth2/logout", "/.well-known/change-password"];
     let seen_by_people = of_people.iter().any(|page| path.starts_with(page));
     let asked_by_programs =

@@ -1,6 +1,7 @@
 //! What happens to every request before and after its door: a name, a known host, and headers that no door can forget.
 
 use super::Site;
+use super::api::problem::{Kind, Problem};
 use super::door::{Door, page};
 use super::error::{Refusal, for_programs};
 use super::reply::{self, Forms};
@@ -232,7 +233,10 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         anew: Some(door.site.url.as_str()),
     };
     let why = format!("this server answers as {}", door.site.url.as_str());
-    let told = for_programs(&door, StatusCode::MISDIRECTED_REQUEST, &why);
+    let told = match is_of(&door.site, "/api", door.uri.path()) {
+        true => Some(Problem::of(Kind::Misdirected).to_response(&door.site, visit)),
+        false => for_programs(&door, StatusCode::MISDIRECTED_REQUEST, &why),
+    };
     let mut response = told.unwrap_or_else(|| {
         let html = page.render(&visit.chrome(&door.site, &door.headers, None));
         reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay)

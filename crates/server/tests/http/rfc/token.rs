@@ -80,8 +80,8 @@ fn rfc6749_3_2_only_post_and_only_forms() {
     {
         let answer = server.send(&Call::get(path).header("host", "elsewhere.test")).must_be(421);
         let told = answer.json();
-        let why = told["error_description"].as_str().or(told["detail"].as_str()).unwrap_or_default();
-        assert!(why.contains(&server.issuer), "{path}: {told}");
+        let where_to = told["error_description"].as_str().or(told["type"].as_str()).unwrap_or_default();
+        assert!(where_to.contains(&server.issuer), "{path}: {told}");
     }
     let json = Call::new("POST", "/oauth2/token").body("application/json", r#"{"grant_type":"client_credentials"}"#);
     server.send(&json).must_be(415);
