@@ -18,6 +18,8 @@ LIGHT = {"introspect": 300, "refresh": 100, "jwks": 100}
 
 # Who asks lightly has to sign in first, which a flood would not let them do: seconds until all have.
 HEAD_START = 5
+# Who asks lightly is done before the flood is: thousands of connections that are closed at one moment are no part of it. Seconds.
+BEFORE_THE_END = 2
 # Seconds of a load before what counts.
 WARMUP = 2
 
@@ -40,10 +42,11 @@ def overload(bench: Bench, place: Place) -> None:
         hostile(bench, place, server)
 
 
-def offered(bench: Bench, place: Place, server: Server, workload: str, rate: float, vus: int, warmup: int = WARMUP) -> dict:
-    """One open loop; unlike the closed one it may be refused."""
+def offered(place: Place, server: Server, pace: tuple[str, float, int], seconds: float, warmup: int = WARMUP) -> dict:
+    """One open loop, of a workload, so often a second, by so many; unlike the closed one it may be refused."""
+    workload, rate, vus = pace
     command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--server-pid", server.pid,
-               "--duration", f"{bench.seconds}s", "--warmup", f"{warmup}s", "--rate", rate, "--vus", vus,
+               "--duration", f"{seconds}s", "--warmup", f"{warmup}s", "--rate", rate, "--vus", vus,
                *place.arguments("web-es256")]
     (report,) = json.loads(run(command))["runs"]
     return report
@@ -52,7 +55,8 @@ def offered(bench: Bench, place: Place, server: Server, workload: str, rate: flo
 def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dict, dict[str, dict]]:
     """What `heavy` gives while light requests go on, measured in the same seconds."""
     with ThreadPoolExecutor(len(LIGHT) + 1) as all_of_it:
-        light = {name: all_of_it.submit(offered, bench, place, server, name, rate, 50, WARMUP + HEAD_START)
+        seconds = max(1, bench.seconds - BEFORE_THE_END)
+        light = {name: all_of_it.submit(offered, place, server, (name, rate, 50), seconds, WARMUP + HEAD_START)
                  for name, rate in LIGHT.items()}
         time.sleep(HEAD_START)
         report = all_of_it.submit(heavy).result()
@@ -68,7 +72,7 @@ def flood(bench: Bench, place: Place, server: Server) -> None:
         calm = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]
         with machine.Disk(bench.folder) as disk:
             report, beside = beside_light(bench, place, server,
-                                          lambda: offered(bench, place, server, "w1", 10 * rate, 4000))
+                                          lambda: offered(place, server, ("w1", 10 * rate, 4000), bench.seconds))
         stops.append(disk.longest_ms)
         time.sleep(4)
         again = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]

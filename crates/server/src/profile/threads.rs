@@ -2,9 +2,10 @@
 
 /// What threads do: how the name begins that each was given when it was made, and what all of them run. The second is for C
 /// libraries that do not tell names.
-const KINDS: [(&str, &str, &str); 4] = [
+const KINDS: [(&str, &str, &str); 5] = [
     ("hasher-", "hasher::pool::", "hashing threads"),
     ("sqlite-writer", "sqlite::writer::Writer", "database writer"),
+    ("sqlite-copier", "sqlite::copier::", "database copier"),
     ("sqlite-check", "sqlite::check::", "database check"),
     ("journal", "journal::writer::", "journal"),
 ];

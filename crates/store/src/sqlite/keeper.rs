@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::copier::{self, Copier};
 use super::fault::Fault;
 use super::readers::Pool;
 use super::state::State;
@@ -13,8 +14,12 @@ use super::state::State;
 /// A frame of the log: a page of 4096 bytes and its header.
 const FRAME: u32 = 4096 + 24;
 
-/// The log is copied whenever it has grown by so much.
+/// The log is copied whenever it has grown by so much, beside the writer.
 const COPY_EVERY: u32 = 16 * 1024 * 1024 / FRAME;
+
+/// What was written meanwhile is copied by the writer where it is no more than this, since a log begins anew only once all of it
+/// was copied.
+const SHORT: u32 = 2 * 1024 * 1024 / FRAME;
 
 /// A log as long as this has had readers all along, so that it could never begin anew: new ones wait for a moment.
 const HOLD_AT: u32 = 64 * 1024 * 1024 / FRAME;
@@ -41,38 +46,53 @@ pub(super) enum Rest {
 }
 
 pub(super) struct Keeper {
+    copier: Copier,
     points: Arc<Pool>,
     state: Arc<State>,
-    /// The log's length when it was last copied.
-    copied_at: u32,
+    /// The log's length when a copy was last begun.
+    begun_at: u32,
+    /// How much of it was copied then.
+    copied: u32,
 }
 
 impl Keeper {
-    pub(super) fn new(points: Arc<Pool>, state: Arc<State>) -> Self {
-        Keeper { points, state, copied_at: 0 }
+    pub(super) fn new(copier: Copier, points: Arc<Pool>, state: Arc<State>) -> Self {
+        Keeper { copier, points, state, begun_at: 0, copied: 0 }
     }
 
     /// Whether the log is empty and no free page is known of.
     pub(super) fn tidy(&self) -> bool {
-        self.state.wal_pages.load(Relaxed) == 0
+        self.pages() == 0
+    }
+
+    /// The log's length.
+    fn pages(&self) -> u32 {
+        self.state.wal_pages.load(Relaxed)
+    }
+
+    /// How much of the log is still to be copied.
+    fn left(&self) -> u32 {
+        self.pages().saturating_sub(self.copied)
     }
 
     /// After each group: usually nothing.
     pub(super) fn after_group(&mut self, conn: &Connection) -> Result<(), Fault> {
-        let pages = self.state.wal_pages.load(Relaxed);
-        if pages < self.copied_at {
+        let pages = self.pages();
+        if pages < self.begun_at {
             // The log began anew.
-            self.copied_at = 0;
+            (self.begun_at, self.copied) = (0, 0);
         }
-        if pages - self.copied_at < COPY_EVERY {
-            return Ok(());
+        match self.heard()? {
+            None if !self.copier.at_work() && pages - self.begun_at >= COPY_EVERY => self.begin(conn),
+            None => Ok(()),
+            Some(_) if pages >= HOLD_AT => {
+                self.copy(conn, "PASSIVE")?;
+                self.alone(conn, "RESTART").map(drop)
+            }
+            Some(_) if self.left() <= SHORT => self.copy(conn, "PASSIVE").map(drop),
+            Some(Held::Nobody) => self.begin(conn),
+            Some(Held::Readers) => Ok(()),
         }
-        self.copied_at = pages;
-        self.copy(conn, "PASSIVE")?;
-        if pages >= HOLD_AT {
-            self.alone(conn, "RESTART")?;
-        }
-        Ok(())
     }
 
     /// While nothing waits: one small step.
@@ -86,38 +106,75 @@ impl Keeper {
             while rows.next()?.is_some() {}
             return Ok(Rest::More);
         }
+        if self.heard()? == Some(Held::Readers) && self.left() > SHORT {
+            return Ok(Rest::Later);
+        }
+        if !self.copier.at_work() && self.left() > SHORT {
+            self.begin(conn)?;
+        }
+        if self.copier.at_work() {
+            return Ok(Rest::More);
+        }
         self.copy(conn, "PASSIVE")?;
         if !self.alone(conn, "TRUNCATE")? {
             return Ok(Rest::Later);
         }
         self.state.wal_pages.store(0, Relaxed);
-        self.copied_at = 0;
+        (self.begun_at, self.copied) = (0, 0);
         Ok(Rest::Done)
     }
 
     /// Before the file is closed.
-    pub(super) fn finish(&self, conn: &Connection) -> Result<bool, Fault> {
+    pub(super) fn finish(&mut self, conn: &Connection) -> Result<bool, Fault> {
+        self.copier.end();
         self.copy(conn, "TRUNCATE")
+    }
+
+    /// Has the log copied beside the writer.
+    fn begin(&mut self, conn: &Connection) -> Result<(), Fault> {
+        self.begun_at = self.pages();
+        if self.copier.begin() {
+            self.state.checkpoints.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        self.copy(conn, "PASSIVE").map(drop)
+    }
+
+    /// What held up the copy beside the writer, once it has ended.
+    fn heard(&mut self) -> Result<Option<Held>, Fault> {
+        let Some(copied) = self.copier.ended().transpose()? else { return Ok(None) };
+        self.copied = copied.pages;
+        Ok(Some(if copied.pages < self.begun_at { Held::Readers } else { Held::Nobody }))
     }
 
     /// Copies and begins the log anew while no point read runs; tells whether it did. The copy before it has left
     /// little to do, so reads wait for about one sync.
-    fn alone(&self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
-        let Some(_held) = self.points.hold(HOLD_FOR) else { return Ok(false) };
+    fn alone(&mut self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
+        let points = Arc::clone(&self.points);
+        let Some(_held) = points.hold(HOLD_FOR) else { return Ok(false) };
         conn.busy_timeout(Duration::ZERO)?;
         let done = self.copy(conn, mode);
         conn.busy_timeout(Duration::from_secs(5))?;
         done
     }
 
-    /// Tells whether it got as far as it should.
-    fn copy(&self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
+    /// Copies on the writer's own time. Tells whether it got as far as it should.
+    fn copy(&mut self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
         let began = Instant::now();
-        let busy: i64 = conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))?;
+        let copied = copier::copy(conn, mode)?;
         self.state.checkpoints.fetch_add(1, Relaxed);
         self.state.checkpoint_times.took(began.elapsed());
-        Ok(busy == 0)
+        self.copied = copied.pages;
+        Ok(copied.whole)
     }
+}
+
+/// What kept a copy from getting to the log's end, as it was when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nobody,
+    /// They need what the database has, and not what would be written over it.
+    Readers,
 }
 
 #[cfg(test)]
@@ -137,9 +194,10 @@ mod tests {
             log_after_a_commit(&conn);
         }
         let pool = Pool::open(&path, 2, Pace::Brief).unwrap();
+        let copier = Copier::start(&path, Synchronous::Full).unwrap();
         let state = Arc::new(State::new());
         state.wal_pages.store(pages, Relaxed);
-        (conn, Keeper::new(Arc::clone(&pool), state), pool)
+        (conn, Keeper::new(copier, Arc::clone(&pool), state), pool)
     }
 
     /// How long the log was after one more commit.
@@ -161,6 +219,40 @@ mod tests {
         assert_eq!(keeper.state.checkpoints.load(Relaxed), 1);
     }
 
+    /// As after groups that follow each other, until nothing is copied beside them.
+    fn settle(keeper: &mut Keeper, conn: &Connection) {
+        keeper.after_group(conn).unwrap();
+        while keeper.copier.at_work() {
+            std::thread::sleep(Duration::from_millis(1));
+            keeper.after_group(conn).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_written_while_the_log_is_copied_is_copied_too_and_the_log_begins_anew() {
+        // red without the copy of what is short, in after_group.
+        let folder = tempfile::tempdir().unwrap();
+        let (mut conn, mut keeper, _pool) = keeper(&folder, 0);
+        let state = Arc::clone(&keeper.state);
+        conn.wal_hook(Some(move |_: &mut _, pages| {
+            state.wal_pages.store(pages as u32, Relaxed);
+            Ok(())
+        }))
+        .unwrap();
+        let write = |bytes: u32| {
+            conn.execute_batch(&format!("INSERT INTO t (a) VALUES (randomblob({bytes}))")).unwrap();
+        };
+        write(COPY_EVERY * FRAME);
+        keeper.after_group(&conn).unwrap();
+        assert!(keeper.copier.at_work());
+        write(1);
+        settle(&mut keeper, &conn);
+        assert_eq!(keeper.left(), 0);
+        assert_eq!(keeper.state.checkpoint_times.spread().count, 1, "the writer copied the end alone");
+        write(1);
+        assert!(keeper.pages() < 8, "{}", keeper.pages());
+    }
+
     #[test]
     fn a_log_that_is_too_long_begins_anew_once_no_read_runs() {
         let folder = tempfile::tempdir().unwrap();
@@ -169,8 +261,8 @@ mod tests {
         let lease = runtime.block_on(pool.take()).ok().unwrap();
         assert_eq!(keeper.alone(&conn, "RESTART"), Ok(false), "a read runs");
         drop(lease);
-        keeper.after_group(&conn).unwrap();
-        assert_eq!(keeper.state.checkpoints.load(Relaxed), 2, "copied, then begun anew");
+        settle(&mut keeper, &conn);
+        assert_eq!(keeper.state.checkpoints.load(Relaxed), 3, "copied beside, then what was left, then begun anew");
         assert!(runtime.block_on(pool.take()).is_ok(), "reads go on");
         assert!(log_after_a_commit(&conn) < 8);
     }

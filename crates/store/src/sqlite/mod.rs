@@ -3,6 +3,7 @@
 mod answer;
 mod backup;
 mod check;
+mod copier;
 mod fault;
 mod group;
 mod keeper;
@@ -37,7 +38,9 @@ use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, 
 use crate::schema::Migration;
 use crate::turn;
 use check::Checker;
+use copier::Copier;
 use group::Batch;
+use keeper::Keeper;
 use place::Place;
 use readers::{Pace, Pool, Stopped};
 use state::{State, hold};
@@ -146,11 +149,12 @@ impl Sqlite {
         }))?;
         let points = Pool::open(&path, options.readers.max(1), Pace::Brief)?;
         let scans = Pool::open(&path, LONG_READERS, Pace::Any)?;
+        let copier = Copier::start(&path, options.synchronous)?;
         let (jobs, queue) = mpsc::sync_channel(options.queue_limit);
         let writer = Writer {
             jobs: queue,
             place: Place::of(&path),
-            keeper: keeper::Keeper::new(Arc::clone(&points), Arc::clone(&state)),
+            keeper: Keeper::new(copier, Arc::clone(&points), Arc::clone(&state)),
             state: Arc::clone(&state),
             migrations,
             group_limit: options.group_limit,

@@ -38,11 +38,11 @@ pub struct Stats {
     pub commit_ms: f64,
     /// Pages in the write-ahead log.
     pub wal_pages: u32,
-    /// Times that the write-ahead log was copied into the database.
+    /// Times that the write-ahead log was copied into the database, beside the writer or by it.
     pub checkpoints: u64,
     /// Fetches that were too long for the caller's thread and went to one of their own.
     pub long_fetches: u64,
-    /// How long each of these took, during which nothing is committed.
+    /// How long each took that the writer did itself, during which nothing was committed.
     pub checkpoint_times: Spread,
     /// Batches that wait for the writer, or are being written.
     pub waiting: usize,

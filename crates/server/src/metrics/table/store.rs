@@ -97,7 +97,7 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_store_checkpoints_total",
             &[],
-            "SQLite: times that the log was copied into the file.",
+            "SQLite: times that the log was copied into the file, beside what is written or in its place.",
             |now, out| {
                 if let Store::File { stats, .. } = &now.store {
                     out.one(stats.checkpoints);
@@ -107,7 +107,7 @@ pub static GROUP: Group = Group {
         histogram(
             "portiere_store_checkpoint_duration_seconds",
             &[],
-            "SQLite: how long that took. Nothing is committed meanwhile.",
+            "SQLite: how long that took where it was in the place of what is written: nothing was committed meanwhile.",
             |now, out| {
                 if let Store::File { stats, .. } = &now.store {
                     out.spread(&[], &stats.checkpoint_times);
