@@ -21,14 +21,14 @@ pub(super) struct Copier {
 
 impl Copier {
     pub(super) fn start(path: &Path, synchronous: Synchronous) -> Result<Self, OpenError> {
-        let conn = open::writer(path, synchronous)?;
+        let conn = open::copier(path, synchronous)?;
         let (asks, asked) = mpsc::channel::<()>();
         let (done, copies) = mpsc::channel();
         let thread = thread::Builder::new().name("sqlite-copier".to_owned());
         let thread = thread.spawn(move || {
             // Ends with whoever asks, or hears.
             for () in asked {
-                if done.send(copy(&conn, "PASSIVE")).is_err() {
+                if done.send(catch_up(&conn)).is_err() {
                     return;
                 }
             }
@@ -77,11 +77,26 @@ impl Drop for Copier {
     }
 }
 
+/// SQLite syncs the database only where a copy ends with the log's end. A copy of 16 MiB hardly ever does while others commit, and
+/// the writer, which copies the rest, would wait for the sync of all of it. So what came meanwhile is copied, too, so many times: each
+/// takes less than the one before, until one falls between two commits.
+const PASSES: u32 = 4;
+
+/// Copies to the log's end, as near as may be.
+fn catch_up(conn: &Connection) -> Result<Copied, Fault> {
+    let mut copied = copy(conn, "PASSIVE")?;
+    for _ in 1..PASSES {
+        copied = copy(conn, "PASSIVE")?;
+    }
+    Ok(copied)
+}
+
 /// How far a copy got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// Pages of the log that are in the database by now. What readers still need is for the next time.
-    pub(super) pages: u32,
+    /// Pages of the log that are in the database by now; what readers still need is for the next time. `None` where another process
+    /// was at it.
+    pub(super) pages: Option<u32>,
     /// Whether it did all that its mode says.
     pub(super) whole: bool,
 }
@@ -89,7 +104,7 @@ pub(super) struct Copied {
 /// Copies on this connection. PASSIVE waits for nobody, RESTART and TRUNCATE begin the log anew.
 pub(super) fn copy(conn: &Connection, mode: &str) -> Result<Copied, Fault> {
     let done = conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
-        Ok(Copied { pages: row.get::<_, i64>(2)?.max(0) as u32, whole: row.get::<_, i64>(0)? == 0 })
+        Ok(Copied { pages: u32::try_from(row.get::<_, i64>(2)?).ok(), whole: row.get::<_, i64>(0)? == 0 })
     })?;
     Ok(done)
 }

@@ -99,11 +99,9 @@ impl Keeper {
     pub(super) fn rest(&mut self, conn: &Connection) -> Result<Rest, Fault> {
         let number = |pragma| conn.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         let (free, all) = (number("freelist_count")?, number("page_count")?);
-        if free > SPARE_PAGES + all / SPARE_SHARE {
-            let mut step = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP})"))?;
-            // Each row is one page: it stops when nobody asks for the next.
-            let mut rows = step.raw_query();
-            while rows.next()?.is_some() {}
+        if free > SPARE_PAGES + all / SPARE_SHARE && give_back(conn)? {
+            // What that wrote is copied as anything else is.
+            self.after_group(conn)?;
             return Ok(Rest::More);
         }
         if self.heard()? == Some(Held::Readers) && self.left() > SHORT {
@@ -127,6 +125,10 @@ impl Keeper {
     /// Before the file is closed.
     pub(super) fn finish(&mut self, conn: &Connection) -> Result<bool, Fault> {
         self.copier.end();
+        // What the disk did not confirm to it is not asked again.
+        if let Err(fatal @ Fault::Fatal(_)) = self.heard() {
+            return Err(fatal);
+        }
         self.copy(conn, "TRUNCATE")
     }
 
@@ -143,8 +145,8 @@ impl Keeper {
     /// What held up the copy beside the writer, once it has ended.
     fn heard(&mut self) -> Result<Option<Held>, Fault> {
         let Some(copied) = self.copier.ended().transpose()? else { return Ok(None) };
-        self.copied = copied.pages;
-        Ok(Some(if copied.pages < self.begun_at { Held::Readers } else { Held::Nobody }))
+        self.copied = copied.pages.unwrap_or(self.copied);
+        Ok(Some(if self.copied + SHORT < self.begun_at { Held::Readers } else { Held::Nobody }))
     }
 
     /// Copies and begins the log anew while no point read runs; tells whether it did. The copy before it has left
@@ -164,9 +166,20 @@ impl Keeper {
         let copied = copier::copy(conn, mode)?;
         self.state.checkpoints.fetch_add(1, Relaxed);
         self.state.checkpoint_times.took(began.elapsed());
-        self.copied = copied.pages;
+        self.copied = copied.pages.unwrap_or(self.copied);
         Ok(copied.whole)
     }
+}
+
+/// Gives some free pages back to the disk. Tells whether there were any.
+fn give_back(conn: &Connection) -> Result<bool, Fault> {
+    let mut step = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP})"))?;
+    // Each row is one page: it stops when nobody asks for the next.
+    let (mut rows, mut any) = (step.raw_query(), false);
+    while rows.next()?.is_some() {
+        any = true;
+    }
+    Ok(any)
 }
 
 /// What kept a copy from getting to the log's end, as it was when it began.

@@ -198,6 +198,16 @@ pub(super) fn writer(path: &Path, synchronous: Synchronous) -> rusqlite::Result<
     // Before the first table, or it has no effect.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
+    synced(conn, synchronous)
+}
+
+/// The connection that copies the log, once a writer was there: it writes nothing else.
+pub(super) fn copier(path: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
+    synced(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, synchronous)
+}
+
+/// With the settings of whoever may change the file.
+fn synced(conn: Connection, synchronous: Synchronous) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", synchronous.keyword())?;
     // The writer decides itself when to checkpoint.
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
