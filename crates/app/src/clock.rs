@@ -1,37 +1,120 @@
 //! The one place that reads the clock.
 
+use rules::realm::SKEW;
 use rules::{Span, Time};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Tells the time: the machine's, or one that a test sets.
 #[derive(Clone)]
-pub struct Clock(Option<Arc<AtomicI64>>);
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    Machine(Arc<Mutex<Pace>>),
+    Fixed { now: Arc<AtomicI64>, passed: Arc<AtomicI64> },
+}
+
+/// How the machine's clock has run beside one that nobody sets.
+struct Pace {
+    /// A moment, by both.
+    before: (Time, Instant),
+    /// Since when the clock has been ahead of what has passed.
+    leapt: Option<Instant>,
+}
+
+/// After so long a clock that was set forward is believed: it was behind before.
+const BELIEVED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Clock(None)
+        let before = (machine(), Instant::now());
+        Clock(Source::Machine(Arc::new(Mutex::new(Pace { before, leapt: None }))))
     }
     /// A clock that stands still until it is moved.
     pub fn fixed(at: Time) -> Self {
-        Clock(Some(Arc::new(AtomicI64::new(at.0))))
+        let at = || Arc::new(AtomicI64::new(at.0));
+        Clock(Source::Fixed { now: at(), passed: at() })
     }
-    /// Moves a fixed clock; the machine's stays as it is.
+    /// Lets time pass by a fixed clock; the machine's stays as it is.
     pub fn advance(&self, by: Span) {
-        if let Some(fixed) = &self.0 {
-            fixed.fetch_add(by.0, Ordering::SeqCst);
+        if let Source::Fixed { passed, .. } = &self.0 {
+            passed.fetch_add(by.0, Ordering::SeqCst);
+        }
+        self.set(by);
+    }
+    /// Sets a fixed clock forward or back, without any time passing; the machine's stays as it is.
+    pub fn set(&self, by: Span) {
+        if let Source::Fixed { now, .. } = &self.0 {
+            now.fetch_add(by.0, Ordering::SeqCst);
         }
     }
     /// Now.
-    #[allow(clippy::disallowed_methods, reason = "time enters here")]
     pub fn now(&self) -> Time {
         match &self.0 {
-            Some(fixed) => Time(fixed.load(Ordering::SeqCst)),
-            None => {
-                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+            Source::Machine(_) => machine(),
+            Source::Fixed { now, .. } => Time(now.load(Ordering::SeqCst)),
+        }
+    }
+    /// Now, and for an hour after the clock was set forward the time that has passed instead: what is taken out by the clock does
+    /// not come back when it is set right. Tells leaps from what passed only where it is asked now and then.
+    pub fn steady(&self) -> Time {
+        match &self.0 {
+            Source::Machine(pace) => {
+                pace.lock().unwrap_or_else(PoisonError::into_inner).judge(machine(), Instant::now())
+            }
+            Source::Fixed { now, passed } => {
+                let (now, passed) = (Time(now.load(Ordering::SeqCst)), Time(passed.load(Ordering::SeqCst)));
+                now.min(passed)
             }
         }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "time enters here")]
+fn machine() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl Pace {
+    fn judge(&mut self, now: Time, at: Instant) -> Time {
+        let passed = i64::try_from(at.saturating_duration_since(self.before.1).as_millis()).unwrap_or(i64::MAX);
+        let due = self.before.0 + Span(passed);
+        let leapt = *self.leapt.get_or_insert(at);
+        if now <= due + SKEW || at.saturating_duration_since(leapt) >= BELIEVED_AFTER {
+            (self.before, self.leapt) = ((now, at), None);
+            return now;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_forward_is_believed_after_an_hour() {
+        // red without `leapt`, without BELIEVED_AFTER, or where what is behind is not taken at once.
+        let (start, began) = (Time(1_000_000_000), Instant::now());
+        let mut pace = Pace { before: (start, began), leapt: None };
+        let mut at = |minutes: u64, ahead: Span| {
+            let passed = Duration::from_secs(60 * minutes);
+            let now = start + Span::minutes(minutes as i64) + ahead;
+            let judged = pace.judge(now, began + passed);
+            judged.0 - (start + Span::minutes(minutes as i64)).0
+        };
+        assert_eq!(at(10, SKEW), SKEW.0, "that is how clocks run");
+        assert_eq!(at(20, Span::days(1)), SKEW.0, "as it ran before");
+        assert_eq!(at(79, Span::days(1)), SKEW.0);
+        assert_eq!(at(79, Span(0)), 0, "it is set right");
+        assert_eq!(at(100, Span::days(1)), 0, "once more");
+        assert_eq!(at(159, Span::days(1)), 0);
+        assert_eq!(at(160, Span::days(1)), Span::days(1).0, "it was behind before");
+        assert_eq!(at(170, Span::days(1)), Span::days(1).0);
+        assert_eq!(at(180, Span(0)), 0);
     }
 }

@@ -99,7 +99,7 @@ impl App {
         let (settings, start) = (&self.realm.settings, Instant::now());
         let mut gone = 0;
         loop {
-            let (now, began) = (self.clock.now(), Instant::now());
+            let (now, began) = (self.clock.steady(), Instant::now());
             let bounds = Bounds {
                 now,
                 devices: now - POLLED_ON,

@@ -7,6 +7,7 @@ use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
 use crate::id::Kid;
 use crate::jose::Alg;
+use crate::realm::is_believable;
 use crate::time::{Span, Time};
 use std::cmp::Ordering;
 
@@ -127,6 +128,11 @@ fn takes_over(keys: &[Key], alg: Alg, now: Time) -> Time {
 pub fn rotate(keys: &[Key], fresh: Vec<Key>, longest_token: Span, now: Time) -> Decision<Vec<Kid>, &'static str> {
     let mut line = keys.to_vec();
     let (mut made, mut changes) = (Vec::new(), Vec::new());
+    let mut algs: Vec<Alg> = fresh.iter().map(|key| key.alg).collect();
+    algs.dedup();
+    for alg in algs {
+        changes.extend(bring_forward(&mut line, alg, longest_token, now));
+    }
     for mut key in fresh {
         if line.iter().any(|known| known.kid == key.kid) {
             return Decision::refuse(KNOWN);
@@ -140,6 +146,30 @@ pub fn rotate(keys: &[Key], fresh: Vec<Key>, longest_token: Span, now: Time) -> 
     }
     changes.extend((!made.is_empty()).then_some(Change::BumpEpoch));
     Decision { changes, reply: Ok(made) }
+}
+
+/// Keys that wait for a day that only a clock which was ahead has seen sign as soon as keys may: nobody would come after them before.
+fn bring_forward(keys: &mut [Key], alg: Alg, longest_token: Span, now: Time) -> Vec<Change> {
+    let signs = signer(keys, alg, now).map(|key| key.kid.clone());
+    let mut line: Vec<&mut Key> = keys.iter_mut().filter(|key| key.alg == alg && key.is_published(now)).collect();
+    line.sort_by(|a, b| in_turn(a, b));
+    let (mut changes, mut before) = (Vec::new(), None);
+    for key in &mut line {
+        let soonest = if signs.as_ref() == Some(&key.kid) { now } else { now + LEAD };
+        let from = before.map_or(soonest, |before: Time| soonest.max(before + Span(1)));
+        if !is_believable(key.created, now) && from < key.active_from {
+            key.active_from = from;
+            changes.push(Change::ActivateKey { kid: key.kid.clone(), at: from });
+        }
+        before = Some(key.active_from);
+    }
+    if !changes.is_empty() {
+        changes.extend(line.windows(2).map(|pair| {
+            let until = Some(stays_until(pair[1].active_from, longest_token));
+            Change::RetireKey { kid: pair[0].kid.clone(), until }
+        }));
+    }
+    changes
 }
 
 fn comes_in(key: &Key, now: Time) -> [Change; 2] {
@@ -247,6 +277,40 @@ mod tests {
             _ => None,
         });
         assert!(added.is_some_and(|from| from >= now + JWKS_CACHE));
+    }
+
+    #[test]
+    fn keys_of_a_clock_that_was_ahead_do_not_hold_up_those_that_come_after() {
+        // red without bring_forward in rotate.
+        let (now, ahead, ttl) = (Time(1_000_000_000), Time(1_000_000_000) + Span::days(10_000), Span::minutes(15));
+        let dated = |kid: &str, made: Time, from: Time| Key { created: made, active_from: from, ..key(kid, 0) };
+        type Case<'a> = (&'a [Key], &'a [(&'a str, Time)]);
+        let cases: [Case<'_>; 2] = [
+            // All of them: the first start was at that time.
+            (&[dated("first", ahead, ahead)], &[("first", now), ("new", now + LEAD)]),
+            // A successor that was brought in meanwhile.
+            (
+                &[dated("old", Time(0), Time(0)), dated("next", ahead, ahead + LEAD)],
+                &[("next", now + LEAD), ("new", now + LEAD + Span(1))],
+            ),
+        ];
+        for (keys, expected) in cases {
+            let decision = rotate(keys, vec![dated("new", now, now)], ttl, now);
+            let signs = |change: &Change| match change {
+                Change::ActivateKey { kid, at } => Some((kid.as_str().to_owned(), *at)),
+                Change::AddKey(key) => Some((key.kid.as_str().to_owned(), key.active_from)),
+                _ => None,
+            };
+            let signs: Vec<(String, Time)> = decision.changes.iter().filter_map(signs).collect();
+            assert_eq!(signs, expected.iter().map(|(kid, at)| ((*kid).to_owned(), *at)).collect::<Vec<_>>());
+            for change in &decision.changes {
+                if let Change::RetireKey { kid, until } = change {
+                    assert!(until.is_none_or(|until| until < now + Span::hours(3)), "{kid:?} stays for years");
+                }
+            }
+        }
+        let ours = rotate(&[key("old", 0), dated("next", now, now + LEAD)], vec![dated("new", now, now)], ttl, now);
+        assert!(!ours.changes.iter().any(|change| matches!(change, Change::ActivateKey { .. })));
     }
 
     #[test]

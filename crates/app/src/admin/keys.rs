@@ -25,7 +25,9 @@ impl App {
 
     /// Brings in a successor for each algorithm whose newest key is older than `age`.
     pub async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
+        let steady = self.clock.steady();
         self.bring_in(|rows, alg, now| {
+            let now = now.min(steady);
             // One that a clock dated that was ahead is no measure: it would be the newest for as long as that was off.
             let ours = rows.iter().filter(|key| key.alg == alg && key.is_published(now));
             let newest = ours.map(|key| key.created).filter(|made| is_believable(*made, now)).max();

@@ -56,8 +56,8 @@ impl App {
         };
         let wanted = wanted.as_str();
         self.settle(|now, _| async move {
-            let (known, good) = self.ask((All, Token(token, now))).await?;
-            if !good {
+            let (known, expires) = self.ask((All, Token(token))).await?;
+            if !expires.is_some_and(|expires| worker::token_lasts(expires, now)) {
                 return Ok(Decision::refuse(Refused::new(
                     "the token is unknown, used up or too old; make another one with: portiere verifier token",
                 )));

@@ -153,7 +153,7 @@ impl App {
 
     /// Whether the time of a block has come that was written by then, where so many lines are kept.
     fn due(&self, block: &Block, written: Time, kept: i64) -> bool {
-        let (terms, now) = (self.books.terms(), self.clock.now());
+        let (terms, now) = (self.books.terms(), self.clock.steady());
         // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
         let told = self.ward.is_some() && !(written + Span::days(1)).has_come(now);
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);

@@ -95,7 +95,7 @@ impl App {
 
     /// Takes out nodes and fences of long ago.
     pub(crate) async fn sweep_nodes(&self) -> Result<(), Fault> {
-        let now = self.clock.now();
+        let now = self.clock.steady();
         let asked = (nodes::All, Waiting, fences::Before(now - KEPT_FOR));
         let (nodes, waiting, fences) = self.ask(asked).await?;
         let realm = &self.realm.id;

@@ -220,7 +220,7 @@ impl List {
             };
             return Ok(Outcome::new(hint, json!([])));
         }
-        let mut table = Table::new(["ID", "NAME", "KIND", "GRANTS", "STATE", "CREATED"], !self.goes_on);
+        let mut table = Table::new(["ID", "NAME", "KIND", "GRANTS", "STATE", "CREATED (UTC)"], !self.goes_on);
         for client in &clients {
             let grants: Vec<_> = client.grants.iter().map(|grant| short(*grant)).collect();
             let (id, name, kind) = (client.id.0.clone(), client.name.clone(), kind(client).to_owned());
@@ -258,7 +258,7 @@ fn shown(client: &Client) -> Outcome {
         ("name", client.name.clone()),
         ("kind", kind(client).into()),
         ("state", state(client).into()),
-        ("created", when(client.created)),
+        ("created", format!("{} UTC", when(client.created))),
         ("disabled", client.disabled_at.map(when).unwrap_or_default()),
         ("redirect URIs", client.redirect_uris.join("\n")),
         ("post-logout URIs", client.post_logout_redirect_uris.join("\n")),

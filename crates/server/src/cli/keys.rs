@@ -71,7 +71,7 @@ async fn told(app: &App, text: String, made: &[Kid], revoked: Option<&Kid>) -> R
 }
 
 fn table(keys: &[(Key, Stage)]) -> String {
-    let mut table = Table::new(["KID", "ALG", "STAGE", "CREATED", "SIGNS FROM", "PUBLISHED UNTIL"], true);
+    let mut table = Table::new(["KID", "ALG", "STAGE", "CREATED (UTC)", "SIGNS FROM", "PUBLISHED UNTIL"], true);
     for (key, stage) in keys {
         let until = key.revoked_at.or(key.publish_until).map(when).unwrap_or_default();
         let (kid, alg) = (key.kid.0.clone(), key.alg.name().to_owned());

@@ -75,7 +75,7 @@ fn list(nodes: &[Shown]) -> Outcome {
         let text = "no node has said that it is there: the database is a file, which one server has, or no server runs";
         return Outcome::new(text, json!([]));
     }
-    let mut table = Table::new(["NODE", "", "VERSION", "SEEN", "CLASS", "JOURNAL", "FENCE"], true);
+    let mut table = Table::new(["NODE", "", "VERSION", "SEEN (UTC)", "CLASS", "JOURNAL", "FENCE"], true);
     for Shown { node, own, lives, fence } in nodes {
         let (version, class, journal) = match &node.about {
             Some(about) => (about.version.clone(), about.class_name(), about.journal.name()),

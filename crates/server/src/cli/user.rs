@@ -217,7 +217,7 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
     if users.is_empty() && !goes_on {
         return Outcome::new(nobody, json!([]));
     }
-    let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED", "ID"], !goes_on);
+    let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED (UTC)", "ID"], !goes_on);
     for user in users {
         let (email, role) = (user.email.clone().unwrap_or_default(), user.role.name().to_owned());
         table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
@@ -262,8 +262,8 @@ async fn show(app: &App, user: &User) -> Reply {
         ("role", user.role.name().into()),
         ("state", state(user).into()),
         ("groups", groups.join(", ")),
-        ("created", when(user.created)),
-        ("updated", when(user.updated)),
+        ("created", format!("{} UTC", when(user.created))),
+        ("updated", format!("{} UTC", when(user.updated))),
         ("disabled", user.disabled_at.map(when).unwrap_or_default()),
     ];
     lines.extend(claims.iter().map(|(name, value)| (name.as_str(), word(value))));

@@ -1,6 +1,6 @@
 //! Machines that hash passwords, and the tokens with which they are enrolled.
 
-use super::row::{Columns, every};
+use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
@@ -22,17 +22,17 @@ impl Question for All {
     }
 }
 
-/// Whether a token is good at a time.
-pub struct Token(pub Handle, pub Time);
+/// Until when a token is good.
+pub struct Token(pub Handle);
 
 impl Question for Token {
-    type Fact = bool;
+    type Fact = Option<Time>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT 1 FROM worker_tokens WHERE realm = ? AND token = ? AND expires > ?";
-        read(sql, values![realm, self.0, self.1])
+        let sql = "SELECT expires FROM worker_tokens WHERE realm = ? AND token = ?";
+        read(sql, values![realm, self.0])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        Some(!rows.is_empty())
+        one(rows, |row| row.time())
     }
 }
 

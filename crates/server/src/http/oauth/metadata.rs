@@ -28,7 +28,9 @@ pub async fn jwks(door: Door, _: Body) -> Result<Response, Refusal> {
 async fn key_set(site: &Site) -> Result<Bytes, Fault> {
     let (now, epoch) = (site.app.clock.now(), site.app.epoch().await?);
     let held = site.jwks.read().ok().and_then(|held| held.clone());
-    if let Some(held) = held.filter(|held| held.epoch == epoch && held.until > now.0) {
+    // What was made by a clock that was ahead would be kept until then, without the keys that came into force since.
+    let lasts = |held: &Jwks| held.until > now.0 && held.until <= now.0 + REFRESH_MS;
+    if let Some(held) = held.filter(|held| held.epoch == epoch && lasts(held)) {
         return Ok(held.body);
     }
     let (epoch, json) = site.app.jwks().await?;
