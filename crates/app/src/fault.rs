@@ -56,8 +56,10 @@ impl From<hasher::Refusal> for Fault {
             hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
                 Fault::Busy(span(retry_after))
             }
-            // Of this moment: there was no memory, or the server is about to end.
-            refusal @ (hasher::Refusal::Failed | hasher::Refusal::Stopped) => {
+            // The server is about to end: whoever is told comes to the next one.
+            hasher::Refusal::Stopped => Fault::Busy(Span::seconds(1)),
+            // Of this moment: there was no memory.
+            refusal @ hasher::Refusal::Failed => {
                 tracing::error!(%refusal, "a password was not hashed");
                 Fault::Busy(Span::seconds(1))
             }

@@ -190,7 +190,8 @@ pub fn nothing_waits(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn is_empty(folder: &Path) -> io::Result<bool> {
+/// Whether nothing lies in a folder but what each new file system has.
+pub fn is_empty(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         if !NOTHING.iter().any(|name| entry.as_ref().is_ok_and(|entry| entry.file_name() == *name)) {
             return entry.map(|_| false);

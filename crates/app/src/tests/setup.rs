@@ -40,6 +40,22 @@ async fn pe_05_a_set_up_link_is_good_for_half_an_hour() {
 }
 
 #[tokio::test]
+async fn pe_05_a_set_up_link_of_a_clock_that_was_ahead_is_none() {
+    // red without is_believable in setup.rs, lasts, and where the only link leaves one that ends later.
+    let (_folder, app, clock) = house().await;
+    clock.set(Span::days(365));
+    let link = app.offer_setup(false).await.unwrap().expect("nobody owns it");
+    clock.set(Span::days(-365));
+    assert!(!app.setup_is_open().await.unwrap());
+    assert_eq!(set_up(&app, &link, &newcomer("eve", "")).await.err(), Some(Refused::Link));
+    let only = app.offer_setup(true).await.unwrap().expect("nobody owns it");
+    clock.set(Span::days(365));
+    assert_eq!(set_up(&app, &link, &newcomer("eve", "")).await.err(), Some(Refused::Link), "it is gone");
+    clock.set(Span::days(-365));
+    set_up(&app, &only, &newcomer("ada", "ada@example.test")).await.expect("made");
+}
+
+#[tokio::test]
 async fn pe_05_a_set_up_link_is_used_once_and_none_where_there_is_an_owner() {
     // red without UseSetup in setup.rs, set_up, or without the questions for the owner there.
     let (_folder, app, _) = house().await;

@@ -39,6 +39,22 @@ async fn where_password_hashes_cannot_be_looked_at_everything_else_goes_on() {
 }
 
 #[tokio::test]
+async fn what_is_remembered_is_not_forgotten_for_a_clock_that_leaps() {
+    // red without `steady` in jobs.rs, sweep_for: what was revoked, and an assertion that was used, would be good again.
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
+    let app = node(engine.clone(), clock.clone()).await;
+    let lasts = (NOW + Span::hours(1)).0;
+    let token = format!("INSERT INTO revoked_tokens (realm, jti, expires) VALUES ('main', 'token', {lasts})");
+    engine.alter(vec![token]).await.unwrap();
+    clock.set(Span::days(1));
+    assert_eq!(app.sweep(&|| false).await.unwrap(), 0);
+    clock.set(Span::days(-1));
+    clock.advance(Span::hours(1));
+    assert_eq!(app.sweep(&|| false).await.unwrap(), 1, "its time has come");
+}
+
+#[tokio::test]
 async fn a_hash_of_another_kind_is_found_wherever_it_is_among_many_accounts() {
     // red where one window is all that is looked at, or where each ends at the last of the others in it.
     let folder = tempfile::tempdir().unwrap();

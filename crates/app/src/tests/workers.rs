@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::entropy;
 use rules::secret::Handle;
 use rules::worker::TOKEN_LIVES;
-use rules::{Change, Decision};
+use rules::{Change, Decision, Span};
 
 /// Prefixes, longer ones, other characters at each place, white space and other case.
 fn near(good: &str) -> Vec<String> {
@@ -25,7 +25,8 @@ fn near(good: &str) -> Vec<String> {
 async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
     // red if admin/workers.rs, enroll_worker, looked for less than the handle of all that was sent.
     let folder = tempfile::tempdir().unwrap();
-    let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
+    let clock = Clock::fixed(NOW);
+    let app = node(database(folder.path()).await, clock.clone()).await;
     let good = entropy::fresh().unwrap().secret("worker token");
     let token = good.handle();
     let offer = Change::OfferWorkerToken { token, now: NOW, expires: NOW + TOKEN_LIVES };
@@ -36,6 +37,12 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
     };
     for text in near(good.reveal()) {
         assert!(!enroll(&text, 1).await, "{text}");
+    }
+    for off in [TOKEN_LIVES, Span::days(-365)] {
+        // red without either half of worker.rs, token_lasts: it has ended, or a clock that was ahead has made it.
+        clock.set(off);
+        assert!(!enroll(good.reveal(), 1).await, "{off:?}");
+        clock.set(Span(-off.0));
     }
     assert!(enroll(good.reveal(), 1).await);
     assert!(!enroll(good.reveal(), 2).await, "it is used up");

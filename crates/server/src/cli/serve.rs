@@ -6,12 +6,15 @@ use crate::boot;
 use crate::config::Config;
 use crate::logs::Logs;
 use crate::net::hear_hangups;
+use crate::private::is_empty;
 use clap::Args;
-use rustix::process::{Resource, Rlimit, setrlimit};
-use std::io;
+use rustix::process::{self, Resource, Rlimit, setrlimit};
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What `serve` takes.
 #[derive(Clone, Debug, Args)]
@@ -36,17 +39,11 @@ impl Serve {
 /// Runs the server until it is told to stop. `no_core` is whether core dumps are off.
 pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .thread_name("portiere")
-        .enable_all()
-        .build()
-        .map_err(|error| failed(&error))?;
-    let _hangup = {
-        // Before anything that takes time: a SIGHUP meanwhile must not be the end.
+    let runtime = runtime().map_err(|error| failed(&error))?;
+    let _heard = {
+        // Before anything that takes time: a SIGHUP meanwhile must not be the end, nor a file that may grow no more (ulimit -f).
         let _inside = runtime.enter();
-        hear_hangups()
+        (hear_hangups(), signal(SignalKind::from_raw(process::Signal::XFSZ.as_raw())))
     };
     may_begin(&config.server.data)?;
     let _logs = Logs::start(&config).map_err(|error| failed(&error))?;
@@ -59,6 +56,23 @@ pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Fa
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ended?)
 }
+
+/// The threads of the network. The runtime panics where the system gives it none, and then waits for those that it got: that would
+/// be a process that lives and does not listen.
+fn runtime() -> io::Result<Runtime> {
+    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {
+        drop(writeln!(io::stderr(), "portiere: {NO_THREADS}"));
+        std::process::exit(1);
+    }));
+    let made = Builder::new_multi_thread().worker_threads(threads).thread_name("portiere").enable_all().build();
+    std::panic::set_hook(hook);
+    made
+}
+
+/// What keeps a thread from being made.
+const NO_THREADS: &str = "no more threads can be started: raise the limit of processes (ulimit -u, TasksMax, --pids-limit), or give it fewer cores";
 
 /// A process that breaks down leaves its memory nowhere: keys and passwords are in it. From now on, and for good.
 pub fn leave_no_core() -> io::Result<()> {
@@ -78,11 +92,10 @@ fn may_begin(data: &Path) -> Result<(), Failure> {
     if boot::was_used(data) {
         return Ok(());
     }
-    let us = rustix::process::geteuid().as_raw();
+    let us = process::geteuid().as_raw();
     let is_roots = data.metadata().is_ok_and(|folder| folder.uid() == 0);
-    let is_empty = data.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     // A mount often is. Nothing here is better off as root.
-    if is_roots && is_empty && us != 0 {
+    if is_roots && is_empty(data).is_ok_and(|empty| empty) && us != 0 {
         let data = data.display();
         let why = format!("{data} belongs to root, and this is user {us}: give it the folder (chown {us} {data})");
         return Err(Failure::Failed(why));

@@ -189,7 +189,10 @@ macro_rules! whole_numbers {
                 let too_large = |n: &dyn std::fmt::Display| format!("{n} is not between 0 and {}", <$kind>::MAX);
                 match raw {
                     Raw::Integer(n) => <$kind>::try_from(*n).map_err(|_| too_large(n)),
-                    Raw::Word(word) => word.parse().map_err(|_| format!("{word:?} is not a whole number")),
+                    Raw::Word(word) => match word.parse::<i64>() {
+                        Ok(n) => Self::parse(&Raw::Integer(n)),
+                        Err(_) => Err(format!("{word:?} is not a whole number")),
+                    },
                     other => Err(mismatch::<Self>(other)),
                 }
             }

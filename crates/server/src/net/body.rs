@@ -12,8 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What of a body everybody may send: forms and token requests are smaller.
 const FREE: usize = 4 << 10;
-/// What all bodies that come piece by piece may hold together beyond that: a thousand of the default size.
+/// What all bodies that come piece by piece may hold together beyond that: a thousand of the default size, where there is memory
+/// for so many beside hashing.
 const ROOM: usize = 64 << 20;
+/// Of what passwords are hashed in by default (a quarter of memory), this part.
+const SHARE: u64 = 4;
 /// In steps of so many bytes.
 const STEP: usize = 1 << 10;
 
@@ -43,12 +46,19 @@ impl Bodies {
     /// As configured.
     pub fn of(config: &Config) -> Self {
         let size = usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX);
-        Bodies::new(size, config.limits.body_timeout)
+        let share = usize::try_from(hasher::tune::default_memory() / SHARE).unwrap_or(usize::MAX);
+        Bodies::within(size, config.limits.body_timeout, ROOM.min(share))
     }
 
     /// At most `size` bytes each, all of them within `timeout`.
+    #[cfg(test)]
     pub fn new(size: usize, timeout: Duration) -> Self {
-        let room = ROOM.max(size.saturating_mul(4)) / STEP;
+        Bodies::within(size, timeout, ROOM)
+    }
+
+    /// The same, with so much room for all that are large.
+    fn within(size: usize, timeout: Duration, room: usize) -> Self {
+        let room = room.max(size.saturating_mul(4)) / STEP;
         Bodies { size, timeout, room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))) }
     }
 

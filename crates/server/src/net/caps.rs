@@ -20,6 +20,8 @@ const PEOPLE: usize = 64;
 
 /// Files that are kept for other things than connections, where there are as many.
 const OTHER_FILES: u64 = 1024;
+/// A server at rest has half as many open.
+const FEWEST_OTHERS: u64 = 64;
 
 /// Counts open connections. Exempt networks, of which loopback is one, count only towards the total.
 ///
@@ -246,7 +248,8 @@ impl Open {
 /// How many of the files that a process may have open can be connections. The rest is for what has to go on when everybody
 /// comes: the database, operators' commands, scrapers, backups, certificates.
 fn within(files: u64) -> usize {
-    usize::try_from(files - (files / 4).min(OTHER_FILES)).unwrap_or(usize::MAX)
+    let others = (files / 4).clamp(FEWEST_OTHERS, OTHER_FILES).min(files / 2);
+    usize::try_from(files - others).unwrap_or(usize::MAX)
 }
 
 /// Which places are all taken.
@@ -344,7 +347,16 @@ mod tests {
     fn connections_leave_files_for_everything_else() {
         let config = Config::load(crate::config::Sources::default()).unwrap();
         let wanted = config.limits.connections;
-        for (files, most) in [(1024, 768), (4096, 3072), (8192, 7168), (1 << 20, wanted), (u64::MAX, wanted)] {
+        for (files, most) in [
+            (64, 32),
+            (128, 64),
+            (200, 136),
+            (1024, 768),
+            (4096, 3072),
+            (8192, 7168),
+            (1 << 20, wanted),
+            (u64::MAX, wanted),
+        ] {
             assert_eq!(Caps::of(&config, files).most(), most, "{files}");
         }
     }

@@ -38,7 +38,7 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListenError::InUse(address) => {
-                write!(f, "{address} is in use by another program: stop it, or choose another port with --listen")
+                write!(f, "{address} is in use by another program: stop it, or choose another port")
             }
             ListenError::Forbidden(address) => {
                 write!(f, "not allowed to listen on {address}: ports below 1024 need CAP_NET_BIND_SERVICE")

@@ -23,6 +23,16 @@ fn sighup_without_tls_ends_nothing() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// Red without XFSZ in cli/serve.rs, run: the limit of a file's size (`ulimit -f`) would end the server without a word, where a write
+/// that fails is answered.
+#[test]
+fn a_file_that_may_grow_no_more_ends_nothing() {
+    let server = Server::start(&[]);
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::XFSZ));
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// Red where boot.rs hears signals only once the server is ready: one that is the first process of its container would not end at
 /// all, and any other is ended by the signal itself, without an exit code.
 #[test]

@@ -33,8 +33,8 @@ impl Copier {
                 }
             }
         });
-        let thread = thread.map_err(|error| OpenError::Io(path.to_owned(), error))?;
-        Ok(Copier { asks: Some(asks), copies, at_work: false, thread: Some(thread) })
+        let thread = Some(thread.map_err(OpenError::Threads)?);
+        Ok(Copier { asks: Some(asks), copies, at_work: false, thread })
     }
 
     /// Whether a copy is under way, or has ended and was not heard of.

@@ -24,6 +24,12 @@ const SHORT: u32 = 2 * 1024 * 1024 / FRAME;
 /// A log as long as this has had readers all along, so that it could never begin anew: new ones wait for a moment.
 const HOLD_AT: u32 = 64 * 1024 * 1024 / FRAME;
 
+/// A log as long as this is copied by the writer, however much is left: whoever writes faster than the disk copies has to wait.
+const AT_MOST: u32 = 256 * 1024 * 1024 / FRAME;
+
+/// Between two copies for groups that fail.
+const MAKE_ROOM_EVERY: Duration = Duration::from_secs(2);
+
 /// How long new reads wait at most for the ones before them.
 const HOLD_FOR: Duration = Duration::from_millis(100);
 
@@ -53,11 +59,13 @@ pub(super) struct Keeper {
     begun_at: u32,
     /// How much of it was copied then.
     copied: u32,
+    /// When that was tried last because a group had failed.
+    made_room: Option<Instant>,
 }
 
 impl Keeper {
     pub(super) fn new(copier: Copier, points: Arc<Pool>, state: Arc<State>) -> Self {
-        Keeper { copier, points, state, begun_at: 0, copied: 0 }
+        Keeper { copier, points, state, begun_at: 0, copied: 0, made_room: None }
     }
 
     /// Whether the log is empty and no free page is known of.
@@ -75,17 +83,21 @@ impl Keeper {
         self.pages().saturating_sub(self.copied)
     }
 
-    /// After each group: usually nothing.
-    pub(super) fn after_group(&mut self, conn: &Connection) -> Result<(), Fault> {
-        let pages = self.pages();
-        if pages < self.begun_at {
-            // The log began anew.
+    /// Notices that the log began anew.
+    fn notice(&mut self) {
+        if self.pages() < self.begun_at {
             (self.begun_at, self.copied) = (0, 0);
         }
+    }
+
+    /// After each group: usually nothing.
+    pub(super) fn after_group(&mut self, conn: &Connection) -> Result<(), Fault> {
+        self.notice();
+        let pages = self.pages();
         match self.heard()? {
             None if !self.copier.at_work() && pages - self.begun_at >= COPY_EVERY => self.begin(conn),
             None => Ok(()),
-            Some(_) if pages >= HOLD_AT => {
+            Some(_) if pages >= HOLD_AT && (self.left() <= SHORT || pages >= AT_MOST) => {
                 self.copy(conn, "PASSIVE")?;
                 self.alone(conn, "RESTART").map(drop)
             }
@@ -95,15 +107,10 @@ impl Keeper {
         }
     }
 
-    /// While nothing waits: one small step.
+    /// While nothing waits: one small step. The log goes first: what it holds is room on the disk, of which giving free pages back
+    /// takes some.
     pub(super) fn rest(&mut self, conn: &Connection) -> Result<Rest, Fault> {
-        let number = |pragma| conn.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-        let (free, all) = (number("freelist_count")?, number("page_count")?);
-        if free > SPARE_PAGES + all / SPARE_SHARE && give_back(conn)? {
-            // What that wrote is copied as anything else is.
-            self.after_group(conn)?;
-            return Ok(Rest::More);
-        }
+        self.notice();
         if self.heard()? == Some(Held::Readers) && self.left() > SHORT {
             return Ok(Rest::Later);
         }
@@ -113,6 +120,13 @@ impl Keeper {
         if self.copier.at_work() {
             return Ok(Rest::More);
         }
+        match give_back(conn) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Rest::More),
+            Err(fatal @ Fault::Fatal(_)) => return Err(fatal),
+            // There may be no room for it: all the more has the log to be copied.
+            Err(fault) => tracing::warn!(error = fault.text(), "free pages could not be given back"),
+        }
         self.copy(conn, "PASSIVE")?;
         if !self.alone(conn, "TRUNCATE")? {
             return Ok(Rest::Later);
@@ -120,6 +134,16 @@ impl Keeper {
         self.state.wal_pages.store(0, Relaxed);
         (self.begun_at, self.copied) = (0, 0);
         Ok(Rest::Done)
+    }
+
+    /// After a group that failed, now and then: it may have been for want of room, and a log that was copied needs none to begin anew.
+    pub(super) fn make_room(&mut self, conn: &Connection) -> Result<(), Fault> {
+        let lately = self.made_room.is_some_and(|at| at.elapsed() < MAKE_ROOM_EVERY);
+        if lately || self.copier.at_work() || self.left() == 0 {
+            return Ok(());
+        }
+        self.made_room = Some(Instant::now());
+        self.begin(conn)
     }
 
     /// Before the file is closed.
@@ -171,8 +195,13 @@ impl Keeper {
     }
 }
 
-/// Gives some free pages back to the disk. Tells whether there were any.
+/// Gives some free pages back to the disk, where there are more than are kept. Tells whether it did.
 fn give_back(conn: &Connection) -> Result<bool, Fault> {
+    let number = |pragma| conn.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (free, all) = (number("freelist_count")?, number("page_count")?);
+    if free <= SPARE_PAGES + all / SPARE_SHARE {
+        return Ok(false);
+    }
     let mut step = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP})"))?;
     // Each row is one page: it stops when nobody asks for the next.
     let (mut rows, mut any) = (step.raw_query(), false);
@@ -278,6 +307,28 @@ mod tests {
         assert_eq!(keeper.state.checkpoints.load(Relaxed), 3, "copied beside, then what was left, then begun anew");
         assert!(runtime.block_on(pool.take()).is_ok(), "reads go on");
         assert!(log_after_a_commit(&conn) < 8);
+    }
+
+    #[test]
+    fn free_pages_that_cannot_be_given_back_leave_the_log_copied() {
+        // red where give_back comes before the copy in rest, or ends it: nothing could be written until a restart.
+        let folder = tempfile::tempdir().unwrap();
+        let (conn, mut keeper, _pool) = keeper(&folder, 1);
+        conn.execute_batch(
+            "INSERT INTO t (a) VALUES (zeroblob(8000000)); INSERT INTO t (a) VALUES (randomblob(100000))",
+        )
+        .unwrap();
+        conn.execute_batch("DELETE FROM t WHERE length(a) = 8000000").unwrap();
+        conn.pragma_update(None, "query_only", true).unwrap();
+        assert!(give_back(&conn).is_err(), "as where there is no room");
+        let rested = loop {
+            match keeper.rest(&conn).unwrap() {
+                Rest::More => std::thread::sleep(Duration::from_millis(1)),
+                rested => break rested,
+            }
+        };
+        assert_eq!(rested, Rest::Done);
+        assert_eq!(std::fs::metadata(folder.path().join("facts.db-wal")).unwrap().len(), 0);
     }
 
     #[test]

@@ -95,8 +95,8 @@ impl Options {
             group_limit: 256,
             queue_limit: 4096,
             on_fatal: Arc::new(|why| {
-                tracing::error!(error = why, "the disk did not confirm a write: ending");
-                eprintln!("the disk did not confirm a write ({why}): ending; start again once the disk is sound");
+                tracing::error!(error = why, "nothing more can be written for certain: ending");
+                eprintln!("nothing more can be written for certain ({why}): ending; start again once that is mended");
                 std::process::exit(1);
             }),
         }
@@ -161,12 +161,13 @@ impl Sqlite {
             last_group: 0,
             callers: 0,
             began: Instant::now(),
+            complaints: writer::Complaints::default(),
             on_fatal: options.on_fatal,
         };
-        let failed = |error| OpenError::Io(path.clone(), error);
-        let checker = if unclean { Some(Checker::start(&path, Arc::clone(&state))?.map_err(failed)?) } else { None };
+        let checker =
+            if unclean { Some(Checker::start(&path, Arc::clone(&state))?.map_err(OpenError::Threads)?) } else { None };
         let thread = thread::Builder::new().name("sqlite-writer".to_owned());
-        let writer = thread.spawn(move || writer.run(&conn)).map_err(failed)?;
+        let writer = thread.spawn(move || writer.run(&conn)).map_err(OpenError::Threads)?;
         let running = Mutex::new(Some(Running { writer, checker, _lock: lock }));
         let Options { synchronous, queue_limit, .. } = options;
         Ok(Sqlite { path, synchronous, queue_limit, jobs, points, scans, state, running })

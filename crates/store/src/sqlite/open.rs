@@ -28,6 +28,8 @@ pub enum OpenError {
     Version(&'static str),
     /// The file or its folder could not be used.
     Io(PathBuf, io::Error),
+    /// The system gives no more threads.
+    Threads(io::Error),
     /// SQLite refused the file.
     Database(String),
 }
@@ -41,6 +43,9 @@ impl fmt::Display for OpenError {
             }
             OpenError::Version(found) => write!(out, "SQLite {found} is not sound: 3.51.3, or 3.53.0 and newer"),
             OpenError::Io(path, error) => write!(out, "{}: {error}", path.display()),
+            OpenError::Threads(error) => {
+                write!(out, "no thread can be started (ulimit -u, TasksMax, --pids-limit): {error}")
+            }
             OpenError::Database(text) => write!(out, "the database cannot be opened: {text}"),
         }
     }

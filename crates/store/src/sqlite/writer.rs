@@ -64,6 +64,7 @@ pub(super) struct Writer {
     pub(super) callers: usize,
     /// When the last group was begun.
     pub(super) began: Instant,
+    pub(super) complaints: Complaints,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -219,13 +220,36 @@ impl Writer {
             }
             Err(fault) => {
                 let why = fault.text();
-                tracing::error!(batches = size, error = why, "a group was rolled back");
+                self.complain(&why);
                 self.state.troubled(&why);
                 let lost = CommitError::Unavailable(why);
                 group.answer(std::iter::repeat_n(Err(lost), group.batches.len()), self.began);
+                fatal_only(self.keeper.make_room(ready.conn()))?;
             }
         }
         fatal_only(self.keeper.after_group(ready.conn())).map(drop)
+    }
+}
+
+/// Groups that failed without a word in the log since the last one that had one.
+#[derive(Default)]
+pub(super) struct Complaints {
+    told: Option<Instant>,
+    left_out: u64,
+}
+
+/// Between two lines about groups that fail: the log may be on the disk that is full.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
+
+impl Writer {
+    fn complain(&mut self, why: &str) {
+        let Complaints { told, left_out } = &mut self.complaints;
+        if told.is_some_and(|at| at.elapsed() < COMPLAIN_EVERY) {
+            *left_out += 1;
+            return;
+        }
+        tracing::error!(batches = self.last_group, error = why, left_out = *left_out, "a group was rolled back");
+        (*told, *left_out) = (Some(Instant::now()), 0);
     }
 }
 

@@ -28,9 +28,7 @@ pub async fn jwks(door: Door, _: Body) -> Result<Response, Refusal> {
 async fn key_set(site: &Site) -> Result<Bytes, Fault> {
     let (now, epoch) = (site.app.clock.now(), site.app.epoch().await?);
     let held = site.jwks.read().ok().and_then(|held| held.clone());
-    // What was made by a clock that was ahead would be kept until then, without the keys that came into force since.
-    let lasts = |held: &Jwks| held.until > now.0 && held.until <= now.0 + REFRESH_MS;
-    if let Some(held) = held.filter(|held| held.epoch == epoch && lasts(held)) {
+    if let Some(held) = held.filter(|held| held.epoch == epoch && lasts(held.until, now.0)) {
         return Ok(held.body);
     }
     let (epoch, json) = site.app.jwks().await?;
@@ -41,10 +39,29 @@ async fn key_set(site: &Site) -> Result<Bytes, Fault> {
     Ok(body)
 }
 
+/// Whether what is kept until then may be sent now. What a clock that was ahead has dated would be kept until then, without the keys
+/// that came into force since.
+fn lasts(until: i64, now: i64) -> bool {
+    until > now && until <= now + REFRESH_MS
+}
+
 fn public(body: Bytes) -> Response {
     let mut response = reply::plain(StatusCode::OK, "application/json", body);
     let age = format!("public, max-age={}", JWKS_CACHE.whole_seconds());
     reply::set(response.headers_mut(), header::CACHE_CONTROL, &age);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_set_of_a_clock_that_was_ahead_is_not_kept() {
+        // red without the second half of lasts.
+        let now = 1_000_000;
+        assert!(lasts(now + 1, now) && lasts(now + REFRESH_MS, now));
+        assert!(!lasts(now, now) && !lasts(now + REFRESH_MS + 1, now) && !lasts(now + 7_200_000, now));
+    }
 }
