@@ -185,7 +185,7 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
     assert_eq!(
         wrong.iter().map(Problem::to_string).collect::<Vec<_>>(),
         [
-            "PORTIERE_HASH_THREADS: hash.threads: -1 is not between 0 and 4294967295",
+            "PORTIERE_HASH_THREADS: hash.threads: -1 is not between 0 and 18446744073709551615",
             "PORTIERE_SIGNUP_ENABLED: signup.enabled: \"yes\" is neither true nor false",
         ]
     );

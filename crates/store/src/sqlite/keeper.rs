@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_log_that_is_too_long_begins_anew_once_no_read_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let (conn, mut keeper, pool) = keeper(&folder, HOLD_AT);
+        let (conn, mut keeper, pool) = keeper(&folder, AT_MOST);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let lease = runtime.block_on(pool.take()).ok().unwrap();
         assert_eq!(keeper.alone(&conn, "RESTART"), Ok(false), "a read runs");
