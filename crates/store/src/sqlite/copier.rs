@@ -1,6 +1,8 @@
 //! Copies the log into the database file beside the writer, which commits meanwhile.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
@@ -20,7 +22,8 @@ pub(super) struct Copier {
 }
 
 impl Copier {
-    pub(super) fn start(path: &Path, synchronous: Synchronous) -> Result<Self, OpenError> {
+    /// `file` is the database's, open for as long as any connection to it.
+    pub(super) fn start(path: &Path, file: Arc<File>, synchronous: Synchronous) -> Result<Self, OpenError> {
         let conn = open::copier(path, synchronous)?;
         let (asks, asked) = mpsc::channel::<()>();
         let (done, copies) = mpsc::channel();
@@ -28,7 +31,7 @@ impl Copier {
         let thread = thread.spawn(move || {
             // Ends with whoever asks, or hears.
             for () in asked {
-                if done.send(catch_up(&conn)).is_err() {
+                if done.send(copy_and_sync(&conn, &file)).is_err() {
                     return;
                 }
             }
@@ -77,17 +80,11 @@ impl Drop for Copier {
     }
 }
 
-/// SQLite syncs the database only where a copy ends with the log's end. A copy of 16 MiB hardly ever does while others commit, and
-/// the writer, which copies the rest, would wait for the sync of all of it. So what came meanwhile is copied, too, so many times: each
-/// takes less than the one before, until one falls between two commits.
-const PASSES: u32 = 4;
-
-/// Copies to the log's end, as near as may be.
-fn catch_up(conn: &Connection) -> Result<Copied, Fault> {
-    let mut copied = copy(conn, "PASSIVE")?;
-    for _ in 1..PASSES {
-        copied = copy(conn, "PASSIVE")?;
-    }
+/// Copies, and has the disk confirm it. SQLite asks for that only where a copy ends with the log's end, which it hardly ever does
+/// while others commit: the writer, which copies the rest, would wait for all of it.
+fn copy_and_sync(conn: &Connection, file: &File) -> Result<Copied, Fault> {
+    let copied = copy(conn, "PASSIVE")?;
+    file.sync_data().map_err(|error| Fault::Fatal(error.to_string()))?;
     Ok(copied)
 }
 

@@ -25,7 +25,7 @@ const SHORT: u32 = 2 * 1024 * 1024 / FRAME;
 const HOLD_AT: u32 = 64 * 1024 * 1024 / FRAME;
 
 /// A log as long as this is copied by the writer, however much is left: whoever writes faster than the disk copies has to wait.
-const AT_MOST: u32 = 256 * 1024 * 1024 / FRAME;
+const AT_MOST: u32 = 128 * 1024 * 1024 / FRAME;
 
 /// Between two copies for groups that fail.
 const MAKE_ROOM_EVERY: Duration = Duration::from_secs(2);
@@ -236,7 +236,8 @@ mod tests {
             log_after_a_commit(&conn);
         }
         let pool = Pool::open(&path, 2, Pace::Brief).unwrap();
-        let copier = Copier::start(&path, Synchronous::Full).unwrap();
+        let file = Arc::new(std::fs::File::open(&path).unwrap());
+        let copier = Copier::start(&path, file, Synchronous::Full).unwrap();
         let state = Arc::new(State::new());
         state.wal_pages.store(pages, Relaxed);
         (conn, Keeper::new(copier, Arc::clone(&pool), state), pool)

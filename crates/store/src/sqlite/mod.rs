@@ -116,6 +116,9 @@ pub struct Sqlite {
     scans: Arc<Pool>,
     state: Arc<State>,
     running: Mutex<Option<Running>>,
+    /// The database's own. Whoever lets go of a file loses all locks that the process has on it (POSIX), those of SQLite among
+    /// them: so it goes last, and whoever reads on another thread holds it, too.
+    file: Arc<File>,
 }
 
 /// What is stopped when the database is closed.
@@ -149,7 +152,8 @@ impl Sqlite {
         }))?;
         let points = Pool::open(&path, options.readers.max(1), Pace::Brief)?;
         let scans = Pool::open(&path, LONG_READERS, Pace::Any)?;
-        let copier = Copier::start(&path, options.synchronous)?;
+        let file = Arc::new(File::open(&path).map_err(|error| OpenError::Io(path.clone(), error))?);
+        let copier = Copier::start(&path, Arc::clone(&file), options.synchronous)?;
         let (jobs, queue) = mpsc::sync_channel(options.queue_limit);
         let writer = Writer {
             jobs: queue,
@@ -170,7 +174,7 @@ impl Sqlite {
         let writer = thread.spawn(move || writer.run(&conn)).map_err(OpenError::Threads)?;
         let running = Mutex::new(Some(Running { writer, checker, _lock: lock }));
         let Options { synchronous, queue_limit, .. } = options;
-        Ok(Sqlite { path, synchronous, queue_limit, jobs, points, scans, state, running })
+        Ok(Sqlite { path, synchronous, queue_limit, jobs, points, scans, state, running, file })
     }
 
     /// Commits what waits, copies the log into the database, and lets go of the file. New calls are answered with
@@ -218,7 +222,8 @@ impl Sqlite {
     async fn scan(&self, reads: Vec<Read>) -> Result<Vec<Vec<Row>>, Unavailable> {
         self.state.long_fetches.fetch_add(1, Relaxed);
         let lease = self.scans.take().await?;
-        match tokio::task::spawn_blocking(move || lease.answer(&reads)).await {
+        let file = Arc::clone(&self.file);
+        match tokio::task::spawn_blocking(move || (lease.answer(&reads), lease, file).0).await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(Stopped::Failed(why))) => Err(why),
             Ok(Err(Stopped::Long)) | Err(_) => Err(Unavailable("a long read was stopped".to_owned())),
@@ -291,7 +296,8 @@ impl Engine for Sqlite {
     fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
         let (from, to) = (self.path.clone(), file.to_owned());
         Box::pin(async move {
-            let copy = tokio::task::spawn_blocking(move || backup::run(&from, &to)).await;
+            let file = Arc::clone(&self.file);
+            let copy = tokio::task::spawn_blocking(move || (backup::run(&from, &to), file).0).await;
             copy.unwrap_or_else(|_| Err(Unavailable("the backup was stopped".to_owned())))
         })
     }
