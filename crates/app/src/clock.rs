@@ -13,7 +13,7 @@ pub struct Clock(Source);
 #[derive(Clone)]
 enum Source {
     Machine(Arc<Mutex<Pace>>),
-    Fixed { now: Arc<AtomicI64>, passed: Arc<AtomicI64> },
+    Fixed { began: Time, now: Arc<AtomicI64>, passed: Arc<AtomicI64> },
 }
 
 /// How the machine's clock has run beside one that nobody sets.
@@ -22,6 +22,7 @@ struct Pace {
     before: (Time, Instant),
     /// Since when the clock has been ahead of what has passed.
     leapt: Option<Instant>,
+    began: Instant,
 }
 
 /// After so long a clock that was set forward is believed: it was behind before.
@@ -30,13 +31,13 @@ const BELIEVED_AFTER: Duration = Duration::from_secs(3600);
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        let before = (machine(), Instant::now());
-        Clock(Source::Machine(Arc::new(Mutex::new(Pace { before, leapt: None }))))
+        let began = Instant::now();
+        Clock(Source::Machine(Arc::new(Mutex::new(Pace { before: (machine(), began), leapt: None, began }))))
     }
     /// A clock that stands still until it is moved.
     pub fn fixed(at: Time) -> Self {
-        let at = || Arc::new(AtomicI64::new(at.0));
-        Clock(Source::Fixed { now: at(), passed: at() })
+        let start = || Arc::new(AtomicI64::new(at.0));
+        Clock(Source::Fixed { began: at, now: start(), passed: start() })
     }
     /// Lets time pass by a fixed clock; the machine's stays as it is.
     pub fn advance(&self, by: Span) {
@@ -65,9 +66,22 @@ impl Clock {
             Source::Machine(pace) => {
                 pace.lock().unwrap_or_else(PoisonError::into_inner).judge(machine(), Instant::now())
             }
-            Source::Fixed { now, passed } => {
+            Source::Fixed { now, passed, .. } => {
                 let (now, passed) = (Time(now.load(Ordering::SeqCst)), Time(passed.load(Ordering::SeqCst)));
                 now.min(passed)
+            }
+        }
+    }
+    /// Whether it has run for so long that it would have been set by now, had it been behind at the start (a machine without a battery
+    /// for its clock begins years ago).
+    pub fn has_settled(&self) -> bool {
+        match &self.0 {
+            Source::Machine(pace) => {
+                pace.lock().unwrap_or_else(PoisonError::into_inner).began.elapsed() >= BELIEVED_AFTER
+            }
+            Source::Fixed { began, passed, .. } => {
+                let passed = Time(passed.load(Ordering::SeqCst)).since(*began);
+                passed >= Span(BELIEVED_AFTER.as_millis() as i64)
             }
         }
     }
@@ -100,7 +114,7 @@ mod tests {
     fn a_clock_that_is_set_forward_is_believed_after_an_hour() {
         // red without `leapt`, without BELIEVED_AFTER, or where what is behind is not taken at once.
         let (start, began) = (Time(1_000_000_000), Instant::now());
-        let mut pace = Pace { before: (start, began), leapt: None };
+        let mut pace = Pace { before: (start, began), leapt: None, began };
         let mut at = |minutes: u64, ahead: Span| {
             let passed = Duration::from_secs(60 * minutes);
             let now = start + Span::minutes(minutes as i64) + ahead;

@@ -27,6 +27,11 @@ pub fn is_believable(dated: Time, now: Time) -> bool {
     dated <= now + SKEW + SKEW
 }
 
+/// Whether what is good for `lives`, and ends then, is good now: no clock that was right gives one that ends later.
+pub fn lasts(expires: Time, lives: Span, now: Time) -> bool {
+    !expires.has_come(now) && is_believable(expires - lives, now)
+}
+
 /// What an operator may choose for a realm.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -1,16 +1,10 @@
 //! Machines that hash passwords for a realm: who is let in, under which name.
 
-use crate::realm::is_believable;
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 
 /// How long a token is good with which a worker is enrolled.
 pub const TOKEN_LIVES: Span = Span::minutes(10);
-
-/// Whether a token that ends then is good: no clock that is right gives one that lasts longer than tokens do.
-pub fn token_lasts(expires: Time, now: Time) -> bool {
-    !expires.has_come(now) && is_believable(expires - TOKEN_LIVES, now)
-}
 /// The longest name, in characters.
 pub const LONGEST_NAME: usize = 40;
 

@@ -27,11 +27,14 @@ impl App {
     pub async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
         let steady = self.clock.steady();
         self.bring_in(|rows, alg, now| {
-            let now = now.min(steady);
-            // One that a clock dated that was ahead is no measure: it would be the newest for as long as that was off.
-            let ours = rows.iter().filter(|key| key.alg == alg && key.is_published(now));
-            let newest = ours.map(|key| key.created).filter(|made| is_believable(*made, now)).max();
-            newest.is_none_or(|newest| now.since(newest) >= age)
+            let ours: Vec<Time> =
+                rows.iter().filter(|key| key.alg == alg && key.is_published(now)).map(|key| key.created).collect();
+            // One that a clock dated that was ahead is no measure: it would be the newest for as long as that was off. Where all are
+            // such, it may be ours that is behind.
+            match ours.iter().filter(|made| is_believable(**made, now)).max() {
+                Some(newest) => now.min(steady).since(*newest) >= age,
+                None => ours.is_empty() || self.clock.has_settled(),
+            }
         })
         .await
     }

@@ -4,6 +4,7 @@ use super::Refused;
 use crate::{App, Fault, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
+use rules::realm::lasts;
 use rules::secret::{Handle, Secret};
 use rules::worker::{self, TOKEN_LIVES, Worker};
 use rules::{Decision, Time};
@@ -57,7 +58,7 @@ impl App {
         let wanted = wanted.as_str();
         self.settle(|now, _| async move {
             let (known, expires) = self.ask((All, Token(token))).await?;
-            if !expires.is_some_and(|expires| worker::token_lasts(expires, now)) {
+            if !expires.is_some_and(|expires| lasts(expires, TOKEN_LIVES, now)) {
                 return Ok(Decision::refuse(Refused::new(
                     "the token is unknown, used up or too old; make another one with: portiere verifier token",
                 )));

@@ -41,7 +41,7 @@ async fn pe_05_a_set_up_link_is_good_for_half_an_hour() {
 
 #[tokio::test]
 async fn pe_05_a_set_up_link_of_a_clock_that_was_ahead_is_none() {
-    // red without is_believable in setup.rs, lasts, and where the only link leaves one that ends later.
+    // red without is_believable in realm.rs, lasts, and where the only link leaves one that ends later.
     let (_folder, app, clock) = house().await;
     clock.set(Span::days(365));
     let link = app.offer_setup(false).await.unwrap().expect("nobody owns it");

@@ -55,6 +55,27 @@ async fn what_is_remembered_is_not_forgotten_for_a_clock_that_leaps() {
 }
 
 #[tokio::test]
+async fn a_clock_that_leaps_or_begins_behind_brings_in_no_keys() {
+    // red in admin/keys.rs, rotate_aged_keys, without `steady`, where that judges what is believable, and without has_settled.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = database(folder.path()).await;
+    let (clock, behind) = (Clock::fixed(NOW), Clock::fixed(NOW - Span::days(300)));
+    let (right, wrong) = (node(engine.clone(), clock.clone()).await, node(engine.clone(), behind.clone()).await);
+    let age = Span::days(90);
+    clock.set(Span::days(100));
+    assert_eq!(right.rotate_aged_keys(age).await.unwrap(), [], "it leaps");
+    clock.set(Span::days(-100));
+    assert_eq!(wrong.rotate_aged_keys(age).await.unwrap(), [], "all keys are of a time to come");
+    behind.set(Span::days(300));
+    assert_eq!(wrong.rotate_aged_keys(age).await.unwrap(), [], "it was set right");
+    behind.set(Span::days(-300));
+    behind.advance(Span::hours(1));
+    assert_eq!(wrong.rotate_aged_keys(age).await.unwrap().len(), 3, "it stays there: keys of a clock that was ahead");
+    clock.advance(Span::days(100));
+    assert_eq!(right.rotate_aged_keys(age).await.unwrap().len(), 3, "they are old");
+}
+
+#[tokio::test]
 async fn a_hash_of_another_kind_is_found_wherever_it_is_among_many_accounts() {
     // red where one window is all that is looked at, or where each ends at the last of the others in it.
     let folder = tempfile::tempdir().unwrap();

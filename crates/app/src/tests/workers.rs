@@ -39,7 +39,7 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
         assert!(!enroll(&text, 1).await, "{text}");
     }
     for off in [TOKEN_LIVES, Span::days(-365)] {
-        // red without either half of worker.rs, token_lasts: it has ended, or a clock that was ahead has made it.
+        // red without either half of realm.rs, lasts: it has ended, or a clock that was ahead has made it.
         clock.set(off);
         assert!(!enroll(good.reveal(), 1).await, "{off:?}");
         clock.set(Span(-off.0));
