@@ -35,6 +35,7 @@ use crate::{
     fair::FairKey,
     holding::Holding,
     job::{Computed, Input, Job, Kind, Reach, Reply, Tag},
+    meters::Meters,
     settings::Limits,
     turn,
 };
@@ -67,6 +68,8 @@ pub(crate) struct Gate {
     measuring: watch::Sender<bool>,
     /// Those who will hand in a job of today's policy in a moment.
     pub(crate) coming: AtomicUsize,
+    /// What the threads have had of the cores.
+    pub(crate) meters: Meters,
 }
 
 impl Gate {
@@ -80,6 +83,7 @@ impl Gate {
             bells,
             measuring: watch::Sender::new(false),
             coming: AtomicUsize::new(0),
+            meters: Meters::default(),
         })
     }
 

@@ -16,11 +16,13 @@ use crate::{
     coming::Coming,
     cost::Family,
     cpu::Level,
+    evening,
     fair::FairKey,
     formats::{Check, Draft, Prepared, Stored, Subject, import::Fast, params},
     gate::{Clock, Gate, Ticket},
     job::{Computed, Input, Kind, Reach, Tag, Work},
     machine,
+    meters::CpuTime,
     native::{Kernel, Native},
     pepper::{Keys, Role},
     policy::{Policy, SALT_BYTES},
@@ -281,6 +283,11 @@ impl Hasher {
         self.0.gate.state(Kind::of_policy(self.0.policy.cost))
     }
 
+    /// What the threads have had of the cores.
+    pub fn cpu_time(&self) -> CpuTime {
+        self.0.gate.meters.read()
+    }
+
     /// Whether a job of today's policy would find this share (of 1.0) of [`Settings::max_wait`] used up, so that it is better
     /// not begun: when to come back. What a request costs before it comes to its hash is saved by asking first, and who has
     /// not begun at all can be held to a smaller share than who has typed a password. Whoever is told when to come back is
@@ -344,7 +351,7 @@ impl Hasher {
     pub fn even_out(&self, elapsed: Duration, others: &[Work]) -> Duration {
         let today = self.0.gate.longest(Kind::of_policy(self.0.policy.cost));
         let dearest = others.iter().map(|&work| self.0.gate.longest(work.0)).fold(today, Duration::max);
-        even_out(elapsed, dearest.min(self.0.gate.max_wait()))
+        evening::left(elapsed, dearest.min(self.0.gate.max_wait()))
     }
 
     /// Finds out how many passwords side by side are best on this machine, for today's policy and for bcrypt, unless
@@ -472,26 +479,4 @@ fn unconfirmed(refusal: Refusal) -> Refusal {
 fn admissible(password: &[u8]) -> Result<(), Refusal> {
     let long = password.len() > MAX_PASSWORD;
     if long { Err(Refusal::Unsupported("longer than any password")) } else { Ok(()) }
-}
-
-fn even_out(elapsed: Duration, least: Duration) -> Duration {
-    const STEP: u128 = 50_000_000;
-    let least = elapsed.max(least).as_nanos();
-    let due = Duration::from_nanos(u64::try_from(least.div_ceil(STEP) * STEP).unwrap_or(u64::MAX));
-    due.saturating_sub(elapsed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_leave_in_steps() {
-        let leaves = |elapsed, hash| {
-            let elapsed = Duration::from_millis(elapsed);
-            (elapsed + even_out(elapsed, 2 * Duration::from_millis(hash))).as_millis()
-        };
-        assert_eq!([leaves(5, 5), leaves(49, 5), leaves(50, 5), leaves(51, 5)], [50, 50, 50, 100]);
-        assert_eq!([leaves(5, 30), leaves(5, 60), leaves(140, 30)], [100, 150, 150]);
-    }
 }

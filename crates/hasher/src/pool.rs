@@ -37,6 +37,7 @@ pub(crate) fn start<K: Kernel>(
         thread::Builder::new().name(format!("hasher-{number}")).spawn(move || {
             let _living = living;
             priority::step_back(nice);
+            gate.meters.add();
             survive(&gate, number, kernel);
         })?;
     }

@@ -4,8 +4,12 @@
 //! What a password costs is not known here: its hash has a gate of its own, in `hasher`.
 
 mod lane;
+mod refusals;
 
 pub use lane::{Lane, LaneState, Permit};
+
+use hasher::Hasher;
+use refusals::{Hashing, Refusals};
 
 use crate::config::Config;
 use crate::net::{AddressKey, Cidr, Client};
@@ -14,7 +18,7 @@ use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
 use app::stopwatch::{Stage, timed};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What kind of work a door does. Every route says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +44,7 @@ pub struct Admission {
     realm: Option<Rates<Pace>>,
     failures: Option<Rates<Account>>,
     exempt: Vec<Cidr>,
+    refusals: Refusals,
 }
 
 /// Commands of operators that are carried out at a time.
@@ -97,6 +102,7 @@ impl Admission {
             realm: Rates::new(twice(limits.requests_per_realm)),
             failures: Rates::new(failures),
             exempt: limits.exempt_addresses.clone(),
+            refusals: Refusals::new(),
         }
     }
 
@@ -179,6 +185,18 @@ impl Admission {
             Went::Wrong => Some(wrong.1),
             Went::Refused | Went::Stranger => outside.or(refused.map(|(_, standing)| standing)),
         }
+    }
+
+    /// Lets whoever is told to come back wait for their turn to hear it: see [`refusals`].
+    pub async fn tell(&self, client: &Client, hasher: &Hasher) {
+        if let Some(turn) = self.refusals.turn(client.key(), Instant::now(), || Hashing::of(hasher)) {
+            timed(Stage::Door, tokio::time::sleep(turn.wait)).await;
+        }
+    }
+
+    /// Refusals that waited for their turn.
+    pub fn slowed(&self) -> u64 {
+        self.refusals.slowed()
     }
 
     /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts. What comes

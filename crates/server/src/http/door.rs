@@ -211,7 +211,11 @@ where
                 }
             };
             let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
-            settled(&door, debt, response)
+            let response = settled(&door, debt, response);
+            if is_put_off(&response) {
+                door.site.admission.tell(&door.visit.client, &door.site.app.hasher).await;
+            }
+            response
         })
     }
 }
@@ -261,6 +265,11 @@ pub struct AsExpected;
 /// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts;
+
+/// Whether there was no room for it.
+fn is_put_off(response: &Response) -> bool {
+    matches!(response.extensions().get(), Some(Refused::Busy | Refused::Rate))
+}
 
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
 fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response {

@@ -1,6 +1,7 @@
 //! Password hashing.
 
 use crate::metrics::declare::{Group, counter, gauge};
+use hasher::CpuTime;
 
 /// Password hashing.
 pub static GROUP: Group = Group {
@@ -81,6 +82,15 @@ pub static GROUP: Group = Group {
             &[],
             "Expected time of one hash of today's policy that has a thread to itself.",
             |now, out| out.one(now.hashing.mean_cost.as_secs_f64()),
+        ),
+        counter(
+            "portiere_hashing_thread_seconds_total",
+            &["state"],
+            "What the threads that hash have had of the cores: running, and waiting, since others ran. Linux tells it.",
+            |now, out| {
+                let CpuTime { ran, waited } = now.from.app.hasher.cpu_time();
+                out.each([("running", ran), ("waiting", waited)].map(|(state, time)| (state, time.as_secs_f64())));
+            },
         ),
         gauge("portiere_hashing_memory_bytes", &[], "Memory that the threads hold.", |now, out| {
             out.one(now.hashing.memory);

@@ -140,6 +140,12 @@ pub static GROUP: Group = Group {
             "Requests that would have waited longer than limits.max_wait for a place.",
             |now, out| now.lanes.iter().for_each(|(lane, state)| out.of(&[lane], state.refused_total)),
         ),
+        counter(
+            "portiere_admission_slowed_total",
+            &[],
+            "Refusals that waited for their turn to be told, for less than a second, since hashing went short of cores.",
+            |now, out| out.one(now.from.admission.slowed()),
+        ),
         gauge(
             "portiere_strained",
             &["queue"],
