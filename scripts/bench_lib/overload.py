@@ -96,6 +96,7 @@ def flood(bench: Bench, place: Place, server: Server) -> None:
 
 def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
     """So many browsers at once, each of which comes back at once when it is refused."""
+    best = bench.measure(server, place, "web-es256", "w1", vus=BEST)["iterations_per_second"]
     peak = Peak(server.pid)
     command = [RELEASE / "examples" / "load", "w1", "--json", "--target", server.url, "--vus", browsers, "--duration",
                f"{bench.seconds}s", "--warmup", "2s", "--timeout", "60s", *place.arguments("web-es256")]
@@ -104,6 +105,8 @@ def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
     bench.say(f"{browsers} browsers: {report['iterations_per_second']:.0f} sign-ins/s, {report['refused']} refused, "
               f"{report['failed']} failed, {most:.0f} MiB: {report['failures'][:3]}")
     bench.add(f"{browsers} browsers at once: failures other than refusals", [report["failed"]], "", most=0)
+    bench.add(f"{browsers} browsers at once: sign-ins beside the best rate", [100 * report["iterations_per_second"] / best],
+              "%", least=60)
     bench.add(f"{browsers} browsers at once: memory", [most], "MiB", most=400)
 
 

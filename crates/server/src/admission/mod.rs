@@ -194,6 +194,12 @@ impl Admission {
         }
     }
 
+    /// As if hashing had gone short: refusals go out at this pace, until the next look.
+    #[cfg(test)]
+    pub fn slow_refusals(&self, each: Duration) {
+        self.refusals.slow_down(each);
+    }
+
     /// Refusals that waited for their turn.
     pub fn slowed(&self) -> u64 {
         self.refusals.slowed()

@@ -105,6 +105,13 @@ impl Refusals {
         Some(turn).filter(|turn| !turn.wait.is_zero())
     }
 
+    /// As if hashing had gone short.
+    #[cfg(test)]
+    pub fn slow_down(&self, each: Duration) {
+        let mut pace = self.pace.lock().unwrap();
+        (pace.looked, pace.each) = (Some(Instant::now() + Duration::from_secs(3600)), Some(each));
+    }
+
     /// How many have waited.
     pub fn slowed(&self) -> u64 {
         self.slowed.load(Relaxed)
