@@ -45,11 +45,13 @@ pub enum Stage {
     Commit,
     /// A token is signed.
     Sign,
+    /// Others who were refused are told first.
+    Pace,
 }
 
 impl Stage {
     /// All of them, in the order of a sign-in.
-    pub const ALL: [Stage; 10] = [
+    pub const ALL: [Stage; 11] = [
         Stage::Body,
         Stage::Door,
         Stage::Fetch,
@@ -60,7 +62,13 @@ impl Stage {
         Stage::CommitQueue,
         Stage::Commit,
         Stage::Sign,
+        Stage::Pace,
     ];
+
+    /// Whether what it takes is taken by the server: not by who sends the body, nor on purpose.
+    pub fn is_ours(self) -> bool {
+        !matches!(self, Stage::Body | Stage::Pace)
+    }
 
     /// Its name in metrics, logs and traces.
     pub fn name(self) -> &'static str {
@@ -75,6 +83,7 @@ impl Stage {
             Stage::CommitQueue => "commit_queue",
             Stage::Commit => "commit",
             Stage::Sign => "sign",
+            Stage::Pace => "pace",
         }
     }
 }

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn each_thread_is_counted_for_as_long_as_it_lives() {
-        if fs::read_to_string("/proc/thread-self/schedstat").is_ok_and(|told| told.trim() == "0 0 0") {
+        if fs::read_to_string("/proc/thread-self/schedstat").map_or(true, |told| told.trim() == "0 0 0") {
             return; // A kernel that keeps no such times.
         }
         let (meters, seen) = (Meters::default(), Barrier::new(2));

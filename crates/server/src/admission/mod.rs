@@ -187,14 +187,18 @@ impl Admission {
         }
     }
 
-    /// Lets whoever is told to come back wait for their turn to hear it: see [`refusals`].
-    pub async fn tell(&self, client: &Client, hasher: &Hasher) {
-        if let Some(turn) = self.refusals.turn(client.key(), Instant::now(), || Hashing::of(hasher)) {
-            timed(Stage::Door, tokio::time::sleep(turn.wait)).await;
+    /// Lets whoever came then, and is told to come back, wait for their turn to hear it: see [`refusals`]. Machines that the operator
+    /// lists hear it at once.
+    pub async fn tell(&self, client: &Client, came: Instant, hasher: &Hasher) {
+        if self.lists(client) {
+            return;
+        }
+        if let Some(turn) = self.refusals.turn((client.key(), came), Instant::now(), || Hashing::of(hasher)) {
+            timed(Stage::Pace, tokio::time::sleep(turn.wait)).await;
         }
     }
 
-    /// As if hashing had gone short: refusals go out at this pace, until the next look.
+    /// As if hashing had gone short: refusals go out at this pace for as long as a test takes.
     #[cfg(test)]
     pub fn slow_refusals(&self, each: Duration) {
         self.refusals.slow_down(each);

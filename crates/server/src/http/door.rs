@@ -28,6 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
+use std::time::Instant;
 
 /// A request before its handler, but for the body. Clones are the same request.
 #[derive(Clone)]
@@ -195,6 +196,7 @@ where
     fn call(self, request: Request, site: Site) -> Self::Future {
         let (parts, body) = request.into_parts();
         Box::pin(async move {
+            let came = Instant::now();
             let Some(visit) = parts.extensions.get::<Visit>().cloned() else {
                 return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
             };
@@ -213,7 +215,10 @@ where
             let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
             let response = settled(&door, debt, response);
             if is_put_off(&response) {
-                door.site.admission.tell(&door.visit.client, &door.site.app.hasher).await;
+                let (site, client) = (door.site.clone(), door.visit.client.clone());
+                // What came with it is not kept meanwhile.
+                drop(door);
+                site.admission.tell(&client, came, &site.app.hasher).await;
             }
             response
         })

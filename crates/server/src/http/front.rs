@@ -138,10 +138,11 @@ fn lines() -> MutexGuard<'static, Lines> {
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a request took without its body, which whoever sends it may send as slowly as they like.
+/// What a request took without its body, which whoever sends it may send as slowly as they like, and without what it waited on
+/// purpose to be refused.
 fn ours(took: Duration, sheet: &Sheet) -> Duration {
-    let body = sheet.sums().filter(|(stage, _)| *stage == Stage::Body).map(|(_, sum)| sum);
-    took.saturating_sub(body.sum())
+    let theirs = sheet.sums().filter(|(stage, _)| !stage.is_ours()).map(|(_, sum)| sum);
+    took.saturating_sub(theirs.sum())
 }
 
 /// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
@@ -172,6 +173,7 @@ fn tell_slow(
         commit_queue_ms = of(Stage::CommitQueue),
         commit_ms = of(Stage::Commit),
         sign_ms = of(Stage::Sign),
+        pace_ms = of(Stage::Pace),
         other_ms = ms(took.saturating_sub(in_stages)),
         left_out = Some(left_out).filter(|many| *many > 0),
         "slow"

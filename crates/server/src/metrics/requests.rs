@@ -158,9 +158,9 @@ impl Requests {
         let spent = self.known().map(|place| {
             let times = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
             let stages: [f64; _] = std::array::from_fn(|at| Duration::from_nanos(stage(place, at)).as_secs_f64());
-            let body =
-                Stage::ALL.iter().zip(&stages).find(|(stage, _)| **stage == Stage::Body).map_or(0.0, |(_, body)| *body);
-            Spent { route: place.name().to_owned(), requests: times.count, seconds: times.sum + body, stages }
+            let theirs = Stage::ALL.iter().zip(&stages).filter(|(stage, _)| !stage.is_ours()).map(|(_, sum)| sum);
+            let seconds = times.sum + theirs.sum::<f64>();
+            Spent { route: place.name().to_owned(), requests: times.count, seconds, stages }
         });
         spent.filter(|spent| spent.requests > 0).collect()
     }

@@ -82,7 +82,7 @@ impl Bodies {
                 return Err(BodyError::TooLarge);
             }
             // Here at once, or read before and here again: no room is kept for somebody who is slow, and who waits behind
-            // a door is few (admission).
+            // a door is few (admission; who waits to be refused has let go of it).
             if read.bytes.is_empty() && data.len() > FREE && body.is_end_stream() {
                 return Ok(data);
             }

@@ -19,7 +19,7 @@ pub static GROUP: Group = Group {
             "portiere_http_request_duration_seconds",
             &["route"],
             "Time from the headers of a request to its answer, without the times that the client takes to send its body (the stage body) \
-             and to read the answer.",
+             and to read the answer, and without the stage pace.",
             |now, out| now.from.requests.times(|route, times| out.spread(&[route], times)),
         ),
         histogram(
@@ -27,7 +27,7 @@ pub static GROUP: Group = Group {
             &["stage"],
             "Time that a request spent in a stage, of those requests that were in it: body, door (other requests of the kind), fetch (reads of the database), \
              turnstile (other attempts on the same account), hash_queue, hash, evening (answers kept back so that their time \
-             tells nothing), commit_queue, commit, sign.",
+             tells nothing), commit_queue, commit, sign, pace (refusals that are told in turn).",
             |now, out| now.from.requests.stages().for_each(|(stage, times)| out.spread(&[stage], &times)),
         ),
         gauge("portiere_http_requests_in_flight", &[], "Requests that are being answered.", |now, out| {

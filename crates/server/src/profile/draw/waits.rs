@@ -10,7 +10,7 @@ const MOST: usize = 10;
 const OTHER: &str = "other";
 
 /// What each phase is, in a few words; the order is that of a sign-in.
-const PHASES: [(&str, &str); 10] = [
+const PHASES: [(&str, &str); 11] = [
     ("body", "the body of the request has to come"),
     ("door", "others go first: every place of the kind is taken"),
     ("fetch", "the database has to answer"),
@@ -21,6 +21,7 @@ const PHASES: [(&str, &str); 10] = [
     ("commit_queue", "other changes are written first"),
     ("commit", "changes are written, synced and journalled"),
     ("sign", "a token is signed"),
+    ("pace", "refused, and told after others who were"),
 ];
 
 /// Draws both.
