@@ -8,15 +8,14 @@ mod refusals;
 
 pub use lane::{Lane, LaneState, Permit};
 
-use hasher::Hasher;
-use refusals::{Hashing, Refusals};
-
 use crate::config::Config;
 use crate::net::{AddressKey, Cidr, Client};
 use app::Fault;
 use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
 use app::stopwatch::{Stage, timed};
+use hasher::Hasher;
+use refusals::{Hashing, Refusals};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

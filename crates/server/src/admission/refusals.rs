@@ -38,7 +38,7 @@ const FRESH: Rate = Rate { per_second: 1, burst: 5 };
 
 /// The pace of refusals.
 pub struct Refusals {
-    pace: Mutex<Pace>,
+    pace: Mutex<Spacing>,
     lately: Option<Rates<AddressKey>>,
     waiting: AtomicU32,
     slowed: AtomicU64,
@@ -78,7 +78,7 @@ impl Refusals {
     /// At once, as long as nothing else is known.
     pub fn new() -> Self {
         Refusals {
-            pace: Mutex::new(Pace::new()),
+            pace: Mutex::new(Spacing::new()),
             lately: Rates::new(FRESH),
             waiting: AtomicU32::new(0),
             slowed: AtomicU64::new(0),
@@ -111,14 +111,14 @@ impl Refusals {
         Some(turn).filter(|turn| !turn.wait.is_zero())
     }
 
-    fn pace(&self) -> MutexGuard<'_, Pace> {
+    fn pace(&self) -> MutexGuard<'_, Spacing> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As if hashing had gone short.
     #[cfg(test)]
     pub fn slow_down(&self, each: Duration) {
-        let mut pace = self.pace.lock().unwrap();
+        let mut pace = self.pace();
         (pace.looked, pace.each) = (Some(Instant::now() + Duration::from_secs(3600)), Some(each));
     }
 
@@ -128,7 +128,8 @@ impl Refusals {
     }
 }
 
-struct Pace {
+/// How far apart refusals go out, and what that is found by.
+struct Spacing {
     looked: Option<Instant>,
     seen: Hashing,
     /// Refusals since.
@@ -149,9 +150,9 @@ struct Look {
     refused: f64,
 }
 
-impl Pace {
+impl Spacing {
     fn new() -> Self {
-        Pace {
+        Spacing {
             looked: None,
             seen: Hashing::default(),
             many: 0,
@@ -301,7 +302,7 @@ mod tests {
             for number in 0..20_000_u32 {
                 let after = Duration::from_micros(50) * number;
                 let cores = CpuTime { ran: after.mul_f64(ran), waited: after.mul_f64(waited) };
-                let turn = refusals.turn((None, now), now + after, || Hashing { cores, ..Hashing::default() });
+                let turn = refusals.turn((None, now + after), now + after, || Hashing { cores, ..Hashing::default() });
                 assert!(turn.is_none(), "{number} at {ran} and {waited}");
             }
         }
