@@ -122,16 +122,20 @@ impl Stake {
         lanes.for_each(|lane| lane.ended.notify_one());
     }
 
-    /// Waits in its turn instead. Nothing ended: nobody is woken.
+    /// Waits in its turn instead. Nothing ended; but under its other keys there is one less, and whoever woke it there woke nobody
+    /// else.
     fn into_turn(mut self, key: Handle) -> Turn {
         let keys = std::mem::take(&mut self.keys);
         let mut held = self.lanes.held();
         let lane = held.lanes.entry(key).or_default();
         lane.waiting += 1;
         let ended = Arc::clone(&lane.ended);
-        for key in &keys {
-            held.take_out(key, |lane| {
+        for other in &keys {
+            held.take_out(other, |lane| {
                 lane.under_way.remove(&self.number);
+                if *other != key {
+                    lane.ended.notify_one();
+                }
             });
         }
         drop(held);
@@ -326,6 +330,28 @@ mod tests {
         drop(waits);
         assert!(behind.await.is_ok());
         drop((first, second, third));
+        assert!(stakes.0.held().lanes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_goes_on_to_wait_elsewhere_passes_the_turn_on() {
+        // red without `notify_one` in `into_turn`: the second would wait until patience is over, and who comes behind it.
+        let stakes = Stakes::default();
+        let [mut first, mut second] = two(&stakes);
+        let mut wide = stakes.hopeful(vec![ADDRESS, NETWORK], PATIENCE);
+        let under_way = first.stake().await.unwrap();
+        let [one, other] = [wide.stake().await.unwrap(), second.stake().await.unwrap()];
+        wide.step_back(one, ADDRESS);
+        second.step_back(other, ADDRESS);
+        let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        let (mut woken, mut behind) = (Box::pin(wide.stake()), Box::pin(second.stake()));
+        assert!(woken.as_mut().poll(context).is_pending() && behind.as_mut().poll(context).is_pending());
+        drop(under_way);
+        let stake = woken.await.unwrap();
+        assert!(behind.as_mut().poll(context).is_pending());
+        wide.step_back(stake, NETWORK);
+        assert!(behind.await.is_ok());
+        drop((first, second, wide));
         assert!(stakes.0.held().lanes.is_empty());
     }
 

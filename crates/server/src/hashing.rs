@@ -7,7 +7,7 @@ use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// What was learnt of the machine, in the data folder.
@@ -133,10 +133,12 @@ fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String
 /// while others used the machine would be believed at every start.
 pub async fn learn(hasher: &Hasher, config: &Config) {
     let mut learnt = Learnt { hasher, file: file(config), kept: hasher.calibrate().await.to_text() };
-    learnt.write();
+    learnt.write_aside().await;
     loop {
         tokio::time::sleep(KEEP_EVERY).await;
-        learnt.keep();
+        if learnt.is_news() {
+            learnt.write_aside().await;
+        }
     }
 }
 
@@ -151,26 +153,32 @@ struct Learnt<'a> {
 }
 
 impl Learnt<'_> {
-    fn keep(&mut self) {
+    /// Whether something was learnt since.
+    fn is_news(&mut self) -> bool {
         let now = self.hasher.calibration().to_text();
-        if now != self.kept {
-            self.kept = now;
-            self.write();
-        }
+        std::mem::replace(&mut self.kept, now) != self.kept
     }
 
-    fn write(&self) {
-        if let Err(error) = private::replace(&self.file, self.kept.as_bytes()) {
-            tracing::warn!(%error, file = %self.file.display(), "what was learnt of hashing could not be kept");
+    /// Beside the task that asks, which does much else: a disk may stall.
+    async fn write_aside(&self) {
+        let (file, kept) = (self.file.clone(), self.kept.clone());
+        if let Err(error) = tokio::task::spawn_blocking(move || write(&file, &kept)).await {
+            tracing::error!(%error, "what was learnt of hashing could not be kept");
         }
+    }
+}
+
+fn write(file: &Path, kept: &str) {
+    if let Err(error) = private::replace(file, kept.as_bytes()) {
+        tracing::warn!(%error, file = %file.display(), "what was learnt of hashing could not be kept");
     }
 }
 
 impl Drop for Learnt<'_> {
     fn drop(&mut self) {
         // Who took it away wants it measured anew.
-        if self.file.exists() {
-            self.keep();
+        if self.file.exists() && self.is_news() {
+            write(&self.file, &self.kept);
         }
     }
 }

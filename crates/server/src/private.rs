@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 /// A secret as it lies in its file; its memory is cleared after use.
@@ -103,8 +104,11 @@ pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
     hand_over(file).inspect_err(|_| drop(fs::remove_file(file)))
 }
 
-/// Makes a file in the place of the one that may be there, durably: whoever looks finds either of them, whole.
+/// Makes a file in the place of the one that may be there, durably: whoever looks finds either of them, whole. Two of this process
+/// take turns: both write to the same name first. No other process writes into the folder that this one has locked.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let new = beside(file);
     match fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -244,6 +248,26 @@ mod tests {
     fn put(file: &Path, bytes: &[u8], mode: u32) {
         fs::write(file, bytes).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn of_two_who_replace_a_file_at_once_each_finds_and_leaves_a_whole_one() {
+        // red without the turns in `replace`: one moves the other's half, and the other finds nothing to move.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mark");
+        std::thread::scope(|threads| {
+            for byte in [b'a', b'b'] {
+                let file = &file;
+                threads.spawn(move || {
+                    for _ in 0..50 {
+                        replace(file, &[byte; 100_000]).unwrap();
+                        let found = fs::read(file).unwrap();
+                        assert!(found.len() == 100_000 && found.iter().all(|byte| *byte == found[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

@@ -222,8 +222,10 @@ impl App {
         let said = self.say_again(ward, fence).await?;
         let memory = ward.journal.memory();
         let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
-        // A mark that this node does not remember was set with a journal that is gone.
-        let is_older = nodes.iter().any(|node| node.node == memory.node && node.mark > memory.mark + 1);
+        // A mark that this node does not remember was set with a journal that is gone; unless this process set it, and the disk
+        // did not take that down.
+        let set = ward.seen().mark.unwrap_or(0).max(memory.mark);
+        let is_older = nodes.iter().any(|node| node.node == memory.node && node.mark > set + 1);
         if is_older {
             tracing::error!(
                 fence = fence.number,

@@ -86,6 +86,32 @@ pub enum Went {
     Stranger,
 }
 
+/// Counted for the realm; given back when it is dropped before somebody has come in, who may have left while they waited.
+struct Counted<'a> {
+    realm: &'a Rates<Pace>,
+    pace: Pace,
+    standing: Option<Standing>,
+}
+
+impl<'a> Counted<'a> {
+    fn of(realm: &'a Rates<Pace>, pace: Pace) -> Result<Self, Fault> {
+        let standing = Some(realm.count(&pace).map_err(Fault::Over)?);
+        Ok(Counted { realm, pace, standing })
+    }
+
+    fn keep(mut self) {
+        self.standing = None;
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if let Some(standing) = &self.standing {
+            self.realm.give_back(&self.pace, standing);
+        }
+    }
+}
+
 impl Admission {
     /// As configured.
     pub fn of(config: &Config) -> Self {
@@ -114,12 +140,10 @@ impl Admission {
     pub async fn enter(&self, pace: Pace, client: &Client) -> Result<Option<Permit>, Fault> {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
         let realm = self.realm.as_ref().filter(|_| pace != Pace::Metadata && !self.lists(client));
-        let counted = realm.map(|realm| realm.count(&pace)).transpose().map_err(Fault::Over)?;
-        let entered = timed(Stage::Door, lane.enter()).await;
-        if let (Err(_), Some(realm), Some(standing)) = (&entered, realm, counted) {
-            realm.give_back(&pace, &standing);
-        }
-        entered.map(Some).map_err(|wait| Fault::Busy(span(wait)))
+        let counted = realm.map(|realm| Counted::of(realm, pace)).transpose()?;
+        let entered = timed(Stage::Door, lane.enter()).await.map_err(|wait| Fault::Busy(span(wait)))?;
+        counted.into_iter().for_each(Counted::keep);
+        Ok(Some(entered))
     }
 
     /// A place for a command of an operator. Whoever commands is trusted: no rate holds for them.
@@ -380,6 +404,21 @@ mod tests {
         for _ in 0..20 {
             let refused = admission.enter(Pace::Pages, &client).await.err();
             assert!(matches!(refused, Some(Fault::Busy(_))), "{refused:?}");
+        }
+        drop(held);
+        assert!(admission.enter(Pace::Pages, &client).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_while_they_wait_for_a_place_does_not_count_for_the_realm() {
+        // red where `enter` gives back only what is refused.
+        let options = [("limits.requests_per_realm", "1"), ("limits.pages", "1"), ("limits.max_wait", "60s")];
+        let (admission, client) = (admission(&options), somebody());
+        let held = admission.enter(Pace::Pages, &client).await.unwrap();
+        let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        for _ in 0..20 {
+            let mut waits = std::pin::pin!(admission.enter(Pace::Pages, &client));
+            assert!(waits.as_mut().poll(context).is_pending());
         }
         drop(held);
         assert!(admission.enter(Pace::Pages, &client).await.is_ok());

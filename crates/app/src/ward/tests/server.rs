@@ -5,7 +5,7 @@ use crate::ward::{Journal, Memory};
 use rules::Time;
 use rules::ending::Record;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use store::dialect::Dialect;
 use store::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
@@ -125,6 +125,8 @@ pub struct Paper {
     pub on_append: Hook,
     pub on_read: Hook,
     pub on_remember: Hook,
+    /// Nothing more is remembered.
+    pub full: AtomicBool,
     /// Whoever appends waits while this is held for writing.
     pub slow: tokio::sync::RwLock<()>,
     /// Parts before this one were removed.
@@ -168,6 +170,9 @@ impl Journal for Paper {
         self.memory.lock().unwrap().clone()
     }
     fn remember(&self, memory: &Memory) -> Result<(), String> {
+        if self.full.load(SeqCst) {
+            return Err("no space is left".to_owned());
+        }
         *self.memory.lock().unwrap() = memory.clone();
         rings(&self.on_remember);
         Ok(())

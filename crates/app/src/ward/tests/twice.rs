@@ -3,6 +3,7 @@
 use super::*;
 use crate::admin::clients::ClientSecret;
 use crate::tests::shop;
+use std::sync::atomic::Ordering::SeqCst;
 use store::engine::Must;
 use store::tables::clients;
 
@@ -119,6 +120,28 @@ async fn what_was_acknowledged_since_a_backup_is_said_again_by_whoever_puts_it_b
     let stranger = Node::ready(&server, "c").await;
     stranger.app.fence_restored().await.unwrap();
     assert_eq!(stranger.fences().await, 1);
+}
+
+/// One incident of the storage that takes the disk of a node and the primary, one after the other.
+#[tokio::test]
+async fn a_node_whose_disk_was_full_for_a_moment_is_not_taken_for_one_restored_from_a_copy() {
+    // red without the mark that this process has set in watch.rs, answer.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    node.revokes("one").await.unwrap();
+    let standby = async || {
+        let standby = server.standby().await;
+        node.revokes("two").await.unwrap();
+        standby
+    };
+    node.journal.full.store(true, SeqCst);
+    for _ in 0..3 {
+        assert!(node.app.meet().await.is_err());
+    }
+    node.journal.full.store(false, SeqCst);
+    server.fail_over(standby().await, "second");
+    node.app.meet().await.unwrap();
+    assert!(node.is_revoked("two").await && !node.app.fences().await.unwrap().up);
 }
 
 /// A machine that was cloned with its data folder.
