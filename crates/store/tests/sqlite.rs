@@ -428,9 +428,10 @@ async fn a_file_that_holds_more_than_tables_is_not_sound() {
         let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
         engine.migrate().await.unwrap();
         let realm = "main".into();
-        assert_eq!(ask(&engine, &realm, Soundness).await.unwrap(), ["ok"]);
+        let soundness = Soundness::default;
+        assert_eq!(ask(&engine, &realm, soundness()).await.unwrap(), ["ok"]);
         rusqlite::Connection::open(folder.path().join("facts.db")).unwrap().execute_batch(more).unwrap();
-        let found = ask(&engine, &realm, Soundness).await.unwrap();
+        let found = ask(&engine, &realm, soundness()).await.unwrap();
         assert_eq!(found, [format!("it has a {kind} of its own"), "ok".to_owned()]);
     }
 }

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::migrations::MIGRATIONS;
+use store::moving::marks::Marks;
 
 /// A command that works on a realm.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -271,7 +272,10 @@ impl Backup {
             self.file.display()
         );
         let json = json!({ "file": self.file.display().to_string(), "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
-        Ok(Outcome::new(text, json))
+        // The copy is there, whatever is known of moves.
+        let out = Marks::known(&*app.engine).await.ok().and_then(|marks| marks.out);
+        let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
+        Ok(Outcome::new(text, json).noting(moved.into_iter().collect()))
     }
 
     fn is_new(&self) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Putting a backup in the place of the database, and making one safe that was put there by other means.
 
 use super::input::Input;
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{Failure, Outcome, Reply, say};
 use super::reach::{names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
@@ -15,6 +15,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::migrations::MIGRATIONS;
+use store::moving::fence;
+use store::moving::marks::{Leave, Mark};
 use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
 
@@ -31,8 +33,11 @@ pub struct Restore {
     /// Replace the database that is there, which is kept beside it under another name
     #[arg(long, requires = "file")]
     pub force: bool,
+    /// The backup is of a database that had been moved to another one: that is gone, and no server runs on it
+    #[arg(long, requires = "file")]
+    pub target_is_gone: bool,
     /// The database was put back by other means, a server's by its own tools: end what it would revive
-    #[arg(long, conflicts_with_all = ["file", "force"])]
+    #[arg(long, conflicts_with_all = ["file", "force", "target_is_gone"])]
     pub in_place: bool,
     /// Do not ask whether everybody is to be signed out (--in-place)
     #[arg(long, requires = "in_place", conflicts_with = "file")]
@@ -66,7 +71,7 @@ impl Restore {
         }
         let copy = Copy(beside(&database, ".restoring"));
         copy.make(file)?;
-        check(&copy.0, file).await?;
+        let moved = self.check(&copy.0, file).await?;
         let ended = made_safe(config).await?;
         copy.is_whole()?;
         let kept = put_aside(&database)?;
@@ -78,7 +83,42 @@ impl Restore {
             kept.as_ref().map(|kept| format!("the database that was there is kept as {}\n", kept.display()));
         let place = format!("{} restored to {}", file.display(), database.display());
         let text = format!("{place}\n{}{}", kept_line.unwrap_or_default(), sentence(ended));
-        Ok(Outcome::new(text, json!({ "database": database, "kept": kept, "ended": counts(ended) })))
+        if let Some(out) = &moved {
+            say(&format!(
+                "{} {}; the restored database is written to again: run no server there",
+                file.display(),
+                out.of_copies()
+            ));
+        }
+        let peer = moved.map(|out| out.peer);
+        Ok(Outcome::new(text, json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) })))
+    }
+
+    /// Refuses what is damaged or was never a database of this program. A copy of one that was being moved can be written to
+    /// afterwards, since nothing of that move can go on in it; where to it was moved.
+    async fn check(&self, copy: &Path, file: &Path) -> Result<Option<Mark<Leave>>, Failure> {
+        let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", file.display()));
+        let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
+        let realm = FIRST_REALM.into();
+        let triggers = fence::triggers(&sqlite).await.map_err(|error| wrong(error.0))?;
+        let sound = ask(&sqlite, &realm, Soundness { triggers }).await.map_err(|error| wrong(error.0))?;
+        if sound != ["ok"] {
+            // SQLite breaks its lines, and what a command says is one.
+            let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").collect();
+            return Err(wrong(format!("it is damaged ({})", found.join("; "))));
+        }
+        if !matches!(ask(&sqlite, &realm, Epoch).await, Ok(Some(_))) {
+            return Err(wrong("it is not a backup of Portiere".into()));
+        }
+        let moved = fence::lift_in_copy(&sqlite).await.map_err(|error| wrong(error.0))?;
+        match moved.as_ref().filter(|out| out.state == Leave::Left && !self.target_is_gone) {
+            None => Ok(moved),
+            Some(out) => Err(wrong(format!(
+                "it {}. Two servers would go on with the same accounts and keys: if that database is lost and no server runs on \
+                 it, say --target-is-gone",
+                out.of_copies()
+            ))),
+        }
     }
 
     /// Opens the database as a start would, and ends what is in it.
@@ -114,23 +154,6 @@ impl Restore {
             Some(_) => Err(Failure::Failed("nothing was done".into())),
             None => Err(Failure::Use("nobody can be asked here: --yes says that everybody is to be signed out".into())),
         }
-    }
-}
-
-/// Refuses what is damaged or was never a database of this program.
-async fn check(copy: &Path, file: &Path) -> Result<(), Failure> {
-    let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", file.display()));
-    let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
-    let realm = FIRST_REALM.into();
-    let sound = ask(&sqlite, &realm, Soundness).await.map_err(|error| wrong(error.0))?;
-    if sound != ["ok"] {
-        // SQLite breaks its lines, and what a command says is one.
-        let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").collect();
-        return Err(wrong(format!("it is damaged ({})", found.join("; "))));
-    }
-    match ask(&sqlite, &realm, Epoch).await {
-        Ok(Some(_)) => Ok(()),
-        _ => Err(wrong("it is not a backup of Portiere".into())),
     }
 }
 

@@ -193,6 +193,58 @@ fn given_up(server: &Server, to: &str) {
     }
 }
 
+/// A target of ours that takes no row of `users`.
+fn refusing(file: &Path) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let refusing =
+        store::sqlite::Sqlite::open(store::sqlite::Options::at(file), store::migrations::MIGRATIONS).unwrap();
+    let trigger = "CREATE TRIGGER full BEFORE INSERT ON users BEGIN SELECT RAISE(ABORT, 'no room is left'); END";
+    runtime.block_on(async {
+        refusing.migrate().await.unwrap();
+        refusing.alter(vec![trigger.to_owned()]).await.unwrap();
+    });
+    refusing.close();
+    format!("sqlite:{}", file.display())
+}
+
+#[test]
+fn a_backup_made_while_a_move_stands_still_or_after_it_can_be_restored() {
+    // red without Named and `stopped` in cli/moving, fence::lift_in_copy in cli/restore.rs.
+    if !on_file() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name).to_str().unwrap().to_owned();
+    let server = Server::leaked(&[]);
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let to = refusing(Path::new(&at("full.db")));
+    let stuck = server.command(&["move", "--to", &to, "--yes"], "");
+    assert!(stuck.code == 1 && stuck.err.contains(&format!("{to}: no room is left; sqlite:")), "{}", stuck.err);
+    assert!(stuck.err.contains("takes no writes until this move is run again"), "{}", stuck.err);
+    assert_eq!(state(server), "fenced");
+    // Red without `noting` in cli/request.rs, Backup.
+    let copied = server.command(&["backup", &at("fenced.db")], "");
+    assert!(copied.code == 0 && copied.err.contains(&format!("being moved to {to}")), "{}", copied.err);
+    assert_eq!(server.stop(), Some(0));
+    let restored = server.command(&["restore", "--force", &at("fenced.db")], "");
+    assert!(restored.code == 0 && restored.err.contains(&format!("being moved to {to}")), "{}", restored.err);
+    server.restart();
+    assert_eq!(state(server), Value::Null);
+    app.tokens(&mut Browser::new(server), &person);
+
+    let to = format!("sqlite:{}", at("new.db"));
+    server.must(&["move", "--to", &to, "--yes"], "");
+    server.must(&["backup", &at("left.db")], "");
+    assert_eq!(server.stop(), Some(0));
+    let refused = server.command(&["restore", "--force", &at("left.db")], "");
+    assert!(refused.code == 1 && refused.err.contains(&format!("moved to {to}")), "{}", refused.err);
+    let restored = server.command(&["restore", "--force", "--target-is-gone", &at("left.db")], "");
+    assert!(restored.code == 0 && restored.err.contains(&format!("moved to {to}")), "{}", restored.err);
+    server.restart();
+    app.tokens(&mut Browser::new(server), &person);
+    server.kill();
+}
+
 /// Red without `vacant` in `Target::open` or `Database::open`: nothing is made in a database that is somebody else's.
 #[test]
 fn a_database_of_somebody_else_is_left_as_it_is() {

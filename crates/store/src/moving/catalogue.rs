@@ -106,7 +106,7 @@ pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trou
 }
 
 /// Names become part of statements.
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 

@@ -1,11 +1,13 @@
 //! Keeping writes off a database that is moved: triggers on every table. They hold for every program that writes to it, of
 //! whatever version, from the moment on at which the last of them is there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Trouble;
 use super::catalogue::{self, MOVES};
 use super::marks::{self, Leave, Mark, Marks};
+use crate::dialect::Dialect;
 use crate::engine::{Engine, Unavailable};
 
 /// How often triggers are tried that something keeps off: for others' transactions the engine waits itself.
@@ -75,6 +77,33 @@ pub async fn lift(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     let dialect = engine.dialect();
     alter(engine, tables.keys().flat_map(|table| dialect.unfence(table)).collect()).await?;
     marks::stays(engine, id).await
+}
+
+/// Every trigger that a fence makes on the tables of a file: its name, and its text as SQLite keeps it. No table is opened: the file
+/// may be anybody's.
+pub async fn triggers(file: &dyn Engine) -> Result<BTreeMap<String, String>, Trouble> {
+    let names = catalogue::names(file).await?;
+    // Any other name could make another statement of the text.
+    let ours = names.iter().filter(|name| catalogue::is_plain(name) && *name != MOVES);
+    let kept = |made: String| {
+        let text = made.replacen("CREATE TRIGGER IF NOT EXISTS ", "CREATE TRIGGER ", 1);
+        let name = text.split(' ').nth(2).unwrap_or_default().to_owned();
+        (name, text)
+    };
+    Ok(ours.flat_map(|table| Dialect::Sqlite.fence(table)).map(kept).collect())
+}
+
+/// Lets a copy of a file be written to whose triggers are all [fences](triggers), whatever became of the file; the mark that it
+/// had. Refused where there are fences and no mark: no move leaves that.
+pub async fn lift_in_copy(copy: &dyn Engine) -> Result<Option<Mark<Leave>>, Trouble> {
+    let Some(out) = Marks::read(copy).await?.out else {
+        return match catalogue::is_unfenced(copy).await? {
+            true => Ok(None),
+            false => Err(Trouble("it is fenced as for a move, and does not say where to".to_owned())),
+        };
+    };
+    lift(copy, &out.id).await?;
+    Ok(Some(out))
 }
 
 async fn alter(engine: &dyn Engine, statements: Vec<String>) -> Result<(), Unavailable> {

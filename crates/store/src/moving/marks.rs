@@ -64,6 +64,19 @@ impl Mark<Leave> {
             Leave::Left => format!("this database was moved to {peer}: set store.url to that"),
         }
     }
+
+    /// What it means for a copy of this database, after the name of that.
+    pub fn of_copies(&self) -> String {
+        let peer = &self.peer;
+        let there = "what is written from then on is there, and not in this copy";
+        match self.state {
+            Leave::Fencing | Leave::Fenced => {
+                format!("was made while the database was being moved to {peer}: once it has been moved, {there}")
+            }
+            Leave::Lifting => format!("was made while moving the database to {peer} was being given up"),
+            Leave::Left => format!("was made after the database had been moved to {peer}: {there}"),
+        }
+    }
 }
 
 /// What a database knows of moves.

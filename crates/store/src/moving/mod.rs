@@ -13,6 +13,7 @@ mod check;
 mod copy;
 pub mod fence;
 pub mod marks;
+mod named;
 mod page;
 
 use std::fmt;
@@ -23,6 +24,7 @@ use crate::engine::{CommitError, Engine, Unavailable};
 use catalogue::Table;
 pub use check::Sum;
 use marks::{Arrival, Leave, Marks};
+pub use named::Named;
 
 /// Tables that are copied, or compared, at the same time.
 const AT_ONCE: usize = 3;

@@ -5,21 +5,29 @@ use super::{Question, leases, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::time::Time;
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Only SQLite is asked, whose file it is about.
-pub(super) const OF_FILES: &str = "SELECT 'it has a ' || type || ' of its own' FROM sqlite_master \
-                                   WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL %' \
+pub(super) const OF_FILES: &str = "SELECT DISTINCT 'it has a ' || m.type || ' of its own' FROM sqlite_master AS m \
+                                   WHERE m.sql LIKE 'CREATE VIRTUAL %' OR (m.type NOT IN ('table', 'index') AND NOT \
+                                   (m.type = 'trigger' AND EXISTS (SELECT 1 FROM json_each(?) AS f \
+                                   WHERE f.key = m.name AND f.value = m.sql))) \
                                    UNION ALL SELECT * FROM (SELECT quick_check FROM pragma_quick_check LIMIT 1)";
 
 /// What the database itself finds wrong with its file, and what it holds that no database of ours has: a trigger would act on
 /// what is written, a view stand in for a table, and both would outlive every look at the rows. The one line `ok` when nothing is.
 /// Reads all of it.
-pub struct Soundness;
+#[derive(Clone, Debug, Default)]
+pub struct Soundness {
+    /// The triggers that it may have: the text of each, by its name. Both have to be the same.
+    pub triggers: BTreeMap<String, String>,
+}
 
 impl Question for Soundness {
     type Fact = Vec<String>;
     fn read(&self, _realm: &RealmId) -> Read {
-        read(OF_FILES, Vec::new())
+        read(OF_FILES, values![json!(self.triggers).to_string()])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, Columns::text)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use store::conformance::everything::{fill, rows};
 use store::engine::{Answer, Around, CommitError, Engine, Value, Write};
-use store::moving::Step;
 use store::moving::marks::{Arrival, Marks};
+use store::moving::{Named, Step};
 
 /// An engine whose commits end after so many.
 struct Cut {
@@ -134,4 +134,15 @@ async fn a_target_that_fails_over_while_it_is_compared_is_not_ready() {
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Arriving);
     assert!(run(&*from.engine, &to).await.unwrap().is_some(), "the next time everything is compared anew");
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Ready);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_that_fails_is_named() {
+    // red without Named.
+    let (from, to) = (place::file().await, place::file().await);
+    fill(&*from.engine).await.unwrap();
+    // The mark is there, and a page is not.
+    let cut = Cut { engine: Arc::clone(&to.engine), left: AtomicI64::new(1), end: End::Before };
+    let why = run(&*from.engine, &Named::new(Arc::new(cut), "sqlite:/new.db")).await.unwrap_err().0;
+    assert_eq!(why, "sqlite:/new.db: no connection");
 }

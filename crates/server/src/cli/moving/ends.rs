@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
-use store::moving::{Trouble, fence};
+use store::moving::{Named, Trouble, fence};
 use store::sqlite::{Onlooker, OpenError, Options, Sqlite};
 
 /// How long whoever holds a file may take to answer or to let go of it.
@@ -65,7 +65,8 @@ impl AtSource {
                 "{file} is held by a process that is not the server of this data folder"
             )));
         }
-        let id = perform(&*app.engine, &self.act).await?;
+        let engine = Named::new(Arc::clone(&app.engine), format!("sqlite:{}", self.file.display()));
+        let id = perform(&engine, &self.act).await?;
         Ok(Outcome::new(id.clone(), json!(id)))
     }
 }
@@ -130,14 +131,15 @@ impl<'a> Source<'a> {
     pub async fn act(&self, act: Act) -> Result<String, Failure> {
         let Some(file) = self.config.database().map(|file| absolute(&file)) else {
             let database = Database::connect(&self.config).await.map_err(|error| unreached(&self.config, error))?;
-            return Ok(perform(&*database.engine(), &act).await?);
+            return Ok(perform(&Named::new(database.engine(), &self.name), &act).await?);
         };
         own(file.parent().unwrap_or(self.data))?;
         let began = Instant::now();
         loop {
             match Sqlite::open(Options::at(&file), MIGRATIONS) {
                 Ok(sqlite) => {
-                    let done = perform(&sqlite, &act).await;
+                    let sqlite = Arc::new(sqlite);
+                    let done = perform(&Named::new(Arc::<Sqlite>::clone(&sqlite), &self.name), &act).await;
                     sqlite.close();
                     return Ok(done?);
                 }
@@ -174,9 +176,15 @@ impl Target {
     /// To be filled: its schema is brought up.
     pub async fn open(&self) -> Result<Database, Failure> {
         let database = self.connect().await?;
-        store::moving::vacant(&*database.engine()).await?;
-        database.engine().migrate().await.map_err(|error| Failure::Failed(error.0))?;
+        let engine = self.named(&database);
+        store::moving::vacant(&engine).await?;
+        engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
         Ok(database)
+    }
+
+    /// What it fails with names it.
+    pub fn named(&self, database: &Database) -> Named {
+        Named::new(database.engine(), &self.name)
     }
 
     /// As it is, for this process alone where it is a file.
@@ -205,7 +213,7 @@ fn unreached(config: &Config, error: BootError) -> Failure {
 async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
     let Some(file) = config.database() else {
         let database = Database::connect(config).await.map_err(|error| unreached(config, error))?;
-        return Ok(database.engine());
+        return Ok(Arc::new(Named::new(database.engine(), name(config))));
     };
     // Who may not look finds nothing.
     own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
@@ -213,7 +221,7 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
         return Err(Failure::Failed(format!("there is no database {}", file.display())));
     }
     match Onlooker::open(&file, READERS) {
-        Ok(onlooker) => Ok(Arc::new(onlooker)),
+        Ok(onlooker) => Ok(Arc::new(Named::new(Arc::new(onlooker), name(config)))),
         Err(error) => Err(Failure::Failed(error.to_string())),
     }
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Engine};
 use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
-use store::moving::{self, Move, PAGE, Sum, Trouble};
+use store::moving::{self, Move, Named, PAGE, Sum, Trouble};
 
 /// From where to where.
 #[derive(Clone, Debug, Args)]
@@ -124,8 +124,8 @@ impl Moving {
             return Err(Failure::Failed(out.sentence()));
         }
         let database = target.open().await?;
-        let to = database.engine();
-        let arrived = moving::examine(&*from, &*to, out.as_ref().map(|out| out.id.as_str())).await?;
+        let to = target.named(&database);
+        let arrived = moving::examine(&*from, &to, out.as_ref().map(|out| out.id.as_str())).await?;
         let whole = matches!(arrived, Some(Arrival::Ready | Arrival::Serving));
         if out.as_ref().is_some_and(|out| out.state == Leave::Left) && !whole {
             return Err(Failure::Failed(format!(
@@ -143,12 +143,18 @@ impl Moving {
         let id = source.act(Act::Raise { id: fresh, peer: target.name.clone() }).await?;
         let bar = Bar::new();
         let tell = |step| bar.tell(step);
-        let moving = Move { from: &*from, to: &*to, id: &id, from_name: &source.name, page: PAGE, tell: &tell };
+        let moving = Move { from: &*from, to: &to, id: &id, from_name: &source.name, page: PAGE, tell: &tell };
         let done = moving.run().await;
         bar.end();
-        let sums = done?;
-        source.act(Act::Left { id: id.clone() }).await?;
+        let done = match done {
+            Ok(sums) => source.act(Act::Left { id: id.clone() }).await.map(|_| sums),
+            Err(why) => Err(why.into()),
+        };
         database.close();
+        let sums = match done {
+            Ok(sums) => sums,
+            Err(why) => return Err(stopped(why, &source.name, is_fenced(&*from).await)),
+        };
         Ok(moved((&source.name, &target.name), &id, sums, began.elapsed()))
     }
 
@@ -174,7 +180,7 @@ impl Moving {
         };
         self.confirm(&format!("{name} will be written to again, and its copy in {} is void from now on", out.peer))?;
         if let Some(copy) = copy {
-            give_up(&*copy.engine(), &out).await?;
+            give_up(&Named::new(copy.engine(), &out.peer), &out).await?;
             copy.close();
         }
         source.act(Act::Lift { id: out.id.clone() }).await?;
@@ -223,6 +229,24 @@ async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
             done => done.map_err(|error| Trouble::from(error).into()),
         },
     }
+}
+
+/// Whether a source takes no writes, as far as it can be asked.
+async fn is_fenced(from: &dyn Engine) -> bool {
+    Marks::read(from).await.map_or(true, |marks| marks.out.is_some())
+}
+
+/// Why a move did not come to its end, and what that means for whoever uses the source.
+fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
+    let (Failure::Use(mut told) | Failure::Failed(mut told)) = why;
+    if told.contains("max_allowed_packet") {
+        told += " (raise max_allowed_packet on that server: SET GLOBAL max_allowed_packet = 67108864, \
+                 and in its configuration)";
+    }
+    if fenced {
+        told += &format!("; {source} takes no writes until this move is run again or given up with --abort");
+    }
+    Failure::Failed(told)
 }
 
 async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
@@ -280,4 +304,22 @@ fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Durat
     let tables = sums.map(|sums| sums.iter().map(table).collect::<Vec<_>>());
     let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
     Outcome::new(text, json!({ "from": from, "to": to, "id": id, "rows": rows, "seconds": seconds, "tables": tables }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_that_stops_says_that_writes_are_still_refused_and_what_helps() {
+        // red without `stopped` in Moving::go.
+        let told = |why: &str, fenced| match stopped(Failure::Failed(why.into()), "sqlite:/a.db", fenced) {
+            Failure::Failed(told) => told,
+            other => panic!("{other:?}"),
+        };
+        let line = told("mysql://h/d: Packet is larger than max_allowed_packet", true);
+        assert!(line.starts_with("mysql://h/d: ") && line.contains("SET GLOBAL max_allowed_packet"), "{line}");
+        assert!(line.ends_with("; sqlite:/a.db takes no writes until this move is run again or given up with --abort"));
+        assert_eq!(told("the source is not fenced any more", false), "the source is not fenced any more");
+    }
 }
