@@ -31,11 +31,11 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use store::tables::realms::Issuer;
+use tokio::sync::mpsc;
 
 pub use folder::{make as make_folder, was_used};
-pub use stop::told_to_stop;
+pub use stop::Orders;
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
@@ -244,17 +244,15 @@ fn settings(config: &Config) -> Settings {
 pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     // Heard from now on, also while a database is waited for: a process that is the first of its container ends by no signal that
     // it does not hear.
-    let mut stop = Box::pin(told_to_stop());
+    let mut orders = Orders::listen();
     let ready = tokio::select! {
-        // What is polled first is what listens.
-        biased;
-        () = &mut stop => {
+        () = orders.next() => {
             tracing::info!("stopped before it was ready");
             return Ok(());
         }
         ready = Box::pin(Ready::of(&config, json)) => ready?,
     };
-    Box::pin(ready.serve(&config, stop)).await
+    Box::pin(ready.serve(&config, orders)).await
 }
 
 /// All that answers requests, before the first of them.
@@ -304,19 +302,16 @@ impl Ready {
         Ok(Ready { instance, site, listeners, terms, desk, workers, control, exporter, streams, announced })
     }
 
-    async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), BootError> {
+    async fn serve(self, config: &Config, orders: Orders) -> Result<(), BootError> {
         let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
         let upkeep = Upkeep { keys: config.keys.rotate_after };
         let watched = site.clone();
-        let stop = async {
-            told.await;
-            watched.leaving.store(true, Ordering::Relaxed);
-            tracing::info!("stopping");
-        };
+        let (tell, told) = mpsc::unbounded_channel();
         let ended = |what: &str| Err(BootError::Other(what.to_owned()));
         let jobs = "the background jobs ended";
         let stopped = tokio::select! {
-            stopped = serve(listeners, terms, http::router(site), stop) => stopped,
+            stopped = serve(listeners, terms, http::router(site), told) => stopped,
+            () = orders.pass_on(&watched.leaving, tell) => return ended(jobs),
             () = workers.run() => return ended("the listener for hash workers ended"),
             () = metrics::serve(desk, watched.clone()) => return ended("the metrics are not served any more"),
             () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return ended(jobs),

@@ -1,25 +1,66 @@
 //! When a process is to stop.
 
 use std::io::IsTerminal;
-use tokio::signal::unix::{SignalKind, signal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
-/// SIGTERM, SIGINT, or the end of the terminal in which it was started.
-pub async fn told_to_stop() {
-    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                () = terminal_gone() => {}
-            }
+/// What tells a process to stop: SIGTERM, SIGINT, or the end of the terminal in which it was started.
+pub struct Orders {
+    terminate: Option<Signal>,
+    interrupt: Option<Signal>,
+    /// SIGHUP by itself asks for less (files are read again): heard where there is a terminal that may go.
+    hangup: Option<Signal>,
+}
+
+impl Orders {
+    /// From now on none of them ends the process by itself.
+    pub fn listen() -> Self {
+        let heard = |kind| signal(kind).ok();
+        Orders {
+            terminate: heard(SignalKind::terminate()),
+            interrupt: heard(SignalKind::interrupt()),
+            hangup: heard(SignalKind::hangup()).filter(|_| std::io::stdin().is_terminal()),
         }
-        _ => std::future::pending().await,
+    }
+
+    /// Passes each of them on, and says so. From the first on the server is `leaving`.
+    pub async fn pass_on(mut self, leaving: &AtomicBool, tell: mpsc::UnboundedSender<()>) {
+        loop {
+            self.next().await;
+            match leaving.swap(true, Ordering::Relaxed) {
+                false => tracing::info!("stopping"),
+                true => tracing::warn!("told to stop again: what runs is cut"),
+            }
+            // Nobody hears it where serving has ended.
+            let _ = tell.send(());
+        }
+    }
+
+    /// Ready when the next one came.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            () = comes(&mut self.terminate) => {}
+            () = comes(&mut self.interrupt) => {}
+            () = terminal_gone(&mut self.hangup) => {}
+        }
     }
 }
 
-/// Ready when the terminal in which the process was started is gone. SIGHUP by itself asks for less: files are read again.
-async fn terminal_gone() {
-    let heard = signal(SignalKind::hangup()).ok().filter(|_| std::io::stdin().is_terminal());
-    let Some(mut hangup) = heard else { return std::future::pending().await };
-    while hangup.recv().await.is_some() && std::io::stdin().is_terminal() {}
+async fn comes(signal: &mut Option<Signal>) {
+    let Some(heard) = signal else { return std::future::pending().await };
+    if heard.recv().await.is_none() {
+        std::future::pending().await
+    }
+}
+
+async fn terminal_gone(hangup: &mut Option<Signal>) {
+    loop {
+        comes(hangup).await;
+        if !std::io::stdin().is_terminal() {
+            // A terminal goes once.
+            *hangup = None;
+            return;
+        }
+    }
 }

@@ -66,7 +66,7 @@ pub enum Command {
     ///
     /// Without any configuration it listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It prints where it
     /// is and, while there is no owner, a one-time link that makes their account; with --json an object on one line, and
-    /// the link's file. SIGTERM and Ctrl-C stop it after what runs is finished.
+    /// the link's file. SIGTERM and Ctrl-C stop it after what runs is finished; a second one, at once.
     #[command(after_long_help = "\
 Examples:
   portiere serve

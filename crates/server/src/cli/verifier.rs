@@ -333,20 +333,24 @@ fn machine() -> String {
 }
 
 impl Serve {
-    /// Runs until SIGTERM or SIGINT.
+    /// Runs until SIGTERM or SIGINT: then finishes what it holds, unless it is told again.
     pub fn run(self) -> Result<(), Failure> {
         let work = Work { threads: self.threads, memory: self.memory };
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let ended = threads.block_on(async {
             let (stop, stopping) = watch::channel(false);
             let folder = Folder::at(&self.folder);
+            let mut orders = crate::boot::Orders::listen();
             let mut working = Box::pin(serve(folder, work, stopping));
             tokio::select! {
                 ended = &mut working => return ended,
-                () = crate::boot::told_to_stop() => tracing::info!("stopping"),
+                () = orders.next() => tracing::info!("stopping"),
             }
             stop.send_replace(true);
-            working.await
+            tokio::select! {
+                ended = &mut working => ended,
+                () = orders.next() => Ok(()),
+            }
         });
         threads.shutdown_timeout(Duration::from_secs(1));
         ended.map_err(Failure::Failed)

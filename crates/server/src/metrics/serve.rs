@@ -15,6 +15,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
 use rules::secret::same;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
 /// Connections at a time: a few scrapers, and somebody who looks.
@@ -83,7 +84,7 @@ pub async fn serve(desk: Option<Desk>, site: Site) {
     counter.glance.look(&counter.site.app).await;
     let router = router.with_state(Arc::clone(&counter));
     tokio::select! {
-        _ = net::serve(listeners, terms, router, std::future::pending()) => {}
+        _ = net::serve(listeners, terms, router, mpsc::unbounded_channel().1) => {}
         () = counter.glance.renew(&counter.site.app) => {}
     }
 }

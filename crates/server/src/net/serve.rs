@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::futures::OwnedNotified;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
@@ -60,7 +60,7 @@ impl<S> Answers for S where
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Connections that had not finished within the drain time and were cut.
+    /// Connections that had not finished within the drain time, or when the server was told again, and were cut.
     pub cut: usize,
 }
 
@@ -73,11 +73,13 @@ enum Stage {
     Leaving,
     /// Nobody new is let in; what runs is finished.
     Closing,
+    /// Nothing is waited for.
+    Cutting,
 }
 
-/// Serves `service` on `listeners` until `stop` is ready, and for the stop delay after that, in which each connection ends
-/// with its answer. Then accepts nothing more, finishes the requests that run (for at most the drain time) and returns.
-/// Each request carries a [`Peer`] among its extensions.
+/// Serves `service` on `listeners` until it is `told` to stop, and for the stop delay after that, in which each connection ends
+/// with its answer. Then accepts nothing more, finishes the requests that run (for at most the drain time) and returns. Told
+/// again, it returns at once. Each request carries a [`Peer`] among its extensions.
 ///
 /// The delay is for proxies that keep connections: one that is closed while it is idle may be closed just as a request
 /// comes, and nobody may send that a second time (RFC 9112, 9.3.1). One that is closed after an answer that said so
@@ -86,7 +88,7 @@ pub async fn serve<S: Answers>(
     listeners: Listeners,
     terms: Terms,
     service: S,
-    stop: impl Future<Output = ()>,
+    mut told: mpsc::UnboundedReceiver<()>,
 ) -> Stopped {
     let hangup = hear_hangups();
     let (stages, stage) = watch::channel(Stage::Serving);
@@ -97,15 +99,37 @@ pub async fn serve<S: Answers>(
     for listener in listeners.0 {
         doors.spawn(Arc::clone(&room).accept(listener));
     }
-    stop.await;
+    heard(&mut told).await;
     stages.send_replace(Stage::Leaving);
-    tokio::time::sleep(room.terms.stop_delay).await;
-    stages.send_replace(Stage::Closing);
+    let orderly = async {
+        tokio::time::sleep(room.terms.stop_delay).await;
+        stages.send_replace(Stage::Closing);
+        std::future::pending().await
+    };
     let mut cut = 0;
-    while let Some(door) = doors.join_next().await {
-        cut += door.unwrap_or_default();
+    tokio::select! {
+        () = all_closed(&mut doors, &mut cut) => {}
+        () = orderly => {}
+        () = heard(&mut told) => {
+            stages.send_replace(Stage::Cutting);
+        }
     }
+    all_closed(&mut doors, &mut cut).await;
     Stopped { cut }
+}
+
+/// Ready when told; never, where nobody is left to tell.
+async fn heard(told: &mut mpsc::UnboundedReceiver<()>) {
+    if told.recv().await.is_none() {
+        std::future::pending().await
+    }
+}
+
+/// Ready once each door is closed and what came through it ended; adds up what was cut.
+async fn all_closed(doors: &mut JoinSet<usize>, cut: &mut usize) {
+    while let Some(door) = doors.join_next().await {
+        *cut += door.unwrap_or_default();
+    }
 }
 
 /// HTTP/1.1 and HTTP/2 on the same port, each with its limits. Header and idle times are [`Clock`]'s, which knows the
@@ -163,10 +187,12 @@ impl<S: Answers> Room<S> {
         }
         self.close(listener, &mut connections);
         let all_done = async { while connections.join_next().await.is_some() {} };
-        match tokio::time::timeout(self.terms.drain_timeout, all_done).await {
-            Ok(()) => 0,
-            Err(_) => connections.len(),
-        }
+        let drained = tokio::time::timeout(self.terms.drain_timeout, all_done);
+        let whole = tokio::select! {
+            drained = drained => drained.is_ok(),
+            () = comes(self.stage.clone(), Stage::Cutting) => false,
+        };
+        if whole { 0 } else { connections.len() }
     }
 
     /// Closes the door. Who stands before it already, as far as the kernel knows, is still let in: their request may be on

@@ -256,7 +256,7 @@ fn a_program_is_told_as_an_object_where_the_server_is() {
 
 #[test]
 fn sigterm_finishes_what_runs_and_exits_with_success() {
-    // red without told_to_stop in server/boot.rs, run.
+    // red without Orders in server/boot.rs, run.
     let server = Server::leaked(&[]);
     let (app, person) = (App::trusted(server), Person::add(server));
     let tokens = app.tokens(&mut Browser::new(server), &person);

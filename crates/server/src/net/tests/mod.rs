@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Long enough never to be the reason of a failure on a slow machine.
@@ -72,7 +72,7 @@ fn router() -> Router {
 
 struct Server {
     address: SocketAddr,
-    stop: oneshot::Sender<()>,
+    stop: mpsc::UnboundedSender<()>,
     done: JoinHandle<Stopped>,
 }
 
@@ -80,8 +80,8 @@ impl Server {
     fn start(terms: Terms) -> Self {
         let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
         let address = listeners.addresses()[0];
-        let (stop, stopped) = oneshot::channel::<()>();
-        let served = async move { serve(listeners, terms, router(), async { drop(stopped.await) }).await };
+        let (stop, told) = mpsc::unbounded_channel();
+        let served = serve(listeners, terms, router(), told);
         #[allow(clippy::disallowed_methods, reason = "a test's server ends with its runtime")]
         let done = tokio::spawn(served);
         Server { address, stop, done }

@@ -54,6 +54,24 @@ async fn what_never_ends_is_cut_after_the_drain_time() {
 }
 
 #[tokio::test]
+async fn who_is_told_to_stop_a_second_time_waits_for_nothing() {
+    // red where serve hears the first time alone: in the stop delay, and in the drain time after it.
+    for delay in [Duration::from_secs(3600), Duration::ZERO] {
+        let long = Duration::from_secs(3600);
+        let server = Server::start(Terms { stop_delay: delay, drain_timeout: long, ..generous() });
+        let mut stream = server.connect().await;
+        stream.write_all(b"GET /forever HTTP/1.1\r\n\r\n").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.stop.send(()).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!server.done.is_finished(), "what runs is not waited for, {delay:?}");
+        server.stop.send(()).unwrap();
+        assert_eq!(until_closed(&mut stream).await, "");
+        assert_eq!(server.done.await.unwrap(), Stopped { cut: 1 });
+    }
+}
+
+#[tokio::test]
 async fn rfc_9112_9_6_until_the_stop_delay_is_over_each_connection_ends_with_its_answer() {
     let server = Server::start(Terms { stop_delay: Duration::from_secs(2), ..generous() });
     let mut kept = server.connect().await;
