@@ -6,6 +6,7 @@ use app::Fault;
 use rules::id::RealmId;
 use rules::keys::Key;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
@@ -77,7 +78,7 @@ impl Database {
 
     /// Opens it as it is.
     pub async fn connect(config: &Config) -> Result<Self, BootError> {
-        let other = |error: remote::OpenError| BootError::Other(format!("store.url: {error}"));
+        let other = |error: remote::OpenError| named(config, &error);
         Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => match Sqlite::open(file_options(config), MIGRATIONS) {
                 Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
@@ -100,7 +101,7 @@ impl Database {
             StoreUrl::Postgres(url) => Postgres::judge(&settings(config, url.reveal())),
             StoreUrl::Mysql(url) => Mysql::judge(&settings(config, url.reveal())),
         };
-        judged.map_err(|error| BootError::Other(format!("store.url: {error}")))
+        judged.map_err(|error| named(config, &error))
     }
 
     /// What the use cases work on.
@@ -154,6 +155,20 @@ impl Database {
             sqlite.close();
         }
     }
+}
+
+/// Why a server cannot be used, under the option to look at: a file that cannot be used stands first in its sentence.
+fn named(config: &Config, error: &remote::OpenError) -> BootError {
+    let (store, why) = (&config.store, error.to_string());
+    let files = [
+        ("store.authorities", &store.authorities),
+        ("store.certificate", &store.certificate),
+        ("store.key", &store.key),
+    ];
+    let meant = |file: &PathBuf| why.starts_with(&format!("{}: ", file.display()));
+    let of_file = files.into_iter().find(|(_, file)| file.as_ref().is_some_and(meant));
+    let option = of_file.map_or("store.url", |(option, _)| option);
+    BootError::Other(format!("{option}: {why}"))
 }
 
 fn file_options(config: &Config) -> Options {

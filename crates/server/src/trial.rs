@@ -16,7 +16,7 @@ use std::path::Path;
 /// Everything that would keep the server from starting, a sentence each.
 pub fn problems(config: &Config) -> Vec<String> {
     let tried = [
-        Terms::of(config, u64::MAX).map(drop).map_err(|error| error.to_string()),
+        tls(config),
         Database::judge(config).map_err(|error| error.to_string()),
         hashing::settings(config).map(drop).map_err(|error| error.to_string()),
         auditing::streams(config).map(drop).map_err(|error| error.to_string()),
@@ -35,6 +35,12 @@ pub fn problems(config: &Config) -> Vec<String> {
 pub fn warnings(config: &Config) -> Vec<String> {
     let tls = Terms::of(config, u64::MAX).ok().and_then(|terms| terms.tls);
     tls.map(|tls| tls.doubts()).unwrap_or_default()
+}
+
+/// The certificate and its key.
+fn tls(config: &Config) -> Result<(), String> {
+    let certificate = config.tls.certificate.as_deref().unwrap_or(Path::new(""));
+    Terms::of(config, u64::MAX).map(drop).map_err(|error| format!("{}: {error}", error.option(certificate)))
 }
 
 /// Where metrics are served nowhere, nobody has to know it.

@@ -95,6 +95,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("p.toml");
         fs::write(&file, text.replace("FOLDER", &folder.path().display().to_string())).unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap();
+        fs::write(folder.path().join("c.pem"), made.cert.pem()).unwrap();
         let flags = vec![("data", folder.path().join("data").display().to_string())];
         let (outcome, failure) = check(Sources { file: Some(file), flags, ..Sources::default() });
         assert!(!folder.path().join("data").exists(), "whoever looks makes nothing");
@@ -108,10 +110,24 @@ mod tests {
     #[test]
     fn what_stops_the_server_is_wrong() {
         for (text, why) in [
-            ("[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'", "none.pem"),
+            // red without `option` in net/tls.rs: a file is named, and no option.
+            ("[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'", "tls.certificate: cannot read "),
+            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'", "tls.key: cannot read "),
+            ("[tls]\ncertificate = 'FOLDER/p.toml'\nkey = 'FOLDER/none.key'", "tls.certificate: "),
+            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/c.pem'", "tls.key: "),
             ("[store]\nurl = 'mysql://u:p%zz@127.0.0.1/d'", "store.url: "),
             ("[store]\nurl = 'postgres://u@127.0.0.1:port/d'", "store.url: "),
-            ("[store]\nurl = 'postgres://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "none.pem"),
+            // red without `named` in database.rs: whatever is wrong, store.url is named.
+            ("[store]\nurl = 'postgres://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "store.authorities: "),
+            ("[store]\nurl = 'mysql://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "store.authorities: "),
+            (
+                "[store]\nurl = 'postgres://u@127.0.0.1/d'\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'",
+                "store.certificate: ",
+            ),
+            (
+                "[store]\nurl = 'postgres://u@127.0.0.1/d'\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'",
+                "store.key: ",
+            ),
             ("[hash]\npeppers = ['p1:FOLDER/none']", "none"),
             ("[metrics]\nlisten = ['127.0.0.1:9464']\nsecret = 'FOLDER/none'", "metrics.secret"),
             ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http"),

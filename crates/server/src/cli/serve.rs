@@ -95,12 +95,17 @@ fn may_begin(data: &Path) -> Result<(), Failure> {
     let us = process::geteuid().as_raw();
     let is_roots = data.metadata().is_ok_and(|folder| folder.uid() == 0);
     // A mount often is. Nothing here is better off as root.
-    if is_roots && is_empty(data).is_ok_and(|empty| empty) && us != 0 {
+    if is_roots && seems_empty(is_empty(data)) && us != 0 {
         let data = data.display();
         let why = format!("{data} belongs to root, and this is user {us}: give it the folder (chown {us} {data})");
         return Err(Failure::Failed(why));
     }
     own(data)
+}
+
+/// What was made for a service and never given to it is empty, also where only root may look.
+fn seems_empty(looked: io::Result<bool>) -> bool {
+    looked.unwrap_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 #[cfg(test)]
@@ -119,5 +124,13 @@ mod tests {
             std::fs::write(folder.path().join("master.key"), "").unwrap();
             assert_eq!(may_begin(folder.path()), Ok(()), "where a server ran before, it runs again");
         }
+    }
+
+    #[test]
+    fn a_folder_of_roots_that_nobody_else_may_look_into_is_taken_for_empty() {
+        // red where it is not: whoever is to get the folder is told to run as root.
+        let looked = |error: io::ErrorKind| seems_empty(Err(error.into()));
+        assert_eq!((seems_empty(Ok(true)), seems_empty(Ok(false))), (true, false));
+        assert_eq!((looked(io::ErrorKind::PermissionDenied), looked(io::ErrorKind::NotADirectory)), (true, false));
     }
 }

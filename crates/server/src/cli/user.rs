@@ -24,7 +24,7 @@ pub enum Command {
     #[command(after_long_help = "\
 Examples:
   portiere user add ada --email ada@example.com
-  pwgen -s 20 1 | portiere user add ada --email ada@example.com --role owner --password-stdin
+  openssl rand -hex 10 | tee /dev/stderr | portiere user add ada --email ada@example.com --role owner --password-stdin
   printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin")]
     Add(Add),
     /// List accounts

@@ -2,7 +2,7 @@
 
 use super::options::Config;
 use super::store_url::StoreUrl;
-use super::value::{Replication, Value};
+use super::value::{Journal, Replication, Statements, Value};
 use crate::net::Cidr;
 use crate::private::Key;
 use app::audit::sink::{Http, Syslog};
@@ -196,13 +196,14 @@ fn of_replication(config: &Config) -> [Joint; 2] {
 }
 
 /// What is said of a database server where none is named: a node that is started without its `store.url` would be a new server, on
-/// a database of its own. Numbers are another matter: they do no harm beside a file, and may be meant for later. Asked by whoever
-/// opens the database, and not of a command that a server which runs carries out: it may not have what that has in its environment.
+/// a database of its own. Numbers (`store.connections`, `store.timeout`) are another matter: they do no harm beside a file, and may be
+/// meant for later. Asked by whoever opens the database, and not of a command that a server which runs carries out: it may not have
+/// what that has in its environment.
 pub fn without_server(config: &Config) -> Vec<Joint> {
     of_a_server(config).into_iter().filter(|rule| !rule.holds).collect()
 }
 
-fn of_a_server(config: &Config) -> [Joint; 4] {
+fn of_a_server(config: &Config) -> [Joint; 6] {
     let store = &config.store;
     let on_file = matches!(store.url, StoreUrl::Sqlite(_));
     let unsaid = |usual: bool, option| {
@@ -213,6 +214,8 @@ fn of_a_server(config: &Config) -> [Joint; 4] {
         unsaid(store.certificate.is_none(), "store.certificate"),
         unsaid(store.accept_loss.is_empty(), "store.accept_loss"),
         unsaid(store.replication == Replication::Observed, "store.replication"),
+        unsaid(store.statements == Statements::Kept, "store.statements"),
+        unsaid(store.journal == Journal::Auto, "store.journal"),
     ]
 }
 

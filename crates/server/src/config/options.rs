@@ -306,11 +306,11 @@ options! {
     /// Slowing down guessers. Only failures count, and those of strangers keep nobody out of a browser or an application in
     /// which they have signed in before (of several people, the four who were there last).
     "throttle." throttle: Throttle {
-        /// Failures of an account that cost nothing.
+        /// From this failure of an account on, each costs a wait.
         free_failures: u32 = 5, Start, between(1, 1000);
-        /// The delay after the first failure beyond those; it doubles with each further one.
+        /// The wait after that failure; it doubles with each further one.
         base_delay: Span = Span::seconds(1), Start, between(Span(100), Span::minutes(10));
-        /// The longest delay.
+        /// The longest wait.
         max_delay: Span = Span::minutes(15), Start, between(Span::seconds(1), Span::hours(24));
         /// Failures of an address (a /64 for IPv6) that cost nothing.
         address_free_failures: u32 = 50, Start, between(1, 1_000_000);

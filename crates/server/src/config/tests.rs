@@ -318,6 +318,8 @@ fn what_is_said_of_a_database_server_needs_one() {
         ("PORTIERE_STORE_AUTHORITIES", "ca.pem", "store.authorities"),
         ("PORTIERE_STORE_ACCEPT_LOSS", "commits", "store.accept_loss"),
         ("PORTIERE_STORE_REPLICATION", "bounded", "store.replication"),
+        ("PORTIERE_STORE_STATEMENTS", "unnamed", "store.statements"),
+        ("PORTIERE_STORE_JOURNAL", "off", "store.journal"),
     ] {
         assert_eq!(
             judged(&[(variable, value)]),
@@ -329,8 +331,10 @@ fn what_is_said_of_a_database_server_needs_one() {
     for (variable, value) in [
         ("PORTIERE_STORE_REPLICATION", "observed"),
         ("PORTIERE_STORE_ACCEPT_LOSS", ""),
+        ("PORTIERE_STORE_STATEMENTS", "kept"),
+        ("PORTIERE_STORE_JOURNAL", "auto"),
         ("PORTIERE_STORE_CONNECTIONS", "16"),
-        ("PORTIERE_STORE_JOURNAL", "off"),
+        ("PORTIERE_STORE_TIMEOUT", "20s"),
     ] {
         assert!(judged(&[(variable, value)]).is_empty(), "{variable}={value}");
     }

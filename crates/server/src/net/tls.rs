@@ -69,6 +69,19 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
+impl TlsError {
+    /// The option to look at, where `certificate` is the certificate's file. One file may hold the key, too: it is read for the
+    /// certificate first.
+    pub fn option(&self, certificate: &Path) -> &'static str {
+        let of_certificate = match self {
+            TlsError::Unreadable(file, _) | TlsError::Invalid(file, _) => file == certificate,
+            TlsError::Empty(_, what) => *what == CERTIFICATE,
+            TlsError::Mismatch { .. } => false,
+        };
+        if of_certificate { "tls.certificate" } else { "tls.key" }
+    }
+}
+
 /// The certificate in force, and the files it came from.
 pub struct TlsReload {
     certificate: PathBuf,
@@ -241,9 +254,9 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
 /// TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
 fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     let chain = CertificateDer::pem_slice_iter(&content(certificate)?).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| pem_error(certificate, "certificate", error))?;
+    let chain = chain.map_err(|error| pem_error(certificate, CERTIFICATE, error))?;
     let Some(leaf) = chain.first().cloned() else {
-        return Err(TlsError::Empty(certificate.to_owned(), "certificate"));
+        return Err(TlsError::Empty(certificate.to_owned(), CERTIFICATE));
     };
     let text = content(key)?;
     let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match is_locked(&text) {
@@ -269,6 +282,8 @@ fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     Ok(Pair { config: Arc::new(config), leaf })
 }
 
+/// What the certificate's file holds none of.
+const CERTIFICATE: &str = "certificate";
 /// Why something is not read that is there.
 const NO_FILE: &str = "it is not a regular file: put one in its place, or name another";
 const TOO_LONG: &str = "it is longer than 1 MiB: name the file that holds the PEM alone";

@@ -135,13 +135,14 @@ fn a_node_is_listed_and_may_be_forgotten_when_it_is_gone() {
 
 #[test]
 fn a_node_without_a_journal_is_listed_while_it_runs() {
-    let server = Server::leaked(&[("PORTIERE_STORE_JOURNAL", "off")]);
     if on_file() {
+        let server = Server::leaked(&[]);
         assert_eq!(nodes(server), Vec::<Value>::new());
         let text = server.must(&["node", "list"], "");
         assert!(text.contains("the database is a file"), "{text}");
         return server.kill();
     }
+    let server = Server::leaked(&[("PORTIERE_STORE_JOURNAL", "off")]);
     let many = server.count();
     let all = |what: &str| until(what, || nodes(server).len() == many);
     all("they say that they are there");

@@ -115,7 +115,7 @@ impl Behind {
     async fn is_there(&self, app: &App) -> Result<(), Failure> {
         let there = Behind::of(app, self.block).await?.code;
         match self.code.as_ref().zip(there) {
-            Some((code, there)) if *code != there => Err(Failure::Use(format!(
+            Some((code, there)) if *code != there => Err(Failure::Failed(format!(
                 "block {} is not the one up to which was exported: the database was put back, and went on from an earlier block. \
                  What was sealed since has numbers of before. Go on after the last block that is as it was exported, by its \
                  number alone, and keep what was exported",

@@ -79,7 +79,7 @@ impl Tail {
 pub async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
     match app.audit_ends_before(place).await? {
         None => Ok(()),
-        Some(end) => Err(Failure::Use(format!(
+        Some(end) => Err(Failure::Failed(format!(
             "the log ends with block {end}, and was read beyond that: somebody took lines out, or the database was put back \
              (portiere audit verify); begin anew to follow what comes"
         ))),

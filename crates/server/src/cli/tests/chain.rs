@@ -63,13 +63,13 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     assert_eq!(places(&text), all.iter().filter(|(block, _)| *block > 2).cloned().collect::<Vec<_>>());
     let another = format!("audit export --after-block 2:{}", code(1).await);
     let why = operator.types(&another, "").await.unwrap_err();
-    assert!(matches!(&why, Failure::Use(why) if why.contains("block 2 is not the one")), "{why:?}");
+    assert!(matches!(&why, Failure::Failed(why) if why.contains("block 2 is not the one")), "{why:?}");
     for wrong in ["-1", "x", "2:", "2:5f0c21aa93", "2:5f0c21aa93dg"] {
         assert!(request(&format!("audit export --after-block={wrong}"), "").is_err(), "{wrong}");
     }
     // Of another database, or of one that was put back: what is sealed under those numbers would be left out.
     let why = operator.types("audit export --after-block 4", "").await.unwrap_err();
-    assert!(matches!(&why, Failure::Use(why) if why.contains("ends with block 3")), "{why:?}");
+    assert!(matches!(&why, Failure::Failed(why) if why.contains("ends with block 3")), "{why:?}");
 }
 
 #[tokio::test]
