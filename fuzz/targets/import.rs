@@ -45,10 +45,10 @@ fn parts(text: &str, key: KeyId) {
     let mut next = || lines.next().unwrap_or_default();
     let (first, second, third) = (next(), next(), next());
     let small = |at: usize| u32::from(text.as_bytes().get(at).copied().unwrap_or(8) % 32);
-    if let Ok(project) = Firebase::new(key, first, small(0), small(1)) {
-        if let Ok(stored) = project.user(second, third) {
-            settles(&stored);
-        }
+    if let Ok(project) = Firebase::new(key, first, small(0), small(1))
+        && let Ok(stored) = project.user(second, third)
+    {
+        settles(&stored);
     }
     let salt = first.as_bytes().to_vec();
     for salt in [Salted::Not, Salted::Before(salt.clone()), Salted::After(salt)] {
