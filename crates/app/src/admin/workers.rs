@@ -79,27 +79,36 @@ impl App {
         .await
     }
 
-    /// Gives a worker another name.
+    /// Gives a worker another name, at once here; other nodes notice within seconds.
     pub async fn rename_worker(&self, old: &str, new: &str) -> Result<Result<(), Refused>, Fault> {
         let name = match worker::name(new) {
             Ok(name) => name,
             Err(why) => return Ok(Err(Refused(format!("the new name {why}")))),
         };
         let name = &name;
-        self.settle(|now, _| async move {
+        let renamed = self.settle(|now, _| async move {
             let known = self.ask(All).await?;
-            let Some(worker) = known.iter().find(|known| known.name == old) else {
+            let Some(mut worker) = known.iter().find(|known| known.name == old).cloned() else {
                 return Ok(Decision::refuse(unknown(old)));
             };
             if known.iter().any(|known| known.name == *name) {
                 return Ok(Decision::refuse(Refused(format!("there is a worker called {name} already"))));
             }
             let event = Event::new(Kind::WorkerRenamed, now).detail("worker", old).detail("name", name.as_str());
-            Ok(Decision::accept(())
-                .and(Change::RenameWorker { worker: worker.key, name: name.clone() })
-                .and(Change::Record(event)))
-        })
-        .await
+            let change = Change::RenameWorker { worker: worker.key, name: name.clone() };
+            worker.name.clone_from(name);
+            Ok(Decision::accept(worker).and(change).and(Change::Record(event)))
+        });
+        Ok(renamed.await?.map(|worker| self.call_workers(&[worker])))
+    }
+
+    /// Calls those of these workers that are here what they are called now, wherever they are told of.
+    pub fn call_workers(&self, known: &[Worker]) {
+        for here in self.hasher.workers() {
+            if let Some(worker) = known.iter().find(|known| known.key.0 == here.who.key) {
+                here.who.name.change(&worker.name);
+            }
+        }
     }
 
     /// Lets a worker in no more, and sends it away if it is here; other nodes notice within seconds.
@@ -119,23 +128,23 @@ impl App {
         }))
     }
 
-    /// A worker was wrong: it is asked nothing any more, by no node.
-    pub async fn quarantine_worker(&self, key: Handle, why: &str) -> Result<(), Fault> {
+    /// A worker was wrong: it is asked nothing any more, by no node. Gives its name, unless that was written down before.
+    pub async fn quarantine_worker(&self, key: Handle, why: &str) -> Result<Option<String>, Fault> {
         let settled = self
             .settle(|now, _| async move {
                 let known = self.ask(All).await?;
                 let found = known.into_iter().find(|known| known.key == key && known.quarantine.is_none());
-                let Some(worker) = found else { return Ok(Decision::<(), ()>::accept(())) };
+                let Some(worker) = found else { return Ok(Decision::<Option<String>, ()>::accept(None)) };
+                let name = worker.name.clone();
                 let event = Event::new(Kind::WorkerQuarantined, now).detail("worker", worker.name).detail("why", why);
-                Ok(Decision::accept(())
+                Ok(Decision::accept(Some(name))
                     .and(Change::QuarantineWorker { worker: key, at: now, why: why.to_owned() })
                     .and(Change::Record(event)))
             })
             .await?;
-        settled.ok();
         // It may have come back before that was written down.
         self.hasher.dismiss(|who| who.key == key.0);
-        Ok(())
+        Ok(settled.ok().flatten())
     }
 
     /// Lets a worker work again that was wrong.

@@ -30,9 +30,9 @@ impl Books {
         if there.is_empty() {
             return level(all, here);
         }
-        let own = self.waiting_here() as f64;
+        let own = self.waiting_here(now) as f64;
         let both = level(all, here.iter().chain(&there).copied().collect());
-        match reach {
+        match self.within(kind, reach, now) {
             Reach::Here => both.max(level(own, here)),
             Reach::Anywhere => both.min(level(all - own, there)),
         }
@@ -57,7 +57,8 @@ impl Books {
         if there == 0 {
             return all;
         }
-        let own = self.waiting_here().saturating_add(if reach == Reach::Here { more } else { 0 });
+        let reach = self.within(kind, reach, now);
+        let own = self.waiting_here(now).saturating_add(if reach == Reach::Here { more } else { 0 });
         match reach {
             Reach::Here => all.max((own + 1).saturating_sub(here)),
             Reach::Anywhere => all.min((waiting - own.min(waiting) + 1).saturating_sub(there)),
@@ -165,23 +166,38 @@ impl Books {
         self.share(kind) as f64 / kind.work()
     }
 
-    fn waiting_here(&self) -> u64 {
+    /// What only this machine computes of what waits: because it is said so, or because no worker takes it.
+    fn waiting_here(&self, now: Instant) -> u64 {
+        let taken = self.taken_there(now);
         let cost = |(kind, count)| self.taken(kind, self.costs.queue(kind, count, self.fit(kind)));
-        self.queue.kinds_here().map(cost).fold(0, u64::saturating_add)
+        let said = self.queue.kinds_here().filter(|(kind, _)| taken(*kind));
+        let untaken = self.queue.kinds().filter(|(kind, _)| !taken(*kind));
+        said.chain(untaken).map(cost).fold(0, u64::saturating_add)
+    }
+
+    /// Which kinds workers take that may be reckoned with. They know Argon2 only.
+    fn taken_there(&self, now: Instant) -> impl Fn(Kind) -> bool + use<> {
+        let most = self.desk.most_memory(now);
+        move |kind| matches!(kind, Kind::Argon2(_)) && most.is_some_and(|most| kind.memory() <= most)
+    }
+
+    /// What no worker takes is computed here, wherever it might be.
+    fn within(&self, kind: Kind, reach: Reach, now: Instant) -> Reach {
+        if self.taken_there(now)(kind) { reach } else { Reach::Here }
     }
 
     fn flows_here(&self, kind: Kind, now: Instant) -> Vec<Flow> {
         self.busy(kind, now).into_iter().map(|busy| (busy as f64, 1.0)).collect()
     }
 
-    /// Workers know Argon2 only; for another kind it matters what they take of that.
+    /// For a kind that workers do not take it matters what they do of another one.
     fn flows_there(&self, kind: Kind, now: Instant) -> Vec<Flow> {
         if self.desk.remotes.is_empty() {
             return Vec::new();
         }
-        let argon2 = |kind: &Kind| matches!(kind, Kind::Argon2(_));
-        let of = std::iter::once(kind).chain(self.queue.kinds().map(|(kind, _)| kind)).find(argon2);
-        of.map_or_else(Vec::new, |of| self.desk.flows(self.unit(of), now))
+        let taken = self.taken_there(now);
+        let of = std::iter::once(kind).chain(self.queue.kinds().map(|(kind, _)| kind)).find(|kind| taken(*kind));
+        of.map_or_else(Vec::new, |of| self.desk.flows(of, self.unit(of), now))
     }
 }
 

@@ -82,9 +82,14 @@ impl Desk {
         able.map(|(number, remote)| (*number, remote.finish(kind))).min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// What those have to give that may be reckoned with: see [`Remote::flow`].
-    pub(crate) fn flows(&self, unit: f64, now: Instant) -> Vec<(f64, f64)> {
-        let able = self.remotes.values().filter(|remote| remote.counts_for(now) && !remote.is_on_trial());
-        able.map(|remote| remote.flow(unit)).collect()
+    /// What those have to give for jobs of this kind that may be reckoned with: see [`Remote::flow`].
+    pub(crate) fn flows(&self, kind: Kind, unit: f64, now: Instant) -> Vec<(f64, f64)> {
+        let able = self.remotes.values().filter(|remote| remote.is_reckoned_with(kind, now));
+        able.map(|remote| remote.flow(kind, unit)).collect()
+    }
+
+    /// The dearest hash of which one of those may be asked that may be reckoned with, in KiB.
+    pub(crate) fn most_memory(&self, now: Instant) -> Option<u64> {
+        self.remotes.values().filter(|remote| remote.may_count(now)).map(Remote::memory).max()
     }
 }

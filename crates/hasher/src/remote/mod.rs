@@ -22,6 +22,6 @@ mod state;
 pub(crate) mod worker;
 
 pub use link::Link;
-pub use state::{Counts, Introduction, Lie, Parted, WorkerState};
+pub use state::{Counts, Introduction, Lie, Name, Parted, WorkerState};
 
 pub(crate) use canary::Chance;

@@ -1,8 +1,49 @@
 //! What the outside is told of workers.
 
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use super::frame::Ready;
+
+/// What people call a worker. All copies change together: whoever renames one that is here renames it wherever it is told of.
+#[derive(Clone, Debug)]
+pub struct Name(Arc<RwLock<String>>);
+
+impl Name {
+    /// It is called something else from now on.
+    pub fn change(&self, name: &str) {
+        name.clone_into(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Self {
+        Name(Arc::new(RwLock::new(name.to_owned())))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        // Never both locks at once: they may be the same one.
+        self.to_string() == other.to_string()
+    }
+}
+impl Eq for Name {}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0.read().unwrap_or_else(PoisonError::into_inner) == *other
+    }
+}
 
 /// Who a worker is, as whoever let it in knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +51,7 @@ pub struct Introduction {
     /// What it is known by: the hash of its public key.
     pub key: [u8; 32],
     /// What people call it.
-    pub name: String,
+    pub name: Name,
     /// Where it calls from.
     pub address: String,
 }
@@ -63,6 +104,9 @@ pub struct WorkerState {
     pub holding: usize,
     /// Hashes a second of today's policy, as far as is known.
     pub rate: f64,
+    /// Those of them that people are let in for: none while it is late, rests, stops, has to prove itself or was sent away; of one
+    /// whose speed was not measured yet no more than its threads would compute at the pace of those here.
+    pub reckoned: f64,
     /// Moving mean of the time from an ask to its answer.
     pub latency: Duration,
     /// Whether it gets nothing new until it has answered what is late.

@@ -50,6 +50,8 @@ struct Half {
 pub(crate) struct Remote {
     pub(crate) who: Introduction,
     ready: Ready,
+    /// Nanoseconds of a thread here for a unit of work, when it came.
+    unit: f64,
     pub(super) since: Instant,
     bell: Arc<Notify>,
     chance: Chance,
@@ -76,7 +78,7 @@ pub(crate) struct Remote {
     /// Whether it left something of what it was asked, or had to prove itself still.
     owes: bool,
     pub(crate) parted: Option<Parted>,
-    /// What it was found to be wrong with, until somebody was told.
+    /// What it was found to be wrong with first, until somebody was told.
     lie: Option<Lie>,
     pub(crate) counts: Counts,
 }
@@ -128,6 +130,7 @@ impl Remote {
         Remote {
             who,
             ready,
+            unit,
             since: now,
             bell: Arc::new(Notify::new()),
             chance,
@@ -157,12 +160,14 @@ impl Remote {
     }
 
     pub(crate) fn state(&self, kind: Kind, now: Instant) -> WorkerState {
+        let speed = if self.is_reckoned_with(kind, now) { self.flow(kind, self.unit).1 } else { 0.0 };
         WorkerState {
             who: self.who.clone(),
             here: now.saturating_duration_since(self.since),
             ready: self.ready,
             holding: self.flights.len(),
             rate: 1e9 / (self.pace * kind.work()),
+            reckoned: speed * 1e9 / (self.unit * kind.work()),
             latency: Duration::from_nanos(self.latency as u64),
             doubtful: self.late > 0,
             parted: self.parted,
@@ -170,8 +175,8 @@ impl Remote {
         }
     }
 
-    /// True while it may be reckoned with.
-    pub(crate) fn counts_for(&self, now: Instant) -> bool {
+    /// True while it is asked.
+    fn is_asked(&self, now: Instant) -> bool {
         self.parted.is_none() && self.late == 0 && self.ready.holds > 0 && self.rests.is_none_or(|until| until <= now)
     }
 
@@ -179,7 +184,22 @@ impl Remote {
     pub(crate) fn takes(&self, kind: Kind, now: Instant) -> bool {
         let holds = self.ready.holds as usize;
         let most = if self.is_on_trial() { holds.min(ON_TRIAL.0) } else { holds };
-        self.counts_for(now) && self.flights.len() < most && kind.memory() <= self.ready.memory
+        self.is_asked(now) && self.flights.len() < most && kind.memory() <= self.memory()
+    }
+
+    /// Most memory of one hash that it computes, in KiB.
+    pub(super) fn memory(&self) -> u64 {
+        self.ready.memory
+    }
+
+    /// True while people are let in for what it does.
+    pub(super) fn may_count(&self, now: Instant) -> bool {
+        self.is_asked(now) && !self.is_on_trial()
+    }
+
+    /// The same for jobs of this kind: who is never asked for one shows nothing of its speed.
+    pub(super) fn is_reckoned_with(&self, kind: Kind, now: Instant) -> bool {
+        self.may_count(now) && kind.memory() <= self.memory()
     }
 
     /// True while it is asked a little, and nobody is let in for what it says of itself.
@@ -194,8 +214,14 @@ impl Remote {
 
     /// When it is done with what it holds, and how much thread time it takes away in a nanosecond, where a unit of work
     /// takes a thread here so many. One whose answers take long, whatever its pace, helps nobody who has less time.
-    pub(crate) fn flow(&self, unit: f64) -> (f64, f64) {
-        (self.base + self.load * self.pace, unit / self.pace)
+    ///
+    /// Until its pace was measured its threads are no faster than those here, whatever it says; and it is never given more at
+    /// a time than it holds, so that it does no more than that in the time that an answer takes.
+    pub(super) fn flow(&self, kind: Kind, unit: f64) -> (f64, f64) {
+        let most = if self.paced { f64::INFINITY } else { f64::from(self.ready.threads.max(1)) };
+        let speed = (unit / self.pace).min(most);
+        let carried = f64::from(self.ready.holds) * kind.work() * unit / (self.base + kind.work() * self.pace);
+        (self.base + self.load * unit / speed, speed.min(carried))
     }
 
     /// Sends a job, and now and then a canary with it: its number and its pre-hash, whose tag is to be computed here.
@@ -332,8 +358,10 @@ impl Remote {
 
     /// It was wrong, and is asked nothing more.
     pub(crate) fn lied(&mut self, lie: Lie) {
+        if self.counts.lies == 0 {
+            self.lie = Some(lie);
+        }
         self.counts.lies += 1;
-        self.lie.get_or_insert(lie);
         self.part(Parted::Lied(lie));
     }
 

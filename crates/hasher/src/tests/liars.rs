@@ -135,7 +135,8 @@ async fn worker(hasher: Hasher, way: Way, wire: Wire, record: Rc<RefCell<Record>
     let (mut dice, mut old, mut seed) = (Dice(way as u64 + 1), Vec::new(), 0u8);
     loop {
         seed = seed.wrapping_add(1);
-        let who = Introduction { key: [way as u8; 32], name: format!("{way:?}"), address: String::new() };
+        let who =
+            Introduction { key: [way as u8; 32], name: format!("{way:?}").as_str().into(), address: String::new() };
         let ready = Ready { threads: 1, memory: 1 << 20, holds: 16, rate: u64::MAX };
         let link = hasher.attach(who, ready, Zeroizing::new([seed; 32])).unwrap();
         // Now and then it comes anew, and is taken at its word for how fast it is.

@@ -221,7 +221,7 @@ async fn status(app: &App) -> Reply {
         rows.push(json);
     }
     let mean = |rate: f64| format!("{rate:.0}");
-    let rates = here.iter().filter(|link| link.parted.is_none()).map(|link| link.rate);
+    let rates = here.iter().map(|link| link.reckoned);
     // A sum of nothing would be -0.
     let there = rates.fold(0.0, |sum, rate| sum + rate);
     let text = format!(
@@ -246,8 +246,9 @@ fn standing(worker: &Worker, link: Option<&WorkerState>) -> &'static str {
     match (link, &worker.quarantine) {
         (_, Some(_)) => "quarantined",
         (None, None) => "away",
-        (Some(link), None) if link.parted.is_some() => "leaving",
+        (Some(link), None) if link.parted.is_some() || link.ready.holds == 0 => "leaving",
         (Some(link), None) if link.doubtful => "late",
+        (Some(link), None) if link.reckoned == 0.0 => "proving",
         (Some(_), None) => "working",
     }
 }
@@ -279,6 +280,7 @@ fn connection(worker: &Worker, link: &WorkerState) -> Value {
         "connected_for_s": link.here.as_secs(),
         "threads": link.ready.threads,
         "rate": link.rate,
+        "reckoned_rate": link.reckoned,
         "latency_ms": link.latency.as_secs_f64() * 1e3,
         "held": link.holding,
         "credits": link.ready.holds,

@@ -1,5 +1,6 @@
 //! The server's side: who is let in, and one conversation with each.
 
+use super::callers::{Callers, Strangers, explained, is_told};
 use super::identity::{Identity, pin};
 use super::places::{Doorstep, Knock, Places, Seat};
 use super::wire::{receive, send};
@@ -8,7 +9,7 @@ use crate::config::Config;
 use crate::net::Listeners;
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
-use hasher::remote::{Introduction, Lie, Link, Parted};
+use hasher::remote::{Introduction, Lie, Link, Name, Parted};
 use rules::Secret;
 use rules::secret::{Handle, base64url};
 use rules::worker::Worker;
@@ -16,7 +17,7 @@ use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -51,20 +52,22 @@ pub struct Workers {
     places: Arc<Places>,
     doorstep: Arc<Doorstep>,
     strangers: Arc<Strangers>,
+    callers: Arc<Callers>,
 }
 
-/// Those who knocked and were no workers. The first, the second, the fourth and so on are told of: whoever listens for workers on an
-/// address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
-#[derive(Default)]
-struct Strangers(AtomicU64);
+/// An enrolled worker that speaks, for the log.
+struct Caller {
+    name: Name,
+    since: Instant,
+    /// How many of its conversations in a row were short, with this one.
+    so_far: u64,
+}
 
-impl Strangers {
-    fn another(&self, from: SocketAddr, why: &str) {
-        let so_far = self.0.fetch_add(1, Relaxed) + 1;
-        match so_far.is_power_of_two() {
-            true => tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker"),
-            false => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
-        }
+impl Caller {
+    /// Its name, which is another one from now on if somebody changes that while it is here.
+    fn called(&self, name: &str) -> Name {
+        self.name.change(name);
+        self.name.clone()
     }
 }
 
@@ -116,6 +119,7 @@ impl Workers {
             places: Arc::default(),
             doorstep: Doorstep::new(),
             strangers: Arc::default(),
+            callers: Arc::default(),
         })
     }
 
@@ -139,7 +143,8 @@ impl Workers {
                         continue;
                     };
                     let (places, strangers) = (Arc::clone(&self.places), Arc::clone(&self.strangers));
-                    let threshold = Threshold { knock, places, strangers: Arc::clone(&strangers) };
+                    let callers = Arc::clone(&self.callers);
+                    let threshold = Threshold { knock, places, strangers: Arc::clone(&strangers), callers };
                     let guest = guest(stream, from, self.acceptor.clone(), (self.app.clone(), threshold));
                     guests.spawn(async move {
                         tokio::select! {
@@ -191,23 +196,25 @@ async fn judge(app: &App) {
 /// Writes down who was wrong, and sends away whoever came back meanwhile; those for whom that fails stay on the list.
 async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
     for (who, lie) in std::mem::take(liars) {
-        let why = lie.sentence();
-        tracing::error!(
-            worker = who.name,
-            from = who.address,
-            why,
-            "a hash worker was wrong: it is asked nothing any more"
-        );
+        let (why, from) = (lie.sentence(), &who.address);
         app.hasher.dismiss(|other| other.key == who.key);
-        if let Err(fault) = app.quarantine_worker(Handle(who.key), why).await {
-            tracing::error!(%fault, "it could not be written down that a hash worker was wrong");
-            sleep(Duration::from_secs(1)).await;
-            liars.push((who, lie));
+        match app.quarantine_worker(Handle(who.key), why).await {
+            Ok(Some(worker)) => {
+                tracing::error!(worker, from, why, "a hash worker was wrong: it is asked nothing any more");
+            }
+            // Another connection of it, or another node, was first to find out; or it was revoked.
+            Ok(None) => {}
+            Err(fault) => {
+                let worker = &who.name;
+                tracing::error!(%worker, from, why, %fault, "it could not be written down that a hash worker was wrong");
+                sleep(Duration::from_secs(1)).await;
+                liars.push((who, lie));
+            }
         }
     }
 }
 
-/// Sends away whom another node revoked or quarantined.
+/// Sends away whom another node revoked or quarantined, and calls the others what it called them.
 async fn follow(app: &App) {
     loop {
         sleep(ASK).await;
@@ -216,6 +223,7 @@ async fn follow(app: &App) {
         }
         // While it cannot be known, who is here stays.
         let Ok(known) = app.workers().await else { continue };
+        app.call_workers(&known);
         let welcome: HashSet<_> =
             known.into_iter().filter(|known| known.quarantine.is_none()).map(|known| known.key.0).collect();
         let gone = app.hasher.dismiss(|who| !welcome.contains(&who.key));
@@ -230,6 +238,7 @@ struct Threshold {
     knock: Knock,
     places: Arc<Places>,
     strangers: Arc<Strangers>,
+    callers: Arc<Callers>,
 }
 
 impl Threshold {
@@ -255,49 +264,58 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         Some([public, ..]) => pin(public),
         _ => return,
     };
-    let (strangers, mut known) = (Arc::clone(&threshold.strangers), None);
+    let (strangers, callers, mut known) = (Arc::clone(&threshold.strangers), Arc::clone(&threshold.callers), None);
     let Err(ended) = talk(stream, (key, from), (&app, &mut known), threshold).await else { return };
-    let worker = known;
-    match (ended, &worker) {
+    match (ended, known) {
         // Anybody can bring a key.
         (Ended::Refused(why), None) => strangers.another(from, &why),
         (Ended::Failed(error), None) => strangers.another(from, &error.to_string()),
-        (Ended::Refused(why), _) => tracing::warn!(worker, %from, why, "a hash worker was turned away"),
-        (Ended::Failed(error), _) => tracing::info!(worker, %from, %error, "a hash worker has gone"),
-        (Ended::Parted(parted), _) => tracing::info!(worker, %from, ?parted, "a hash worker was sent away"),
-        (Ended::Left, _) => tracing::info!(worker, %from, "a hash worker has left"),
-        (Ended::Enrolled, _) => {}
-        (Ended::Fault(fault), _) => tracing::warn!(worker, %from, %fault, "a hash worker could not be served"),
+        (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
+        (ended, Some(caller)) if callers.ended(key, caller.so_far, caller.since.elapsed()) => {
+            ended.tell(&caller, from);
+        }
+        _ => {}
     }
 }
 
-/// One conversation, from the first frame to the last; it tells the name of a worker that was enrolled.
+impl Ended {
+    /// How the conversation with an enrolled worker ended, in the log.
+    fn tell(self, caller: &Caller, from: SocketAddr) {
+        let (worker, so_far) = (&caller.name, caller.so_far);
+        match self {
+            Ended::Refused(why) => tracing::warn!(%worker, %from, why, so_far, "a hash worker was turned away"),
+            Ended::Failed(error) => {
+                tracing::info!(%worker, %from, why = explained(&error), so_far, "a hash worker has gone");
+            }
+            Ended::Parted(parted) => tracing::info!(%worker, %from, ?parted, so_far, "a hash worker was sent away"),
+            Ended::Left => tracing::info!(%worker, %from, "a hash worker has left"),
+            Ended::Enrolled => {}
+            Ended::Fault(fault) => tracing::warn!(%worker, %from, %fault, so_far, "a hash worker could not be served"),
+        }
+    }
+}
+
+/// One conversation, from the first frame to the last; it tells who a worker is that was enrolled.
 async fn talk(
     mut stream: Stream,
     (key, from): (Handle, SocketAddr),
-    (app, known): (&App, &mut Option<String>),
+    (app, known): (&App, &mut Option<Caller>),
     threshold: Threshold,
 ) -> Result<(), Ended> {
-    // As everywhere in the audit log: without the port.
-    let address = from.ip().to_canonical().to_string();
     let version = match timeout(PATIENCE, receive(&mut stream)).await?? {
         Frame::Hello { version } => version,
         Frame::Enroll { version, token, name } => {
             understood(&mut stream, version).await?;
             let token = Secret::new(base64url(&*token));
-            return match app.enroll_worker(token.reveal(), (key, &name), &address).await? {
-                Ok(name) => {
-                    tracing::info!(%from, name, "a hash worker was enrolled");
-                    send(&mut stream, &Frame::Enrolled(name)).await?;
-                    Err(Ended::Enrolled)
-                }
-                Err(refused) => refuse(&mut stream, refused.0).await,
-            };
+            return enrol(&mut stream, app, (token, &name), (key, from)).await;
         }
         _ => return Err(out_of_turn()),
     };
     let found = app.workers().await?.into_iter().find(|known| known.key == key);
-    *known = found.as_ref().map(|worker| worker.name.clone());
+    *known = found.as_ref().map(|worker| {
+        let so_far = threshold.callers.begins(key);
+        Caller { name: worker.name.as_str().into(), since: Instant::now(), so_far }
+    });
     let admitted = let_in(found);
     if known.is_some() {
         understood(&mut stream, version).await?;
@@ -312,16 +330,59 @@ async fn talk(
     let terms = Terms { cost: app.hasher.policy().cost(), tag_bytes: 32 };
     send(&mut stream, &Frame::Welcome(terms)).await?;
     let ready = measured(&mut stream).await?;
+    if let Err(why) = can_work(ready, terms) {
+        return refuse(&mut stream, why).await;
+    }
     // That took seconds: somebody may have revoked it meanwhile.
     let worker = match let_in(app.workers().await?.into_iter().find(|known| known.key == key)) {
         Ok(worker) => worker,
         Err(why) => return refuse(&mut stream, why).await,
     };
-    let who = Introduction { key: key.0, name: worker.name, address };
-    tracing::info!(worker = who.name, %from, threads = ready.threads, holds = ready.holds, "a hash worker has come");
+    let name = match known {
+        Some(caller) => caller.called(&worker.name),
+        None => Name::from(worker.name.as_str()),
+    };
+    if known.as_ref().is_none_or(|caller| is_told(caller.so_far)) {
+        tracing::info!(worker = %name, %from, threads = ready.threads, holds = ready.holds, "a hash worker has come");
+    }
     let seed = Zeroizing::new(app::entropy::bytes()?);
+    let who = Introduction { key: key.0, name, address: address(from) };
     let link = app.hasher.attach(who, ready, seed).map_err(Fault::from)?;
     work(stream, &link).await
+}
+
+/// As everywhere in the audit log: without the port.
+fn address(from: SocketAddr) -> String {
+    from.ip().to_canonical().to_string()
+}
+
+/// A worker that shows a token.
+async fn enrol(
+    stream: &mut Stream,
+    app: &App,
+    (token, name): (Secret, &str),
+    (key, from): (Handle, SocketAddr),
+) -> Result<(), Ended> {
+    match app.enroll_worker(token.reveal(), (key, name), &address(from)).await? {
+        Ok(name) => {
+            tracing::info!(%from, name, "a hash worker was enrolled");
+            send(stream, &Frame::Enrolled(name)).await?;
+            Err(Ended::Enrolled)
+        }
+        Err(refused) => refuse(stream, refused.0).await,
+    }
+}
+
+/// Whether it is good for anything; why not. It would be asked nothing, and whoever runs it would not know.
+fn can_work(ready: Ready, terms: Terms) -> Result<(), String> {
+    let need = u64::from(terms.cost.memory());
+    match ready.memory >= need {
+        true => Ok(()),
+        false => {
+            let has = ready.memory;
+            Err(format!("a hash of this server takes {need} KiB, and the worker has {has} KiB for it: see --memory"))
+        }
+    }
 }
 
 /// Whether a worker may work, as the database knows it now; why not.

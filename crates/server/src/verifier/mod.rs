@@ -4,6 +4,7 @@
 //! SHA-256: there are no certificates, names or authorities. What is said then is [`hasher::remote::frame`]'s, and what a
 //! worker is asked, and whether it is believed, is the hasher's to know.
 
+mod callers;
 mod folder;
 mod identity;
 mod listener;

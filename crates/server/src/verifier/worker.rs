@@ -286,6 +286,8 @@ async fn listen(
                 while running.try_join_next().is_some() {}
             }
             Frame::Ping => drop(answers.send(Say::Pong)),
+            // What it said of itself is not enough, or it was revoked meanwhile.
+            Frame::Refused(why) => return Err(io::Error::other(why)),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn")),
         }
     }

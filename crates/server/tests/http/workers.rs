@@ -5,7 +5,7 @@ mod liar;
 use crate::monitoring::figures::{SERVED, samples};
 use crate::signals::leaves_no_core;
 use crate::support::*;
-use hasher::remote::frame::{Answer, Frame};
+use hasher::remote::frame::{Answer, Frame, Ready};
 use liar::Liar;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -196,6 +196,9 @@ fn people_sign_in_through_workers_and_nobody_notices_when_all_are_killed() {
     });
     assert_eq!(wrong, 0, "a worker's failure was called a wrong password");
     until("they are known to be gone", || connected(server) == 0);
+    // Red without `explained` in verifier/callers.rs.
+    until("their end is told in words", || server.log().contains("ended without a word"));
+    assert!(!server.log().contains("docs.rs"), "{}", server.log());
     assert_eq!(sign_in(server, &people[0], &people[0].password), Came::In);
     server.kill();
 }
@@ -223,6 +226,9 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     until("it is here", || connected(server) >= 1);
     server.must(&["verifier", "rename", "one", "first"], "");
     assert_eq!(json(server, &["verifier", "list"])[0]["name"], "first");
+    // Red without `call_workers`, in rename_worker on this node and in verifier/listener.rs, follow, on others.
+    let called = |name: &str| samples(server).contains_key(&format!("portiere_worker_trusted{{worker=\"{name}\"}}"));
+    until("it is called so everywhere", || called("first") && !called("one"));
     server.must(&["verifier", "revoke", "first"], "");
     until("it is sent away and not let in again", || worker.log().contains("does not know this worker"));
     assert_eq!(connected(server), 0);
@@ -282,6 +288,11 @@ fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
     let events = json(server, &["events", "list", "--limit", "1000"]);
     assert!(events.as_array().unwrap().iter().any(|event| event["event"] == "worker.quarantined"));
     assert!(Liar::knock(&folder.path().join("liar"), &door).contains("quarantined"));
+    // Red where each lie is told, and without `Callers` in verifier/listener.rs.
+    (0..40).for_each(|_| drop(Liar::knock(&folder.path().join("liar"), &door)));
+    let told = |what: &str| server.log().matches(what).count();
+    until("it is told", || told("a hash worker was wrong") == 1 && told("a hash worker was turned away") > 7);
+    assert!(told("a hash worker was turned away") < 20);
     // What the alert is made of. Which node wrote it down does not matter.
     let told = samples(server);
     assert_eq!(told["portiere_audit_events_total{event=\"worker.quarantined\"}"], 1.0);
@@ -306,6 +317,9 @@ fn a_worker_keeps_no_other_out_and_is_sent_away_when_it_says_what_nobody_asked()
     assert!(held[11].0.contains("8 times already"), "{}", held[11].0);
     assert_eq!(Liar::knock(&folder.path().join("other"), &door), "welcome");
     drop(held);
+    // Red without `can_work`: it would be asked nothing, and nobody would know.
+    let forgetful = Ready { threads: 1, memory: 0, holds: 1, rate: 1 << 63 };
+    assert!(Liar::ready(&folder.path().join("other"), &door, forgetful).contains("see --memory"));
     until("its places are free again", || Liar::knock(&greedy, &door) == "welcome");
 
     // Red without `notify_one` in verifier/places.rs.

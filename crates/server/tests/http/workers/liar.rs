@@ -52,6 +52,16 @@ impl Liar {
         }
     }
 
+    /// What the server says to one that says this of itself.
+    pub fn ready(folder: &Path, door: &str, ready: Ready) -> String {
+        let (_, mut stream) = Liar::stay(folder, door);
+        say(&mut stream, &Frame::Ready(ready)).unwrap();
+        match hear(&mut stream).unwrap().0 {
+            Frame::Refused(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Says this again and again, which nobody asked for; whether it was sent away before it was asked anything.
     pub fn babble(folder: &Path, door: &str, frame: &Frame, times: usize) -> bool {
         let (_, mut stream) = Liar::stay(folder, door);

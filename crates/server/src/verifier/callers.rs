@@ -1,0 +1,103 @@
+//! Who comes to the door, and what of it is told in the log: nobody can fill it.
+
+use rules::secret::Handle;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Those who knocked and were no workers. The first, the second, the fourth and so on are told of: whoever listens for workers on an
+/// address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
+#[derive(Default)]
+pub struct Strangers(AtomicU64);
+
+impl Strangers {
+    /// One more.
+    pub fn another(&self, from: SocketAddr, why: &str) {
+        let so_far = self.0.fetch_add(1, Relaxed) + 1;
+        match so_far.is_power_of_two() {
+            true => tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker"),
+            false => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
+        }
+    }
+}
+
+/// So many short conversations of one worker in a row are all told of; of what follows the 16th, the 32nd and so on.
+const ALL_TOLD: u64 = 8;
+/// A conversation that lasted so long was one that did something: it is told of, and the next ones are.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Conversations with those who are enrolled, by key: how many short ones there were in a row. A worker that is
+/// quarantined, or breaks the language, may dial again as often as it likes. The keys are those that somebody enrolled.
+#[derive(Default)]
+pub struct Callers(Mutex<HashMap<Handle, u64>>);
+
+impl Callers {
+    /// One begins; how many those in a row are with it.
+    pub fn begins(&self, key: Handle) -> u64 {
+        let mut in_a_row = self.in_a_row();
+        let so_far = in_a_row.entry(key).or_default();
+        *so_far += 1;
+        *so_far
+    }
+
+    /// One that was that many in a row is over, after so long; whether that is to be told.
+    pub fn ended(&self, key: Handle, so_far: u64, after: Duration) -> bool {
+        if after < LONG {
+            return is_told(so_far);
+        }
+        self.in_a_row().remove(&key);
+        true
+    }
+
+    fn in_a_row(&self) -> MutexGuard<'_, HashMap<Handle, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether one is told of that was that many in a row.
+pub fn is_told(so_far: u64) -> bool {
+    so_far <= ALL_TOLD || so_far.is_power_of_two()
+}
+
+/// How a worker's connection failed, for people.
+pub fn explained(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => {
+            "the connection ended without a word: the worker was killed, or the network failed".into()
+        }
+        io::ErrorKind::TimedOut => "it says nothing any more: its machine or the network stands still".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_dials_again_and_again_does_not_fill_the_log() {
+        let (callers, key) = (Callers::default(), |number| Handle([number; 32]));
+        let call = |number, after| callers.ended(key(number), callers.begins(key(number)), Duration::from_secs(after));
+        // Red without `is_told`.
+        assert_eq!((0..2637).filter(|_| call(1, 0)).count(), 8 + 8, "as far as the 2048th");
+        assert!(call(2, 0), "another one is told of all the same");
+        // Red without `remove`: a worker that was wrong once would be told of hardly ever again.
+        assert!(call(1, 60) && call(1, 0));
+    }
+
+    #[test]
+    fn a_failure_is_told_in_words() {
+        // Red without `explained`: rustls names an address of its documentation.
+        let killed = io::Error::new(io::ErrorKind::UnexpectedEof, "peer closed connection: https://docs.rs/rustls");
+        assert!(explained(&killed).contains("killed"), "{}", explained(&killed));
+        assert!(explained(&io::ErrorKind::TimedOut.into()).contains("says nothing"));
+        let bad = io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn");
+        assert_eq!(explained(&bad), "a frame came out of turn");
+    }
+}
