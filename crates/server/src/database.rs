@@ -157,18 +157,17 @@ impl Database {
     }
 }
 
-/// Why a server cannot be used, under the option to look at: a file that cannot be used stands first in its sentence.
+/// Why a server cannot be used, under the option to look at.
 fn named(config: &Config, error: &remote::OpenError) -> BootError {
-    let (store, why) = (&config.store, error.to_string());
-    let files = [
-        ("store.authorities", &store.authorities),
-        ("store.certificate", &store.certificate),
-        ("store.key", &store.key),
-    ];
-    let meant = |file: &PathBuf| why.starts_with(&format!("{}: ", file.display()));
-    let of_file = files.into_iter().find(|(_, file)| file.as_ref().is_some_and(meant));
-    let option = of_file.map_or("store.url", |(option, _)| option);
-    BootError::Other(format!("{option}: {why}"))
+    let is =
+        |file: &Option<PathBuf>| matches!(error, remote::OpenError::File(wrong, _) if file.as_ref() == Some(wrong));
+    let option = match &config.store {
+        store if is(&store.authorities) => "store.authorities",
+        store if is(&store.certificate) => "store.certificate",
+        store if is(&store.key) => "store.key",
+        _ => "store.url",
+    };
+    BootError::Other(format!("{option}: {error}"))
 }
 
 fn file_options(config: &Config) -> Options {

@@ -217,6 +217,21 @@ pub trait Around: Send + Sync {
     fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         self.inside().commit(writes)
     }
+    /// [`Engine::commit_within`].
+    fn commit_within_around(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        if self.generation_around() != generation {
+            return Box::pin(std::future::ready(Err(CommitError::Unavailable(crate::remote::REPLACED.to_owned()))));
+        }
+        self.commit_around(writes)
+    }
+    /// [`Engine::migrate`].
+    fn migrate_around(&self) -> Answer<'_, (), Unavailable> {
+        self.inside().migrate()
+    }
+    /// [`Engine::alter`].
+    fn alter_around(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        self.inside().alter(statements)
+    }
     /// [`Engine::generation`].
     fn generation_around(&self) -> u64 {
         self.inside().generation()
@@ -235,13 +250,10 @@ impl<T: Around> Engine for T {
         self.commit_around(writes)
     }
     fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        if self.generation() != generation {
-            return Box::pin(std::future::ready(Err(CommitError::Unavailable(crate::remote::REPLACED.to_owned()))));
-        }
-        self.commit_around(writes)
+        self.commit_within_around(generation, writes)
     }
     fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        self.inside().migrate()
+        self.migrate_around()
     }
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         self.health_around()
@@ -259,7 +271,7 @@ impl<T: Around> Engine for T {
         self.inside().dialect()
     }
     fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.inside().alter(statements)
+        self.alter_around(statements)
     }
     fn file(&self) -> Option<&Path> {
         self.inside().file()

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -160,8 +161,10 @@ pub struct Usage {
 /// Why a server cannot be used, in a sentence that never has a password in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The URL or a file that was given.
+    /// The URL that was given.
     Settings(String),
+    /// This file that was given.
+    File(PathBuf, String),
     /// It cannot be reached, or turned us away.
     Unreachable(String),
     /// It is not what we need: its version, that it only reads, or what it would lose.
@@ -172,6 +175,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Settings(why) | OpenError::Unreachable(why) | OpenError::Unfit(why) => out.write_str(why),
+            OpenError::File(file, why) => write!(out, "{}: {why}", file.display()),
         }
     }
 }

@@ -93,9 +93,9 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> 
     Ok(found)
 }
 
-/// A file that cannot be used, by its name.
+/// A file that cannot be used.
 fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
-    OpenError::Settings(format!("{}: {why}", file.display()))
+    OpenError::File(file.to_owned(), why.to_string())
 }
 
 /// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer

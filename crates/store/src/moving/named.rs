@@ -1,10 +1,8 @@
 //! Of two databases it has to be said which one failed.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::dialect::Dialect;
-use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 
 /// One end of a move, whose name stands before whatever keeps it from answering.
 pub struct Named {
@@ -18,63 +16,42 @@ impl Named {
         Named { engine, name: name.into() }
     }
 
-    fn unavailable(&self, Unavailable(why): Unavailable) -> Unavailable {
-        Unavailable(format!("{}: {why}", self.name))
+    fn of<'a, T: 'a>(&'a self, answer: Answer<'a, T, Unavailable>) -> Answer<'a, T, Unavailable> {
+        Box::pin(async move { answer.await.map_err(|Unavailable(why)| Unavailable(format!("{}: {why}", self.name))) })
     }
 
-    fn uncommitted(&self, error: CommitError) -> CommitError {
-        match error {
-            CommitError::Unavailable(why) => CommitError::Unavailable(format!("{}: {why}", self.name)),
-            CommitError::Unknown(why) => CommitError::Unknown(format!("{}: {why}", self.name)),
-            conflict @ CommitError::Conflict { .. } => conflict,
-        }
+    fn of_commit<'a>(&'a self, answer: Answer<'a, Vec<u64>, CommitError>) -> Answer<'a, Vec<u64>, CommitError> {
+        let named = |why| format!("{}: {why}", self.name);
+        Box::pin(async move {
+            answer.await.map_err(|error| match error {
+                CommitError::Unavailable(why) => CommitError::Unavailable(named(why)),
+                CommitError::Unknown(why) => CommitError::Unknown(named(why)),
+                conflict @ CommitError::Conflict { .. } => conflict,
+            })
+        })
     }
 }
 
-impl Engine for Named {
-    fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
-        Box::pin(async move { self.engine.fetch(reads).await.map_err(|why| self.unavailable(why)) })
+impl Around for Named {
+    fn inside(&self) -> &dyn Engine {
+        &*self.engine
     }
-
-    fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        Box::pin(async move { self.engine.commit(writes).await.map_err(|why| self.uncommitted(why)) })
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        self.of(self.engine.fetch(reads))
     }
-
-    fn commit_within(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
-        Box::pin(
-            async move { self.engine.commit_within(generation, writes).await.map_err(|why| self.uncommitted(why)) },
-        )
+    fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.of_commit(self.engine.commit(writes))
     }
-
-    fn migrate(&self) -> Answer<'_, (), Unavailable> {
-        Box::pin(async move { self.engine.migrate().await.map_err(|why| self.unavailable(why)) })
+    fn commit_within_around(&self, generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
+        self.of_commit(self.engine.commit_within(generation, writes))
     }
-
-    fn health(&self) -> Answer<'_, Health, Unavailable> {
-        self.engine.health()
+    fn migrate_around(&self) -> Answer<'_, (), Unavailable> {
+        self.of(self.engine.migrate())
     }
-
-    fn answering(&self) -> Option<Answering> {
-        self.engine.answering()
+    fn alter_around(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        self.of(self.engine.alter(statements))
     }
-
-    fn generation(&self) -> u64 {
-        self.engine.generation()
-    }
-
-    fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable> {
-        self.engine.backup(file)
-    }
-
-    fn dialect(&self) -> Dialect {
-        self.engine.dialect()
-    }
-
-    fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        Box::pin(async move { self.engine.alter(statements).await.map_err(|why| self.unavailable(why)) })
-    }
-
-    fn file(&self) -> Option<&Path> {
-        self.engine.file()
+    fn health_around(&self) -> Answer<'_, Health, Unavailable> {
+        self.of(self.engine.health())
     }
 }

@@ -25,8 +25,8 @@ mod tests {
             Tls { authorities: None, identity: Some((missing.clone(), missing)) },
             Tls { authorities: None, identity: Some((empty.clone(), empty)) },
         ] {
-            let Err(OpenError::Settings(why)) = connector(&tls).map(drop) else { panic!("{tls:?}") };
-            assert!(why.contains(".pem"), "{why}");
+            let Err(OpenError::File(file, why)) = connector(&tls).map(drop) else { panic!("{tls:?}") };
+            assert!(file.extension().is_some_and(|end| end == "pem"), "{why}");
         }
         assert!(connector(&Tls::default()).is_ok());
     }
