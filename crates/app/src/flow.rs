@@ -1,6 +1,7 @@
 //! A login flow: what somebody is on the way to, carried through the pages in a sealed form field. Nothing is stored,
 //! so that nothing can pile up; the seal binds it to the browser that began it (CO-07, SE-01).
 
+use crate::authorize::SignIn;
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use rules::Time;
@@ -10,6 +11,7 @@ use rules::oauth::scope::Scope;
 use rules::oauth::step::Progress;
 use rules::secret::{Secret, base64url, from_base64url, mac, same};
 use serde::{Deserialize, Serialize};
+use store::tables::users;
 
 /// The longest sealed flow that is looked at, in bytes.
 const LONGEST: usize = 32 * 1024;
@@ -115,6 +117,30 @@ pub struct Sealed {
 }
 
 impl App {
+    /// The sign-in page of a flow, on the way to an application or to a page of ours.
+    pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
+        let scene = self.scene_of(&flow).await?;
+        let expected = match &flow.expects {
+            Some(who) => self.ask(users::ById(who)).await?.map(|user| user.username),
+            None => None,
+        };
+        let again = expected.is_some();
+        let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
+        let login = expected.or_else(hinted).unwrap_or_default();
+        Ok(SignIn {
+            flow: self.seal(&flow, browser)?,
+            client: scene.as_ref().map(|scene| scene.client.name.clone()),
+            device: matches!(flow.to, To::Place(Place::Device(_))),
+            login,
+            again,
+        })
+    }
+
+    /// Seals a flow again, after its progress was written into it.
+    pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
+        self.seal(flow, browser)
+    }
+
     /// Seals a flow for this browser, whose cookie is a new one if it has none.
     pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;

@@ -162,17 +162,6 @@ impl App {
         self.confirm_secrets().await
     }
 
-    /// Notes where the server is reached, which only a server knows: whoever opens its database for a moment may have read
-    /// another configuration, or none.
-    pub async fn note_issuer(&self) -> Result<(), Fault> {
-        let note = store::tables::realms::note_issuer(&self.realm.id, &self.realm.issuer);
-        let touched = self.engine.commit(vec![note]).await?;
-        if touched.last().is_some_and(|rows| *rows > 0) {
-            tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
-        }
-        Ok(())
-    }
-
     /// The longest life of a token that a key signs.
     pub(crate) fn longest_token(&self) -> Span {
         self.realm.settings.access_ttl.max(self.realm.settings.id_ttl)

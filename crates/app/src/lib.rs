@@ -80,6 +80,10 @@ pub struct Parts {
     pub tally: Tally,
     /// Over a database server that may lose what it acknowledged.
     ward: Option<Arc<Ward>>,
+    /// What other nodes' clocks show.
+    clocks: ward::Clocks,
+    /// Under which other public URL this database was served a short time ago.
+    elsewhere: ward::Elsewhere,
     /// How the audit log is kept.
     pub(crate) books: audit::Books,
     rejections: audit::Rejections,
@@ -90,6 +94,8 @@ pub struct Parts {
     /// How often clients ask, where that is limited.
     clients: Option<Rates<ClientId>>,
     evening: Evening,
+    /// Hash workers that came a moment ago and are asked nothing.
+    quarantined: admin::workers::Quarantined,
     /// What this node found when it last looked at stored hashes.
     hashes: passwords::Looked,
 }
@@ -146,6 +152,9 @@ impl App {
             tally: Tally::default(),
             clients: Rates::new(rate),
             evening: Evening::default(),
+            clocks: ward::Clocks::default(),
+            elsewhere: ward::Elsewhere::default(),
+            quarantined: admin::workers::Quarantined::default(),
         })))
     }
 }

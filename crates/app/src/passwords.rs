@@ -13,6 +13,7 @@ use rules::people::User;
 use rules::realm::is_believable;
 use rules::{Decision, Span};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Write};
@@ -45,7 +46,11 @@ impl Evening {
 
 /// How many hashes cannot be verified, and when that was found; `None` before the first look.
 #[derive(Default)]
-pub(crate) struct Looked(Mutex<Option<(rules::Time, usize)>>);
+pub(crate) struct Looked {
+    found: Mutex<Option<(rules::Time, usize)>>,
+    /// Somebody came with such a one since the last look.
+    met: AtomicBool,
+}
 
 impl Looked {
     /// Whether this was found a short while ago.
@@ -53,8 +58,14 @@ impl Looked {
         self.lock().is_some_and(|(at, _)| is_believable(at, now) && now.since(at) < LOOK_EVERY)
     }
 
+    /// Somebody came whose hash cannot be verified: one that came since the last look, such as another node's with a key that is
+    /// missing here.
+    pub(crate) fn met(&self) {
+        self.met.store(true, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<(rules::Time, usize)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,6 +199,7 @@ impl App {
             tokio::time::sleep(began.elapsed() * 4).await;
         }
         *self.hashes.lock() = Some((self.clock.now(), foreign));
+        self.hashes.met.store(false, Ordering::Relaxed);
         if foreign > 0 {
             tracing::warn!(
                 accounts = foreign,
@@ -200,6 +212,11 @@ impl App {
     /// How many accounts have a hash that cannot be verified with the settings of this node, as it found when it last looked.
     pub fn unverifiable_hashes(&self) -> usize {
         self.hashes.lock().map_or(0, |(_, accounts)| accounts)
+    }
+
+    /// Whether somebody with such a one has come since.
+    pub fn met_unverifiable(&self) -> bool {
+        self.hashes.met.load(Ordering::Relaxed)
     }
 
     /// What a new hash asks for.

@@ -1,8 +1,8 @@
 //! Signing in with a password.
 
-use crate::authorize::{Scene, SignIn};
+use crate::authorize::Scene;
 use crate::browser::Browser;
-use crate::flow::{Flow, Place, Sealed, To};
+use crate::flow::{Flow, To};
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed_at, read};
 use crate::settle::Ahead;
@@ -24,6 +24,7 @@ use rules::people::User;
 use rules::people::names::LoginKey;
 use rules::secret::{Secret, mac};
 use rules::{Decision, Fresh, Time};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
@@ -96,6 +97,16 @@ struct Hold {
     _pass: Pass,
 }
 
+/// An attempt whose password was compared.
+struct Tried {
+    proof: Verified,
+    counted: Counted,
+    _hold: Hold,
+}
+
+/// Nobody waits longer than this for an answer because their attempt is given back first.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(1);
+
 impl App {
     /// Signs somebody in who is on the way to `flow`. Unknown, disabled and wrong take the same way, and all go it to
     /// the end.
@@ -151,43 +162,19 @@ impl App {
         typed: &Typed,
         browser: &Browser,
     ) -> Result<Option<Result<SignedIn, Refusal>>, Fault> {
-        let attempt = &self.attempt(&typed.login, &typed.password, browser).await?;
-        let (proof, _hold) = match self.hash(pledge, attempt).await? {
-            Ok(proved) => proved,
+        let login = self.asked_of(flow, typed).await?;
+        let attempt = &self.attempt(&login, &typed.password, browser).await?;
+        let tried = match self.hash(pledge, attempt).await? {
+            Ok(tried) => tried,
             Err(refusal) => return Ok(Some(Err(refusal))),
         };
-        let expected =
-            flow.expects.as_ref().is_none_or(|who| attempt.user.as_ref().is_some_and(|user| user.id == *who));
-        // A fact like the others: an application that is changed meanwhile gets what it may have by then.
-        let scene = &Ahead::of(self.scene_of(flow).await?);
-        let sid = browser.session.as_ref().map(|cookie| &cookie.id);
-        let reply = self
-            .settle(|now, fresh| async move {
-                let (user, before) = self.ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid))).await?;
-                // What was proved was the password of the account as it stood before the hash.
-                let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
-                if proof.ok && !same && !last {
-                    return Ok(Decision::refuse(None));
-                }
-                let before = self.prove(attempt.browser, before, now);
-                let after = After {
-                    user: user.as_ref(),
-                    matches: proof.ok && expected && same,
-                    counters: &attempt.counters,
-                    before: before.as_ref().map(|(session, _)| session),
-                    origin: &attempt.browser.origin,
-                };
-                let judged = judge(&after, &self.realm.settings, now, &fresh);
-                let scene = scene.or(|| self.scene_of(flow)).await?;
-                let followed = self.follow((judged, user), scene.as_ref(), flow, (now, &fresh)).await?;
-                Ok(Decision { changes: followed.changes, reply: followed.reply.map_err(Some) })
-            })
-            .await?;
+        let judged = self.judged(attempt, &tried.proof, flow, last).await;
+        let reply = self.unless_right(&tried, judged).await?;
         Ok(match reply {
             Err(refusal) => refusal.map(Err),
             Ok((started, user, respond)) => {
                 self.leave_replaced(browser, &started.session).await;
-                let user = if proof.rehash && self.realm.settings.hash_upgrade {
+                let user = if tried.proof.rehash && self.realm.settings.hash_upgrade {
                     self.rehashed(user, &typed.password, browser).await
                 } else {
                     user
@@ -199,6 +186,69 @@ impl App {
                 Some(Ok(SignedIn { started, device, user, next }))
             }
         })
+    }
+
+    /// Whether somebody is in, and what comes next, where that is known at once. `None` as above.
+    async fn judged(
+        &self,
+        attempt: &Attempt<'_>,
+        proof: &Verified,
+        flow: &Flow,
+        last: bool,
+    ) -> Result<Result<(Started, User, Option<Response>), Option<Refusal>>, Fault> {
+        let expected =
+            flow.expects.as_ref().is_none_or(|who| attempt.user.as_ref().is_some_and(|user| user.id == *who));
+        // A fact like the others: an application that is changed meanwhile gets what it may have by then.
+        let scene = &Ahead::of(self.scene_of(flow).await?);
+        let sid = attempt.browser.session.as_ref().map(|cookie| &cookie.id);
+        self.settle(|now, fresh| async move {
+            let (user, before) = self.ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid))).await?;
+            // What was proved was the password of the account as it stood before the hash.
+            let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
+            if proof.ok && !same && !last {
+                return Ok(Decision::refuse(None));
+            }
+            let before = self.prove(attempt.browser, before, now);
+            let after = After {
+                user: user.as_ref(),
+                matches: proof.ok && expected && same,
+                counters: &attempt.counters,
+                before: before.as_ref().map(|(session, _)| session),
+                origin: &attempt.browser.origin,
+            };
+            let judged = judge(&after, &self.realm.settings, now, &fresh);
+            let scene = scene.or(|| self.scene_of(flow)).await?;
+            let followed = self.follow((judged, user), scene.as_ref(), flow, (now, &fresh)).await?;
+            Ok(Decision { changes: followed.changes, reply: followed.reply.map_err(Some) })
+        })
+        .await
+    }
+
+    /// Gives an attempt back that ends in a fault although its password was right: it is no failure of whoever made it, and success
+    /// would have forgotten those before it, too; also where nobody knows whether that was committed. A wrong one stays counted
+    /// whatever became of its answer. The two write different rows: whoever can see to it that only what a wrong one writes cannot
+    /// be written (a counter of their address that many wait for, say) would guess for nothing, since a fault would tell as much.
+    async fn unless_right<T>(&self, tried: &Tried, done: Result<T, Fault>) -> Result<T, Fault> {
+        if done.is_err() && tried.proof.ok {
+            let giving = self.settle(|_, _| async {
+                Ok(Decision::<(), ()>::accept(()).and(Change::GiveBack(tried.counted.clone())))
+            });
+            // Where this cannot be written either, it stays counted.
+            if !matches!(tokio::time::timeout(GIVEN_BACK_WITHIN, giving).await, Ok(Ok(_))) {
+                tracing::debug!("an attempt with the right password could not be given back");
+            }
+        }
+        done
+    }
+
+    /// Whose password is asked for. A page that expects somebody asks for theirs, whatever name comes with it, such as one that a
+    /// password manager filled in: a failure counts for them, and not for an account that nobody was asked about. Who wants to
+    /// become somebody else says so first, and then nobody is expected (`/login/choose`).
+    async fn asked_of<'a>(&self, flow: &Flow, typed: &'a Typed) -> Result<Cow<'a, str>, Fault> {
+        let Some(who) = &flow.expects else { return Ok(Cow::Borrowed(&typed.login)) };
+        let expected = self.ask(users::ById(who)).await?;
+        // The id of somebody who was removed meanwhile is nobody's name.
+        Ok(Cow::Owned(expected.map_or_else(|| who.0.clone(), |user| user.username)))
     }
 
     /// Finds the account and its counters. The counter is the account's, however its name was written (BF-01).
@@ -271,7 +321,7 @@ impl App {
     }
 
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
-    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<(Verified, Hold), Refusal>, Fault> {
+    async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Tried, Refusal>, Fault> {
         let (Admitted { counted, slowed, epoch, .. }, coming, hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
             Err(refusal) => {
@@ -285,6 +335,9 @@ impl App {
         let password = Password::read(attempt.password).ok();
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
+        if stored.is_none() && user.is_some_and(|user| user.password.is_some()) {
+            self.hashes.met();
+        }
         drop(coming);
         // With workers there are two lines to wait in, and two turns.
         let (asked, two_turns) = (Instant::now(), self.hasher.has_workers());
@@ -295,6 +348,7 @@ impl App {
                     (Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))), _) => {
                         let user = user.map(|user| user.id.as_str());
                         tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
+                        self.hashes.met();
                         self.decoy(&key, attempt, Some(password)).await
                     }
                     done => done,
@@ -303,10 +357,12 @@ impl App {
             (_, password) => self.decoy(&key, attempt, password.as_ref()).await,
         };
         match verified {
-            Ok(verified) => {
+            Ok(proof) => {
                 let turn = begun.filter(|_| !two_turns).unwrap_or(asked);
-                self.even_out((asked, turn), epoch).await?;
-                Ok(Ok((verified, hold)))
+                let tried = Tried { proof, counted, _hold: hold };
+                let evened = self.even_out((asked, turn), epoch).await;
+                self.unless_right(&tried, evened).await?;
+                Ok(Ok(tried))
             }
             Err(refusal) => {
                 self.not_hashed(attempt, &counted, matches!(refusal, hasher::Refusal::Unconfirmed { .. })).await?;
@@ -408,45 +464,18 @@ impl App {
     ) -> Result<Result<User, Refusal>, Fault> {
         let mut attempt = self.attempt(&user.username, password, browser).await?;
         attempt.user = attempt.user.filter(|found| found.id == user.id);
-        let (proof, _hold) = match self.hash(pledge, &attempt).await? {
-            Ok(proved) => proved,
+        let tried = match self.hash(pledge, &attempt).await? {
+            Ok(tried) => tried,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let counters = &attempt.counters;
+        let (counters, matches) = (&attempt.counters, tried.proof.ok);
         let known = self
             .settle(|now, _| async move {
-                let after =
-                    After { user: Some(user), matches: proof.ok, counters, before: None, origin: &browser.origin };
+                let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
                 Ok(confirm(&after, now))
             })
-            .await?;
+            .await;
         // Without an account nothing matches.
-        Ok(known.map(|()| attempt.user.unwrap_or_else(|| user.clone())))
-    }
-}
-
-impl App {
-    /// The sign-in page of a flow, on the way to an application or to a page of ours.
-    pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
-        let scene = self.scene_of(&flow).await?;
-        let expected = match &flow.expects {
-            Some(who) => self.ask(users::ById(who)).await?.map(|user| user.username),
-            None => None,
-        };
-        let again = expected.is_some();
-        let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
-        let login = expected.or_else(hinted).unwrap_or_default();
-        Ok(SignIn {
-            flow: self.seal(&flow, browser)?,
-            client: scene.as_ref().map(|scene| scene.client.name.clone()),
-            device: matches!(flow.to, To::Place(Place::Device(_))),
-            login,
-            again,
-        })
-    }
-
-    /// Seals a flow again, after its progress was written into it.
-    pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
-        self.seal(flow, browser)
+        Ok(self.unless_right(&tried, known).await?.map(|()| attempt.user.unwrap_or_else(|| user.clone())))
     }
 }

@@ -1,6 +1,8 @@
 //! Secrets kept outside the database: the pepper (RFC 9106 §3.1, K), the key that binds a verifier to its account, and
 //! secrets of the systems that hashes were imported from. A stored hash names the key it needs by a [`KeyId`].
 
+mod error;
+
 use std::{fmt, slice, str::FromStr, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
@@ -14,6 +16,8 @@ use crate::{
     cpu::Level,
     formats::params,
 };
+
+pub use error::{KeysError, Twice};
 
 /// Names a key in a stored hash (`keyid` of the PHC string format): 1 to 8 bytes, not secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +95,7 @@ impl Key {
     pub fn pepper(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
         Key::new(Role::Pepper, id, &*key)
     }
-    /// A 256-bit key under which verifiers are bound to their account. It should be independent of the pepper.
+    /// A 256-bit key under which verifiers are bound to their account. It is another one than the pepper.
     pub fn binding(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
         Key::new(Role::Binding, id, &*key)
     }
@@ -148,6 +152,16 @@ impl Key {
     fn proves(&self, kept: &KeyCheck) -> bool {
         let is = |check: KeyCheck| bool::from(check.value.ct_eq(&kept.value));
         is(self.fast_check()) || self.role == Role::Import && is(self.slow_check())
+    }
+
+    /// How `other` is this key once more. Whoever changes a pepper for another name of the same one has changed nothing; and roles
+    /// use the bytes as they are, so that who learnt the pepper would have the binding key.
+    fn again(&self, other: &Key) -> Option<Twice> {
+        if (self.role, self.id) == (other.role, other.id) {
+            return Some(Twice::Name(other.id));
+        }
+        let same = bool::from(self.bytes.ct_eq(&other.bytes));
+        same.then_some(Twice::Bytes { id: other.id, of: (self.role, self.id) })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -263,15 +277,16 @@ impl Keys {
     /// All keys, of any role, in the order in which new hashes prefer them.
     ///
     /// # Errors
-    /// [`KeysError`] when two keys of a role have one id, a key is empty, or there is a binding key and no pepper.
+    /// [`KeysError`] when two keys of a role have one id, two keys have the same bytes, a key is empty, or there is a binding
+    /// key and no pepper.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Result<Self, KeysError> {
         let keys: Arc<[Key]> = keys.into_iter().collect();
         for (at, key) in keys.iter().enumerate() {
-            if keys[..at].iter().any(|other| (other.role, other.id) == (key.role, key.id)) {
-                return Err(KeysError::Repeated(key.role, key.id));
-            }
             if key.bytes.is_empty() {
                 return Err(KeysError::Empty(key.role, key.id));
+            }
+            if let Some(twice) = keys[..at].iter().find_map(|other| other.again(key)) {
+                return Err(KeysError::Repeated(key.role, twice));
             }
         }
         let keys = Keys(keys);
@@ -307,40 +322,6 @@ impl Keys {
     }
 }
 
-/// Why these keys cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeysError {
-    /// Two keys of one role have this id.
-    Repeated(Role, KeyId),
-    /// The key has no bytes.
-    Empty(Role, KeyId),
-    /// A bound verifier needs a pepper: without one, who computes tags could guess passwords.
-    BindingWithoutPepper,
-    /// The key is not the one that was used under this name before.
-    Wrong(Role, KeyId),
-    /// A key that was used before is not there.
-    Missing(Role, KeyId),
-}
-
-impl fmt::Display for KeysError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (problem, role, id) = match self {
-            KeysError::BindingWithoutPepper => return f.write_str("a binding key needs a pepper beside it"),
-            KeysError::Repeated(role, id) => ("is there twice", role, id),
-            KeysError::Empty(role, id) => ("is empty", role, id),
-            KeysError::Wrong(role, id) => ("is not the one that stored hashes were made with", role, id),
-            KeysError::Missing(role, id) => ("was used for stored hashes and is missing", role, id),
-        };
-        // As whoever chose it wrote it, where that is text.
-        let name =
-            std::str::from_utf8(id.as_bytes()).ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));
-        let name = name.map_or_else(|| id.to_string(), str::to_owned);
-        write!(f, "the {} key {name} {problem}", role.name())
-    }
-}
-
-impl std::error::Error for KeysError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,19 +356,19 @@ mod tests {
 
     #[test]
     fn a_wrong_key_is_found_and_so_is_a_missing_one() {
-        let keys = Keys::new([pepper(b"k1", 1), binding(b"k1", 1)]).unwrap();
+        let keys = Keys::new([pepper(b"k1", 1), binding(b"k1", 3)]).unwrap();
         let kept: Vec<String> = keys.checks().map(|check| check.to_string()).collect();
         // python3: hmac.new(b"\1"*32, lp(b"key check")+lp(b"pepper")+lp(b"k1"), "sha256").hexdigest()[:32]
         assert_eq!(
             kept,
-            ["pepper:azE:a070e5658d65fe0c9ddcfe2411f75faf", "binding:azE:3512e65b3396a0072b4d242755cfea6f"]
+            ["pepper:azE:a070e5658d65fe0c9ddcfe2411f75faf", "binding:azE:8cc861667997aaa99daa71eb829e5f20"]
         );
         for check in &kept {
             let check: KeyCheck = check.parse().unwrap();
             assert_eq!(keys.confirm(&check), Ok(()));
-            let other = Keys::new([pepper(b"k1", 2), binding(b"k1", 2)]).unwrap();
+            let other = Keys::new([pepper(b"k1", 2), binding(b"k1", 4)]).unwrap();
             assert_eq!(other.confirm(&check), Err(KeysError::Wrong(check.role(), id(b"k1"))));
-            let renamed = Keys::new([pepper(b"k2", 1), binding(b"k2", 1)]).unwrap();
+            let renamed = Keys::new([pepper(b"k2", 1), binding(b"k2", 3)]).unwrap();
             assert_eq!(renamed.confirm(&check), Err(KeysError::Missing(check.role(), id(b"k1"))));
         }
         for text in ["", "pepper", "pepper:azE", "pepper:azE:00", "salt:azE:00000000000000000000000000000000"] {
@@ -437,13 +418,34 @@ mod tests {
 
     #[test]
     fn keys_that_make_no_sense_are_refused() {
-        let keys = [pepper(b"a", 1), pepper(b"b", 1), binding(b"a", 1)];
+        let keys = [pepper(b"a", 1), pepper(b"b", 2), binding(b"a", 3)];
         assert!(Keys::new(keys.clone()).is_ok(), "one name in two roles");
-        let twice = Keys::new(keys.into_iter().chain([pepper(b"a", 3)])).err();
-        assert_eq!(twice, Some(KeysError::Repeated(Role::Pepper, id(b"a"))));
+        let twice = Keys::new(keys.into_iter().chain([pepper(b"a", 4)])).err();
+        assert_eq!(twice, Some(KeysError::Repeated(Role::Pepper, Twice::Name(id(b"a")))));
         assert_eq!(Keys::new([binding(b"a", 1)]).err(), Some(KeysError::BindingWithoutPepper));
         let empty = Key::import(id(b"fb"), Zeroizing::default());
         assert_eq!(Keys::new([empty]).err(), Some(KeysError::Empty(Role::Import, id(b"fb"))));
+    }
+
+    /// Red without `Twice::Bytes`: a copy of the old file under a new name would pass for a pepper that was changed.
+    #[test]
+    fn one_secret_has_one_name_and_one_role() {
+        let import = |name: &[u8], secret: &[u8]| Key::import(id(name), Zeroizing::new(secret.to_vec()));
+        let (others, byte) = ([pepper(b"p0", 8), binding(b"b0", 9)], [0x61; 32]);
+        for (first, second, told) in [
+            (pepper(b"p1", 0x61), pepper(b"p2", 0x61), ["the pepper key p2", "the pepper key p1"]),
+            (binding(b"b1", 0x61), binding(b"b2", 0x61), ["the binding key b2", "the binding key b1"]),
+            (pepper(b"k1", 0x61), binding(b"k1", 0x61), ["the binding key k1", "the pepper key k1"]),
+            (import(b"dv", b"changeme"), import(b"old", b"changeme"), ["the import key old", "the import key dv"]),
+            (pepper(b"p1", 0x61), import(b"dv", &byte), ["the import key dv", "the pepper key p1"]),
+        ] {
+            let error = Keys::new(others.clone().into_iter().chain([first, second])).err().unwrap().to_string();
+            let [one, another] = told;
+            assert_eq!(error, format!("{one} is the same secret as {another}: each needs one of its own"));
+            assert!(!error.contains("changeme") && !error.contains("aaaa"), "{error}");
+        }
+        let longer = Keys::new([import(b"dv", b"changeme"), import(b"old", b"changeme1")]);
+        assert!(longer.is_ok(), "one that begins like another is another");
     }
 
     #[test]

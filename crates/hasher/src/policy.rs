@@ -170,11 +170,17 @@ mod tests {
         let seal = Draft::new(cost, b"", [1; 16], (ALICE, keys)).seal;
         seal.stored(&[2; 32])
     }
+    /// Of its id, so that no two are the same.
+    fn bytes(id: &[u8]) -> Zeroizing<[u8; 32]> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        bytes[..id.len()].copy_from_slice(id);
+        bytes
+    }
     fn pepper(id: &[u8]) -> Key {
-        Key::pepper(KeyId::new(id).unwrap(), Zeroizing::new([1; 32]))
+        Key::pepper(KeyId::new(id).unwrap(), bytes(id))
     }
     fn binding(id: &[u8]) -> Key {
-        Key::binding(KeyId::new(id).unwrap(), Zeroizing::new([2; 32]))
+        Key::binding(KeyId::new(id).unwrap(), bytes(id))
     }
     fn keys<const N: usize>(keys: [Key; N]) -> Keys {
         Keys::new(keys).unwrap()

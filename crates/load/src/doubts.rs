@@ -102,7 +102,7 @@ mod tests {
         let mut bad = good.clone();
         bad.runs[3].generator_busiest = 1.0;
         bad.cut_short = Some("interrupted".to_owned());
-        bad.spread = Some(crate::series::Spread { rate: 0.1, mean: 0.1, p99: 0.1, accepted: false });
+        bad.spread = Some(crate::series::Spread { rate: 0.1, mean: Some(0.1), p99: Some(0.1), accepted: false });
         assert!(compare(&good, &good).unwrap().notes.is_empty());
         let text = compare(&good, &bad).unwrap().to_string();
         for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {

@@ -3,7 +3,37 @@
 use crate::Refusal;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Makes sure that no two of these are one file, however it is written: the second result would take the place of the first.
+///
+/// # Errors
+/// [`Refusal::Use`].
+pub fn apart<'f>(files: impl IntoIterator<Item = &'f PathBuf>) -> Result<(), Refusal> {
+    let mut known: Vec<PathBuf> = Vec::new();
+    for file in files {
+        // What is no file has room for both: a terminal, or /dev/null.
+        if file.metadata().is_ok_and(|there| !there.is_file()) {
+            continue;
+        }
+        let place = place(file);
+        if known.contains(&place) {
+            let line = format!("{} would hold two results: name a file for each", file.display());
+            return Err(Refusal::Use(line));
+        }
+        known.push(place);
+    }
+    Ok(())
+}
+
+/// Where a file is, or will be once it is made.
+fn place(file: &Path) -> PathBuf {
+    let made = || {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(file.file_name()?))
+    };
+    file.canonicalize().ok().or_else(made).unwrap_or_else(|| file.to_owned())
+}
 
 /// Makes sure that a file can be written. One that is not there yet is made and removed again, so that nothing is left of it
 /// if there is no result, however that ends.
@@ -86,6 +116,28 @@ mod tests {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn one_file_is_not_two_however_it_is_written() {
+        // Red where paths are compared as they are written.
+        let folder = std::env::temp_dir().join(format!("load-apart-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("within")).unwrap();
+        let at = |path: &str| folder.join(path);
+        std::fs::write(at("there"), "").unwrap();
+        symlink(at("there"), at("link")).unwrap();
+        let of = |one: &str, other: &str| apart(&[at(one), at(other)]);
+        let pairs = [("a", "a"), ("a", "./a"), ("a", "within/../a"), ("there", "link"), ("there", "within/../there")];
+        for (one, other) in pairs {
+            let refusal = of(one, other).unwrap_err();
+            assert!(refusal.exit_code() == 2 && refusal.to_string().contains("would hold two results"), "{refusal}");
+        }
+        for (one, other) in [("a", "b"), ("there", "a"), ("a", "within/a"), ("no/a", "no/b")] {
+            assert_eq!(of(one, other), Ok(()), "{one} {other}");
+        }
+        assert!(apart(&[PathBuf::from("load-x"), PathBuf::from("./load-x")]).is_err());
+        assert_eq!(apart(&[PathBuf::from("/dev/null"), PathBuf::from("/dev/null")]), Ok(()));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

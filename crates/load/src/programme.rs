@@ -47,12 +47,27 @@ pub enum Programme {
 }
 
 impl Programme {
+    /// What it is called, where it is more than one workload.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Programme::Plain => None,
+            Programme::Constant { .. } => Some("w3"),
+            Programme::Overload => Some("w4"),
+            Programme::Growth => Some("w6"),
+        }
+    }
+
     /// Carries out the programme `repeat` times (a sweep once). What was measured before something went wrong is kept:
     /// [`Series::cut_short`] says why it ended there.
     ///
     /// # Errors
     /// [`Refusal`], where nothing was measured.
     pub fn carry_out(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
+        let series = self.measured(plan, repeat, run)?;
+        Ok(Series { programme: self.name().map(str::to_owned), ..series })
+    }
+
+    fn measured(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
         let plans: Vec<Vec<Plan>> = match self {
             Programme::Plain => vec![vec![plan.clone()]],
             Programme::Constant { sign_ups } => vec![constant(plan, sign_ups)],
@@ -217,7 +232,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         let why = trials.first().and_then(|trial| trial.report.failures.first());
         let why = why.map_or_else(String::new, |failure| format!("; most that failed there: {failure}"));
         let found_none = Some(match last {
-            true => line + "; the generator was the bottleneck there (--threads, --vus)" + &why,
+            true => line + "; the generator was the bottleneck there (--threads, --vus, or a core of its own)" + &why,
             false => line + &why,
         });
         return Series { runs, trials, found_none, ..Series::default() };
@@ -236,224 +251,15 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
 /// True when it may be the generator that did not keep the terms. Where all users are busy at once the first of them has been so
 /// for as long as that many starts take; when that is longer than the terms allow, the server has broken them by itself.
 fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> bool {
-    report.is_busy() || report.lacks_means() || report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64()
+    let short_of_users = report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64();
+    report.is_busy() || report.is_starved() || report.lacks_means() || short_of_users || is_by_wait(report, terms)
+}
+
+/// True when the server alone would have kept the terms: without the share of the time in which the generator waited for a core.
+fn is_by_wait(report: &Report, terms: &Terms) -> bool {
+    let own = report.p99_of_all.map(|p99| p99 * (1.0 - report.generator_waited));
+    report.waits() && terms.hold_at(own, report)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::interrupt::Interrupt;
-    use crate::plan::tests::plan;
-    use crate::report::Failure;
-    use crate::visitor::Step;
-    use crate::wire::Fault;
-    use std::time::Instant;
-
-    /// Holds what is offered up to 100 a second.
-    fn server(plans: &[Plan]) -> Report {
-        let rate = match plans[0].pace {
-            Pace::Open { rate, .. } => rate,
-            Pace::Closed { .. } => 120.0,
-        };
-        let mut report = report(plans[0].workload.name(), 100, rate);
-        report.failed = u64::from(rate > 100.0);
-        report.beside = plans[1..].iter().map(|plan| self::report(plan.workload.name(), 1, 1.0)).collect();
-        report
-    }
-
-    fn report(name: &str, count: u64, rate: f64) -> Report {
-        crate::report::tests::report(name, count, rate)
-    }
-
-    #[test]
-    fn a_search_ends_between_what_held_and_what_did_not() {
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-        let series = search(&plan(), None, &terms, &mut |plans| Ok(server(plans))).unwrap();
-        let found = series.found.unwrap();
-        assert!(
-            found.rate <= 100.0 && found.not.is_some_and(|not| not > 100.0 && not <= found.rate * 1.06),
-            "{found:?}"
-        );
-        assert!(series.trials.is_sorted_by_key(|trial| trial.offered));
-        assert_eq!(series.runs[0].iterations_per_second, found.rate);
-        let strict = Terms { p99: Duration::from_micros(1), ..terms };
-        // Red where a search that finds none is an error: its trials say why, and were lost.
-        let none = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap();
-        let why = none.found_none.as_deref().unwrap();
-        assert!(why.starts_with("no rate near 60.0/s keeps p99") && none.to_string().contains(why), "{why}");
-        assert!(none.found.is_none() && none.runs.len() == 1 && none.trials.len() > 2);
-        let fails = |plans: &[Plan]| Ok(Report { iterations_per_second: 0.0, ..server(plans) });
-        let none = Programme::Overload.carry_out(&plan(), 1, &mut { fails }).unwrap();
-        assert!(none.runs.len() == 1 && none.cut_short.is_some_and(|why| why.starts_with("not one sign-in")));
-    }
-
-    /// Red where nobody asks why a rate does not hold: the wait for one of too few users was the server's limit.
-    #[test]
-    fn a_limit_that_too_few_users_set_is_the_generators() {
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-        let mut crowded = |plans: &[Plan]| {
-            let mut report = server(plans);
-            report.waited_for_users = report.failed * 50;
-            Ok(report)
-        };
-        let mut found = |users| search(&plan(), users, &terms, &mut crowded).unwrap().found.unwrap();
-        // A hundred and some a second, each for half a second at most, take fifty and some users.
-        assert!(found(Some(20)).by_generator && found(Some(20)).to_string().contains("--vus"));
-        assert!(!found(Some(80)).by_generator && !found(None).by_generator);
-    }
-
-    /// Red where every failure is the server's: a server that closes each connection uses up the generator's ports.
-    #[test]
-    fn failures_of_the_generator_are_not_the_servers() {
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-        let failing = |reason: &str| {
-            let reason = reason.to_owned();
-            move |plans: &[Plan]| {
-                let mut report = server(plans);
-                let failure = Failure { step: Step::Jwks, reason: reason.clone(), count: 50 * report.failed };
-                report.failures = vec![failure; usize::from(report.failed > 0)];
-                Ok(report)
-            }
-        };
-        let found = |reason: &str| search(&plan(), None, &terms, &mut failing(reason)).unwrap().found.unwrap();
-        assert!(found(&Fault::NoPorts.to_string()).by_generator && !found("503").by_generator);
-        let strict = Terms { p99: Duration::from_micros(1), ..terms };
-        let mut always = |plans: &[Plan]| {
-            let failure = Failure { step: Step::Token, reason: "400 invalid_client".to_owned(), count: 9 };
-            Ok(Report { failures: vec![failure], ..server(plans) })
-        };
-        let none = search(&plan(), None, &strict, &mut always).unwrap().found_none.unwrap();
-        assert!(none.ends_with("; most that failed there: token: 400 invalid_client"), "{none}");
-    }
-
-    #[test]
-    fn what_is_repeated_without_end_is_not_made_beforehand() {
-        let mut left = 3;
-        let mut tires = |plans: &[Plan]| {
-            left -= 1;
-            if left == 0 { Err(Refusal::Failure("tired".to_owned())) } else { Ok(server(plans)) }
-        };
-        let series = Programme::Plain.carry_out(&plan(), u32::MAX, &mut tires).unwrap();
-        assert_eq!((series.runs.len(), series.cut_short.as_deref()), (2, Some("tired")));
-    }
-
-    #[test]
-    fn errors_up_to_a_share_are_borne() {
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.02, precision: 0.05 };
-        let found = search(&plan(), None, &terms, &mut |plans| Ok(server(plans))).unwrap().found.unwrap();
-        assert_eq!((found.rate > 10_000.0, found.not), (true, None), "{found:?}");
-    }
-
-    #[test]
-    fn the_streams_of_w3_keep_their_proportions() {
-        let plans = constant(&Plan { workload: Workload::Profile, ..plan() }, true);
-        let rates: Vec<_> = plans.iter().map(|plan| (plan.workload.name(), plan.pace)).collect();
-        let open = |rate| Pace::Open { rate, visitors: 4 };
-        assert_eq!(rates, [("profile", open(600.0)), ("sign_in", open(3.0)), ("sign_up", open(5.0))]);
-        assert_eq!(constant(&plan(), false).len(), 2);
-    }
-
-    #[test]
-    fn overload_offers_up_to_ten_times_what_was_managed() {
-        let series = Programme::Overload.carry_out(&plan(), 1, &mut |plans| Ok(server(plans))).unwrap();
-        let offered: Vec<_> = series.trials.iter().map(|trial| trial.offered).collect();
-        assert_eq!(offered, [60.0, 120.0, 240.0, 600.0, 1200.0]);
-        assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
-    }
-
-    #[test]
-    fn what_was_measured_before_something_went_wrong_is_kept() {
-        // Whatever is measured third does not come about.
-        let dies_at = |call: u32| {
-            let mut calls = 0;
-            move |plans: &[Plan]| {
-                calls += 1;
-                if calls < call { Ok(server(plans)) } else { Err(Refusal::Failure("gone".into())) }
-            }
-        };
-        let gone = Some("gone".to_owned());
-        let twice = Programme::Plain.carry_out(&plan(), 5, &mut dies_at(3)).unwrap();
-        assert_eq!((twice.runs.len(), &twice.cut_short, twice.spread.is_some()), (2, &gone, true));
-        assert!(twice.to_string().contains("Ended before its time: gone\n"));
-        // Alone, three times the light ones, and the first two floods.
-        let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(7)).unwrap();
-        assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 2, &gone));
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-        // A closed loop, 60 (holds), 120 (does not), and then nothing.
-        let found = search(&plan(), None, &terms, &mut dies_at(4)).unwrap();
-        assert_eq!((found.trials.len(), found.found.unwrap().rate, &found.cut_short), (2, 60.0, &gone));
-        // What went on alone is a result, and so are trials of which none held.
-        let alone = search(&plan(), None, &terms, &mut dies_at(2)).unwrap();
-        assert_eq!((alone.runs.len(), alone.trials.len(), &alone.cut_short), (1, 0, &gone));
-        let open = Plan { pace: Pace::Open { rate: 300.0, visitors: 9 }, ..plan() };
-        let low = search(&open, None, &terms, &mut dies_at(2)).unwrap();
-        assert_eq!((low.found.is_none(), low.trials.len(), &low.cut_short), (true, 1, &gone));
-        let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).unwrap();
-        assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 0, &gone));
-        assert!(search(&plan(), None, &terms, &mut dies_at(1)).is_err());
-        assert!(Programme::Plain.carry_out(&plan(), 5, &mut dies_at(1)).is_err());
-        assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(1)).is_err());
-    }
-
-    /// Red where every trial rehearses as the first: a server that still digests the one before would end a search.
-    #[test]
-    fn only_what_was_not_tried_before_is_rehearsed_as_if_nothing_were_known() {
-        let mut known = Vec::new();
-        let mut told = |plans: &[Plan]| {
-            known.push(plans.iter().map(|plan| plan.recovery).collect::<Vec<_>>());
-            Ok(server(plans))
-        };
-        let slow = Plan { timeout: Duration::from_secs(50), ..plan() };
-        Programme::Plain.carry_out(&slow, 3, &mut told).unwrap();
-        Programme::Growth.carry_out(&plan(), 2, &mut told).unwrap();
-        Programme::Overload.carry_out(&plan(), 1, &mut told).unwrap();
-        let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 1.0 };
-        search(&plan(), None, &terms, &mut told).unwrap();
-        let (twice, minute) = (Some(Duration::from_secs(100)), Some(Duration::from_secs(60)));
-        assert_eq!(known[..3], [[None], [twice], [twice]]);
-        assert_eq!(known[3..7], [[None], [minute], [None], [minute]]);
-        assert_eq!(known[7..11], vec![vec![None]; 4]);
-        assert_eq!(known[11..16], vec![vec![minute; 4]; 5]);
-        assert_eq!(known[16], [None]);
-        assert!(known.len() > 17 && known[17..].iter().all(|trial| *trial == [minute]));
-        known.clear();
-        let mut told = |plans: &[Plan]| {
-            known.push(plans.iter().map(|plan| plan.recovery).collect::<Vec<_>>());
-            Ok(server(plans))
-        };
-        let open = Plan { pace: Pace::Open { rate: 60.0, visitors: 9 }, ..plan() };
-        search(&open, None, &terms, &mut told).unwrap();
-        assert_eq!(known[..2], [[None], [minute]]);
-    }
-
-    /// Red where the last run is thrown away whenever somebody wants the end.
-    #[test]
-    fn only_a_run_that_was_itself_cut_is_thrown_away() {
-        let kept = |seconds: f64, unfinished: u64| {
-            let (sender, interrupt) = Interrupt::by_hand();
-            let mut calls = 0;
-            let mut ends_in_the_third = |plans: &[Plan]| {
-                calls += 1;
-                let whole = server(plans);
-                if calls < 3 {
-                    return Ok(whole);
-                }
-                sender.send_replace(Some(Instant::now()));
-                Ok(Report { seconds, unfinished, pace: "open loop, 1/s, at most 1 at once".to_owned(), ..whole })
-            };
-            let plan = Plan { interrupt, ..plan() };
-            Programme::Plain.carry_out(&plan, 5, &mut ends_in_the_third).unwrap().runs.len()
-        };
-        // The window is a second; answers that were waited for after it belong to the run, too.
-        assert_eq!([kept(1.0, 0), kept(0.4, 0), kept(1.0, 3)], [3, 2, 2]);
-    }
-
-    #[test]
-    fn growth_is_w1_and_then_a_day() {
-        let plan = Plan { workload: Workload::Flow, ..plan() };
-        let series = Programme::Growth.carry_out(&plan, 2, &mut |plans| Ok(server(plans))).unwrap();
-        let names: Vec<_> = series.runs.iter().map(|run| run.workload.as_str()).collect();
-        assert_eq!(names, ["w1", "w1", "w5", "w5"]);
-        assert!(series.spread.is_none());
-    }
-}
+mod tests;

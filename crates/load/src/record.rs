@@ -104,8 +104,8 @@ pub struct Record {
     pub requests: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
-    /// Iterations that the server refused politely (503 or 429 with Retry-After), by step.
-    pub refused: BTreeMap<Step, Latencies>,
+    /// Iterations that the server refused politely (503 or 429 with Retry-After), by step and status.
+    pub refused: BTreeMap<(Step, u16), Latencies>,
     /// Iterations that failed, by step and reason.
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
@@ -142,8 +142,8 @@ impl Record {
         }
         match outcome {
             Ok(()) => self.iterations.add(latency),
-            Err(Setback { step, cause: Cause::Refused { took, .. } }) => {
-                self.refused.entry(*step).or_default().add(*took)
+            Err(Setback { step, cause: Cause::Refused { status, took, .. } }) => {
+                self.refused.entry((*step, *status)).or_default().add(*took)
             }
             Err(Setback { step, cause }) => self.fail(*step, cause.to_string(), 1),
         }
@@ -173,8 +173,8 @@ impl Record {
         for (step, latencies) in &other.steps {
             self.steps.entry(*step).or_default().merge(latencies);
         }
-        for (step, latencies) in &other.refused {
-            self.refused.entry(*step).or_default().merge(latencies);
+        for (what, latencies) in &other.refused {
+            self.refused.entry(*what).or_default().merge(latencies);
         }
         for ((step, reason), count) in &other.failed {
             self.fail(*step, reason.clone(), *count);
@@ -225,7 +225,8 @@ mod tests {
         assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
         assert_eq!(whole.iterations.max().round(), 10.0);
         assert_eq!(whole.steps[&Step::Authorize].count(), 8);
-        assert_eq!((whole.refused[&Step::Token].count(), whole.refused[&Step::Token].max().round()), (2, 3.0));
+        let refused = &whole.refused[&(Step::Token, 503)];
+        assert_eq!((refused.count(), refused.max().round()), (2, 3.0));
         assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())], 2);
         let last = &whole.slices[1];
         assert_eq!((whole.slices.len(), last.done.count(), last.refused, last.failed), (2, 2, 2, 4));

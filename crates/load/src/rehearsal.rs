@@ -4,7 +4,9 @@
 use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
-use crate::visitor::{AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor};
+use crate::visitor::{
+    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor, WRONG_CREDENTIALS,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -132,9 +134,8 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
                 let told = wait_if_refused(setback, tries, REHEARSAL_TRIES).await;
                 told.map_err(|setback| Refusal::Failure(format!("{FIRST}{setback}")))?;
             }
-            Cause::Wrong(why) if why == "422 wrong-credentials" => {
-                let line = "sign_in: the account API refuses the first of the users: wrong login or password";
-                return Err(Refusal::Failure(format!("{FIRST}{line}")));
+            Cause::Wrong(why) if why.starts_with(WRONG_CREDENTIALS) => {
+                return Err(Refusal::Failure(format!("{FIRST}{setback}")));
             }
             cause => break Some(cause.to_string()),
         }

@@ -17,7 +17,12 @@ pub struct Terms {
 impl Terms {
     /// True when a server kept them. Where more than 1 % was not answered no 99th percentile was kept, whatever errors are borne.
     pub fn hold(&self, report: &Report) -> bool {
-        let in_time = report.p99_of_all.is_some_and(|p99| p99 <= self.p99.as_secs_f64() * 1000.0);
+        self.hold_at(report.p99_of_all, report)
+    }
+
+    /// The same, had its p99 been this one.
+    pub(crate) fn hold_at(&self, p99_of_all: Option<f64>, report: &Report) -> bool {
+        let in_time = p99_of_all.is_some_and(|p99| p99 <= self.p99.as_secs_f64() * 1000.0);
         in_time && report.error_rate() <= self.errors
     }
 }

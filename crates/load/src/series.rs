@@ -2,13 +2,16 @@
 
 use crate::made::Made;
 use crate::record::variation;
-use crate::report::{Failure, Report, told};
+use crate::report::{Report, told};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The same measurement several times; or a search or a sweep, with its trials.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
+    /// Of several workloads, what they are together: `w3`, `w4` or `w6`; `None` for one, and in a result of before this was told.
+    #[serde(default)]
+    pub programme: Option<String>,
     /// Each run; of a search the one at the limit, of a sweep the one that its rates go by.
     pub runs: Vec<Report>,
     /// How far they lie apart; `None` for fewer than two.
@@ -62,10 +65,10 @@ pub struct Found {
 pub struct Spread {
     /// Of iterations a second.
     pub rate: f64,
-    /// Of the mean latency.
-    pub mean: f64,
-    /// Of the 99th percentile.
-    pub p99: f64,
+    /// Of the mean latency; `None` where fewer than two runs have one.
+    pub mean: Option<f64>,
+    /// Of the 99th percentile, likewise.
+    pub p99: Option<f64>,
     /// True when mean and p99 of enough runs lie close enough together to be quoted.
     pub accepted: bool,
 }
@@ -76,16 +79,24 @@ impl Spread {
 
     /// Whether the runs lie too far apart, however many there are.
     pub fn is_noisy(&self) -> bool {
-        self.mean >= Series::MAX_MEAN || self.p99 >= Series::MAX_P99
+        let beyond = |value: Option<f64>, most: f64| value.is_some_and(|value| value >= most);
+        beyond(self.mean, Series::MAX_MEAN) || beyond(self.p99, Series::MAX_P99)
     }
 
     /// In a word or two.
     pub fn verdict(&self) -> &'static str {
-        match (self.accepted, self.is_noisy()) {
-            (true, _) => "accepted",
-            (false, true) => "noisy",
-            (false, false) => "close together, and too few to be accepted",
+        match (self.accepted, self.is_noisy(), self.mean) {
+            (true, ..) => "accepted",
+            (false, true, _) => "noisy",
+            (false, false, Some(_)) => "close together, and too few to be accepted",
+            (false, false, None) => "too few in which anything came out well",
         }
+    }
+
+    /// Rate, mean and p99 in per cent, as the text and the page show them.
+    pub(crate) fn told(&self) -> [String; 3] {
+        let told = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        [Some(self.rate), self.mean, self.p99].map(told)
     }
 }
 
@@ -98,23 +109,41 @@ impl Series {
     /// Puts runs together.
     pub fn of(runs: Vec<Report>) -> Series {
         let streams = runs.iter().map(|run| 1 + run.beside.len()).min().unwrap_or(0);
-        let of = |run: &Report, stream: usize, value: fn(&Report) -> f64| match stream.checked_sub(1) {
-            None => value(run),
-            Some(beside) => run.beside.get(beside).map_or(f64::NAN, value),
+        let stream = |number: usize| {
+            runs.iter().filter_map(move |run| if number == 0 { Some(run) } else { run.beside.get(number - 1) })
         };
-        let over = |value: fn(&Report) -> f64| {
-            let each = |stream| variation(&runs.iter().map(|run| of(run, stream, value)).collect::<Vec<_>>());
-            (0..streams).filter_map(each).reduce(f64::max)
+        // Nobody's latency is not zero: a run in which nothing came out well has a rate, and no more.
+        let lively = |number: usize| stream(number).filter(|run| run.iterations > 0);
+        let most = |values: &dyn Fn(usize) -> Vec<f64>| {
+            (0..streams).filter_map(|number| variation(&values(number))).reduce(f64::max)
         };
-        let figures = (over(|r| r.iterations_per_second), over(|r| r.latency.mean), over(|r| r.latency.p99));
-        let spread = match figures {
-            (Some(rate), Some(mean), Some(p99)) => {
-                let spread = Spread { rate, mean, p99, accepted: false };
-                Some(Spread { accepted: runs.len() >= Spread::RUNS && !spread.is_noisy(), ..spread })
-            }
-            _ => None,
-        };
+        let latency = |of: fn(&Report) -> f64| most(&|number| lively(number).map(of).collect());
+        let (mean, p99) = (latency(|run| run.latency.mean), latency(|run| run.latency.p99));
+        // What is beside may be rare, and have nothing due in a short window.
+        let counted = (0..streams).map(|number| lively(number).count()).filter(|count| *count > 0).min().unwrap_or(0);
+        let spread = most(&|number| stream(number).map(|run| run.iterations_per_second).collect()).map(|rate| {
+            let spread = Spread { rate, mean, p99, accepted: false };
+            Spread { accepted: counted >= Spread::RUNS && mean.is_some() && !spread.is_noisy(), ..spread }
+        });
         Series { runs, spread, ..Series::default() }
+    }
+
+    /// What was measured, in a word: the programme, or the workload of the first run.
+    pub fn title(&self) -> &str {
+        let first = self.runs.first().or(self.trials.first().map(|trial| &trial.report));
+        self.programme.as_deref().or(first.map(|run| run.workload.as_str())).unwrap_or("load")
+    }
+
+    /// What a programme is made of: `w6: w1, w5`.
+    fn makeup(&self) -> Option<String> {
+        let reports = self.runs.iter().chain(self.trials.iter().map(|trial| &trial.report));
+        let mut names: Vec<&str> = Vec::new();
+        for report in reports.flat_map(|report| std::iter::once(report).chain(&report.beside)) {
+            if !names.contains(&report.workload.as_str()) {
+                names.push(&report.workload);
+            }
+        }
+        self.programme.as_ref().map(|programme| format!("{programme}: {}", names.join(", ")))
     }
 }
 
@@ -132,7 +161,10 @@ impl fmt::Display for Found {
             None => writeln!(f, "no rate was found that it does not hold.")?,
         }
         if *by_generator {
-            writeln!(f, "That may be the limit of the generator, which was the bottleneck there (--threads, --vus).")?;
+            writeln!(
+                f,
+                "That may be the limit of the generator, which was the bottleneck there (--threads, --vus, or a core of its own)."
+            )?;
         }
         Ok(())
     }
@@ -140,6 +172,9 @@ impl fmt::Display for Found {
 
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(makeup) = self.makeup() {
+            writeln!(f, "{makeup}")?;
+        }
         if let Some(found) = &self.found {
             write!(f, "{found}")?;
         }
@@ -156,10 +191,8 @@ impl fmt::Display for Series {
             writeln!(f, "Ended before its time: {why}")?;
         }
         let Some(spread) = self.spread else { return Ok(()) };
-        let (Spread { rate, mean, p99, .. }, verdict) = (spread, spread.verdict());
-        let runs = self.runs.len();
-        let [rate, mean, p99] = [rate, mean, p99].map(|share| share * 100.0);
-        writeln!(f, "{runs} runs vary by {rate:.1} % in rate, {mean:.1} % in mean, {p99:.1} % in p99: {verdict}")
+        let ([rate, mean, p99], verdict, runs) = (spread.told(), spread.verdict(), self.runs.len());
+        writeln!(f, "{runs} runs vary by {rate} in rate, {mean} in mean, {p99} in p99: {verdict}")
     }
 }
 
@@ -198,13 +231,15 @@ pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
     tables.into_iter().map(|(head, rows)| Table { head, rows }).filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// What failed most at each rate, and beside it.
+/// What failed and what was refused most at each rate, and beside it.
 pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
-    /// Of each trial.
+    /// Of each trial, and of each of the two.
     const SAID: usize = 2;
     let of = |trial: &Trial, beside: &str, report: &Report| {
-        let line = |failure: &Failure| format!("{:.1}/s{beside}: {} x {failure}", trial.offered, failure.count);
-        report.failures.iter().take(SAID).map(line).collect::<Vec<_>>()
+        let line = |count: u64, what: String| format!("{:.1}/s{beside}: {count} x {what}", trial.offered);
+        let failed = report.failures.iter().take(SAID).map(|one| line(one.count, one.to_string()));
+        let refused = report.refusals.iter().take(SAID).map(|one| line(one.count, one.to_string()));
+        failed.chain(refused).collect::<Vec<_>>()
     };
     let mut lines = Vec::new();
     for trial in trials {
@@ -221,7 +256,7 @@ impl Trial {
     fn remark(&self) -> String {
         let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
-        let bound = all().any(Report::is_busy).then_some("generator bound");
+        let bound = all().any(|one| one.is_busy() || one.is_starved()).then_some("generator bound");
         let few = all().any(Report::lacks_users).then_some("no user free");
         let means = all().any(Report::lacks_means).then_some("no port or file left");
         verdict.into_iter().chain(bound).chain(few).chain(means).collect::<Vec<_>>().join(", ")
@@ -261,7 +296,31 @@ mod tests {
         // Red where the first stream alone is looked at.
         let with = |millis: f64| Report { beside: vec![run(millis)], ..run(10.0) };
         let beside = Series::of(vec![with(10.0), with(13.0), with(10.0)]).spread.unwrap();
-        assert!(beside.is_noisy() && beside.mean > 0.1, "{beside:?}");
+        assert!(beside.is_noisy() && beside.mean > Some(0.1), "{beside:?}");
+    }
+
+    /// Red where no latency is one of 0 ms: three runs that agree and one in which nothing came out well would be noisy.
+    #[test]
+    fn a_run_without_any_success_has_no_part_in_the_spread_of_latencies() {
+        let run = |count: u64| crate::report::tests::report("jwks", count, count as f64);
+        let of = |counts: &[u64]| Series::of(counts.iter().map(|count| run(*count)).collect());
+        let spread = of(&[10, 0, 10, 10]).spread.unwrap();
+        let none = |share: Option<f64>| share.is_some_and(|share| share < 1e-9);
+        assert!(none(spread.mean) && none(spread.p99) && spread.verdict() == "accepted", "{spread:?}");
+        assert!(spread.rate > 0.5, "a rate of none is one: {spread:?}");
+        let two = of(&[10, 0, 10]).spread.unwrap();
+        assert!(!two.accepted && none(two.mean) && two.verdict().contains("too few to be accepted"), "{two:?}");
+        let one = of(&[10, 0]);
+        let (text, page) = (one.to_string(), crate::page::of(&one));
+        assert!(text.contains("in rate, – in mean, – in p99: too few in which anything came out well"), "{text}");
+        assert!(page.contains("– in mean and – in p99: too few"), "{page}");
+        let read: Series = serde_json::from_str(&serde_json::to_string(&one).unwrap()).unwrap();
+        assert_eq!(read.spread.map(|spread| (spread.mean, spread.accepted)), Some((None, false)));
+        assert_eq!(of(&[0, 0]).spread, None);
+        // What is beside may have nothing due.
+        let with = |count: u64| Report { beside: vec![run(0), run(count)], ..run(10) };
+        assert!(Series::of(vec![with(5), with(5), with(5)]).spread.unwrap().accepted);
+        assert!(!Series::of(vec![with(5), with(5), with(0)]).spread.unwrap().accepted);
     }
 
     #[test]
@@ -293,6 +352,8 @@ mod tests {
             "iterations_per_second":1,"requests":1,"requests_per_second":1,"failed":0,"refused":0,"unfinished":0,
             "latency":{"mean":1,"p50":1,"p90":1,"p95":1,"p99":1,"p999":1,"max":1},"steps":[],"failures":[],
             "generator_cores":null,"server":null}],"spread":null}"#;
-        assert_eq!(serde_json::from_str::<Series>(old).unwrap().runs[0].iterations, 1);
+        let read = serde_json::from_str::<Series>(old).unwrap();
+        assert_eq!((read.runs[0].iterations, read.runs[0].refusals.len(), read.programme.as_deref()), (1, 0, None));
+        assert_eq!(read.title(), "jwks");
     }
 }

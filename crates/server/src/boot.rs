@@ -4,7 +4,7 @@ mod folder;
 mod stop;
 
 use crate::auditing;
-use crate::config::{Config, Journal, PublicUrl, TryIt};
+use crate::config::{Config, Journal, PublicUrl};
 use crate::control::{self, Control};
 use crate::database::Database;
 use crate::hashing;
@@ -107,6 +107,12 @@ impl Instance {
             None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?,
             Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
         };
+        // Only a server serves under an address of its own.
+        if address.is_some()
+            && let Some(why) = app.served_elsewhere().await?
+        {
+            return Err(BootError::Other(why));
+        }
         Box::pin(app.meet()).await?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
         auditing::open(config, &app).await?;
@@ -352,11 +358,7 @@ async fn take_over(config: &Config, app: &App) {
 
 /// Whether "Try it" is offered; its client is there if so, and only then.
 async fn offers_try_it(config: &Config, url: &PublicUrl, app: &App) -> Result<bool, BootError> {
-    let offered = match config.server.try_it {
-        TryIt::On => true,
-        TryIt::Off => false,
-        TryIt::Auto => url.is_localhost(),
-    };
+    let offered = http::try_it::is_offered(config, url);
     if offered {
         http::try_it::ensure_client(app, url).await?;
     } else {

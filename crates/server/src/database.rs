@@ -80,11 +80,16 @@ impl Database {
     pub async fn connect(config: &Config) -> Result<Self, BootError> {
         let other = |error: remote::OpenError| named(config, &error);
         Ok(match &config.store.url {
-            StoreUrl::Sqlite(_) => match Sqlite::open(file_options(config), MIGRATIONS) {
-                Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
-                Err(sqlite::OpenError::InUse(_)) => return Err(BootError::InUse),
-                Err(error) => return Err(BootError::Other(error.to_string())),
-            },
+            StoreUrl::Sqlite(_) => {
+                let options = file_options(config);
+                // Opening it changes how its log is kept, and who may read it.
+                sqlite::vacant(&options.path).map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
+                match Sqlite::open(options, MIGRATIONS) {
+                    Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
+                    Err(sqlite::OpenError::InUse(_)) => return Err(BootError::InUse),
+                    Err(error) => return Err(BootError::Other(error.to_string())),
+                }
+            }
             StoreUrl::Postgres(url) => Database::Postgres(Arc::new(
                 Postgres::open(settings(config, url.reveal()), MIGRATIONS).await.map_err(other)?,
             )),

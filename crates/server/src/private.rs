@@ -1,5 +1,6 @@
 //! Files that are their owner's alone: secrets of 32 bytes, and what the server leaves in its data folder.
 
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -21,6 +22,8 @@ const TOO_OPEN: u32 = 0o037;
 pub enum Unread {
     /// There is no such file.
     Missing,
+    /// It is a pipe, a device or a folder.
+    NoFile,
     /// Others than its owner may do so much with it: its permissions.
     Open(u32),
     /// It is shorter or longer than 32 bytes.
@@ -35,6 +38,7 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unread::Missing => f.write_str("is missing"),
+            Unread::NoFile => f.write_str("is not a regular file: put one in its place, or name another"),
             Unread::Open(mode) => {
                 write!(
                     f,
@@ -58,10 +62,16 @@ impl From<io::Error> for Unread {
     }
 }
 
-/// Opens a file that is its owner's alone.
+/// Opens a file that is its owner's alone; a link may lead to it. Nobody waits at a pipe for somebody who writes: a start, and
+/// whoever checks its configuration, would hang.
 fn open(file: &Path) -> Result<File, Unread> {
-    let open = File::open(file)?;
-    let mode = open.metadata()?.permissions().mode() & 0o777;
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    let there = open.metadata()?;
+    if !there.is_file() {
+        return Err(Unread::NoFile);
+    }
+    let mode = there.permissions().mode() & 0o777;
     if mode & TOO_OPEN == 0 { Ok(open) } else { Err(Unread::Open(mode)) }
 }
 
@@ -295,8 +305,26 @@ mod tests {
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         assert!(matches!(read_key(&file), Err(Unread::Length)));
         assert!(matches!(read_key(&folder.path().join("none")), Err(Unread::Missing)));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_secret_at_a_pipe_and_a_link_to_a_file_is_followed() {
+        // red without NONBLOCK in open: the test would not end; or without is_file there.
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(matches!(read_key(folder.path()), Err(Unread::Failed(_))), "a folder");
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        for none in [&*pipe, &*link, folder.path(), Path::new("/dev/zero")] {
+            assert!(matches!(read_key(none), Err(Unread::NoFile)), "{}", none.display());
+            assert!(matches!(read_text(none), Err(Unread::NoFile)), "{}", none.display());
+        }
+        // As Kubernetes mounts a secret.
+        put(&folder.path().join("key"), &[7; 32], 0o600);
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("key", &link).unwrap();
+        assert_eq!(*read_key(&link).unwrap(), [7; 32]);
     }
 
     #[test]

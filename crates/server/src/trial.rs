@@ -6,6 +6,7 @@ use crate::auditing;
 use crate::config::Config;
 use crate::database::Database;
 use crate::hashing;
+use crate::http;
 use crate::metrics;
 use crate::net::Terms;
 use crate::private::{self, Unread};
@@ -17,6 +18,7 @@ use std::path::Path;
 pub fn problems(config: &Config) -> Vec<String> {
     let tried = [
         tls(config),
+        try_it(config),
         Database::judge(config).map_err(|error| error.to_string()),
         hashing::settings(config).map(drop).map_err(|error| error.to_string()),
         auditing::streams(config).map(drop).map_err(|error| error.to_string()),
@@ -41,6 +43,17 @@ pub fn warnings(config: &Config) -> Vec<String> {
 fn tls(config: &Config) -> Result<(), String> {
     let certificate = config.tls.certificate.as_deref().unwrap_or(Path::new(""));
     Terms::of(config, u64::MAX).map(drop).map_err(|error| format!("{}: {error}", error.option(certificate)))
+}
+
+/// The built-in client of "Try it" is registered like any other, and its redirect URI begins with the public URL.
+fn try_it(config: &Config) -> Result<(), String> {
+    let offered = config.server.public_url.as_ref().filter(|url| http::try_it::is_offered(config, url));
+    match offered.and_then(|url| Some((url, http::try_it::problem(url)?))) {
+        None => Ok(()),
+        Some((url, why)) => Err(format!(
+            "public_url: {url} cannot have \"Try it\": {why}; write it as browsers do, or set try_it = \"off\""
+        )),
+    }
 }
 
 /// Where metrics are served nowhere, nobody has to know it.

@@ -23,7 +23,7 @@ pub struct Migration {
     pub steps: &'static [&'static str],
 }
 
-/// Where the steps that were done are written down. Made by every run before anything else.
+/// Where the steps that were done are written down.
 pub(crate) const MARKERS: &str = "CREATE TABLE IF NOT EXISTS schema_steps (\
      version bigint NOT NULL, step bigint NOT NULL, PRIMARY KEY (version, step))";
 
@@ -33,9 +33,13 @@ pub(crate) const DONE: &str = "SELECT version, step FROM schema_steps";
 /// Writes down one step. Its key makes a second run of the same step fail.
 pub(crate) const MARK: &str = "INSERT INTO schema_steps (version, step) VALUES (?, ?)";
 
-/// Where versions are announced. Made by every run before anything else.
+/// Where versions are announced.
 pub(crate) const ANNOUNCED: &str = "CREATE TABLE IF NOT EXISTS schema_versions (\
      version bigint NOT NULL, oldest bigint NOT NULL, PRIMARY KEY (version))";
+
+/// What every run makes before anything else, by name. Only what is not there: a server asks for the right to make a table before it
+/// looks whether it is there.
+pub(crate) const OURS: [(&str, &str); 2] = [("schema_steps", MARKERS), ("schema_versions", ANNOUNCED)];
 
 /// Which versions were announced, each with the oldest program that can work on it.
 pub(crate) const OLDEST: &str = "SELECT version, oldest FROM schema_versions";
@@ -195,6 +199,13 @@ mod tests {
 
     fn steps(plan: &Plan) -> Vec<&'static str> {
         plan.steps.iter().map(|step| step.sql).collect()
+    }
+
+    #[test]
+    fn what_is_made_first_has_the_name_that_is_looked_for() {
+        for (name, sql) in OURS {
+            assert!(sql.starts_with(&format!("CREATE TABLE IF NOT EXISTS {name} (")), "{sql}");
+        }
     }
 
     #[test]

@@ -8,16 +8,60 @@ use rules::realm::lasts;
 use rules::secret::{Handle, Secret};
 use rules::worker::{self, TOKEN_LIVES, Worker};
 use rules::{Decision, Time};
-use store::tables::workers::{All, Token};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::tables::workers::{All, OfKey, Token};
 
 /// What is missing where workers cannot be used.
 const WITHOUT_KEYS: &str = "hash workers need a pepper and a binding key, so that what a worker computes is worth nothing \
                             to it; make them with: portiere hash pepper NAME FILE, and: portiere hash binding NAME FILE";
 
+/// For so long whoever is quarantined is told the same: as long as nodes take to notice what was done on another.
+const REMEMBERED: Duration = Duration::from_secs(5);
+
+/// Workers that came and were quarantined, and when that was found. Of those that were enrolled: nobody can fill it.
+#[derive(Default)]
+pub(crate) struct Quarantined(Mutex<HashMap<Handle, (Worker, Instant)>>);
+
+impl Quarantined {
+    fn recalled(&self, key: Handle, now: Instant) -> Option<Worker> {
+        let mut held = self.held();
+        held.retain(|_, (_, at)| now.saturating_duration_since(*at) < REMEMBERED);
+        held.get(&key).map(|(worker, _)| worker.clone())
+    }
+
+    fn found(&self, worker: &Worker, at: Instant) {
+        if worker.quarantine.is_some() {
+            self.held().insert(worker.key, (worker.clone(), at));
+        }
+    }
+
+    /// Something was changed about workers.
+    fn forget(&self) {
+        self.held().clear();
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Handle, (Worker, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl App {
     /// Every worker, by name.
     pub async fn workers(&self) -> Result<Vec<Worker>, Fault> {
         self.ask(All).await
+    }
+
+    /// The worker of this key. One that is quarantined and comes again and again costs one row every few seconds: so long it is
+    /// remembered, unless somebody changes something about workers here.
+    pub async fn worker(&self, key: Handle) -> Result<Option<Worker>, Fault> {
+        if let Some(quarantined) = self.quarantined.recalled(key, Instant::now()) {
+            return Ok(Some(quarantined));
+        }
+        let (found, at) = (self.ask(OfKey(key)).await?, Instant::now());
+        found.iter().for_each(|worker| self.quarantined.found(worker, at));
+        Ok(found)
     }
 
     /// Whether what new hashes need is there for workers to be used.
@@ -99,7 +143,9 @@ impl App {
             worker.name.clone_from(name);
             Ok(Decision::accept(worker).and(change).and(Change::Record(event)))
         });
-        Ok(renamed.await?.map(|worker| self.call_workers(&[worker])))
+        let renamed = renamed.await?;
+        self.quarantined.forget();
+        Ok(renamed.map(|worker| self.call_workers(&[worker])))
     }
 
     /// Calls those of these workers that are here what they are called now, wherever they are told of.
@@ -123,6 +169,7 @@ impl App {
                 Ok(Decision::accept(worker.key).and(Change::RemoveWorker(worker.key)).and(Change::Record(event)))
             })
             .await?;
+        self.quarantined.forget();
         Ok(revoked.map(|key| {
             self.hasher.dismiss(|who| who.key == key.0);
         }))
@@ -132,8 +179,7 @@ impl App {
     pub async fn quarantine_worker(&self, key: Handle, why: &str) -> Result<Option<String>, Fault> {
         let settled = self
             .settle(|now, _| async move {
-                let known = self.ask(All).await?;
-                let found = known.into_iter().find(|known| known.key == key && known.quarantine.is_none());
+                let found = self.ask(OfKey(key)).await?.filter(|known| known.quarantine.is_none());
                 let Some(worker) = found else { return Ok(Decision::<Option<String>, ()>::accept(None)) };
                 let name = worker.name.clone();
                 let event = Event::new(Kind::WorkerQuarantined, now).detail("worker", worker.name).detail("why", why);
@@ -149,7 +195,7 @@ impl App {
 
     /// Lets a worker work again that was wrong.
     pub async fn trust_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
-        self.settle(|now, _| async move {
+        let trusted = self.settle(|now, _| async move {
             let known = self.ask(All).await?;
             match known.into_iter().find(|known| known.name == name) {
                 None => Ok(Decision::refuse(unknown(name))),
@@ -161,8 +207,10 @@ impl App {
                     Ok(Decision::accept(()).and(Change::TrustWorker(worker.key)).and(Change::Record(event)))
                 }
             }
-        })
-        .await
+        });
+        let trusted = trusted.await?;
+        self.quarantined.forget();
+        Ok(trusted)
     }
 }
 
@@ -179,4 +227,25 @@ fn free(known: &[Worker], wanted: &str) -> String {
     let stem: String = wanted.chars().take(worker::LONGEST_NAME - 6).collect();
     let numbered = (2u32..).map(|number| format!("{stem}-{number}"));
     numbered.into_iter().find(|name| !taken(name)).unwrap_or(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_quarantined_is_remembered_for_a_moment_and_nobody_else() {
+        // Red without `retain`: who was trusted on another node could not come back.
+        let (quarantined, now) = (Quarantined::default(), Instant::now());
+        let (enrolled, address) = (Time(1), String::new());
+        let well = Worker { key: Handle([1; 32]), name: "well".into(), enrolled, address, quarantine: None };
+        let wrong = Worker { key: Handle([2; 32]), quarantine: Some((Time(2), "wrong".into())), ..well.clone() };
+        for worker in [&well, &wrong] {
+            quarantined.found(worker, now);
+        }
+        assert_eq!(quarantined.recalled(well.key, now), None, "it may have been revoked");
+        assert_eq!(quarantined.recalled(wrong.key, now + REMEMBERED / 2), Some(wrong.clone()));
+        assert_eq!(quarantined.recalled(wrong.key, now + REMEMBERED), None);
+        assert!(quarantined.held().is_empty());
+    }
 }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{After, Begins, Newest, Place, Stream, Streams, Whole, advance};
+use tokio::sync::OwnedMutexGuard;
 
 /// The shortest time between two writes of the mark, however fast the chain grows.
 const KEEP_EVERY: Duration = Duration::from_secs(5);
@@ -45,7 +46,11 @@ pub(super) enum Known {
 
 /// What this node knows, and what of it is on the shelf.
 #[derive(Default)]
-pub(super) struct Marked(Mutex<State>);
+pub(super) struct Marked {
+    state: Mutex<State>,
+    /// Held by whoever changes what is on the shelf, to the end: an older mark never comes after a newer one.
+    keeping: Arc<tokio::sync::Mutex<()>>,
+}
 
 #[derive(Default)]
 struct State {
@@ -56,7 +61,7 @@ struct State {
 
 impl Marked {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn known(&self) -> Known {
@@ -230,6 +235,8 @@ impl App {
     pub(crate) async fn keep_mark(&self, at_once: bool) -> Result<(), Fault> {
         let terms = self.books.terms();
         let Some(shelf) = terms.shelf.clone() else { return Ok(()) };
+        // Before it is looked at what is known: whoever waited here writes what is known by then.
+        let keeping = Arc::clone(&self.books.marked().keeping).lock_owned().await;
         let (known, rests) = {
             let state = self.books.marked().state();
             let rests = !at_once && state.kept_at.is_some_and(|at| at.elapsed() < KEEP_EVERY);
@@ -238,7 +245,7 @@ impl App {
         };
         let (Known::End(head), Some(key), false) = (known, &terms.keys.current, rests) else { return Ok(()) };
         let bytes = serde_json::to_vec(&Mark::seal(head.clone(), key)).map_err(|why| Fault::Broken(why.to_string()))?;
-        on_shelf(move || shelf.write(&bytes)).await?;
+        on_shelf(keeping, move || shelf.write(&bytes)).await?;
         let mut state = self.books.marked().state();
         (state.kept, state.kept_at) = (Some(head), Some(Instant::now()));
         Ok(())
@@ -268,7 +275,9 @@ impl App {
         self.books.marked().saw(head(&self.realm.id, newest.as_ref(), begins.as_ref()), true);
         self.books.alarms().over(About::End);
         if let Some(shelf) = self.books.terms().shelf.clone().filter(|_| end.number == 0) {
-            on_shelf(move || shelf.clear()).await?;
+            let keeping = Arc::clone(&self.books.marked().keeping).lock_owned().await;
+            on_shelf(keeping, move || shelf.clear()).await?;
+            self.books.marked().state().kept = None;
         }
         self.keep_mark(true).await?;
         let streams = beyond.iter().map(|stream| stream.name.clone()).collect();
@@ -293,8 +302,12 @@ fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
     Err(format!("its block {} is another one than this node has seen; {HOW}", mark.block))
 }
 
-async fn on_shelf(act: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), Fault> {
-    let done = tokio::task::spawn_blocking(act).await;
+/// Does something on the shelf. It goes on where nobody waits any more, and is `keeping` others off until its end.
+async fn on_shelf(
+    keeping: OwnedMutexGuard<()>,
+    act: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<(), Fault> {
+    let done = tokio::task::spawn_blocking(move || (act(), keeping).0).await;
     let done = done.map_err(io::Error::other).and_then(|done| done);
     done.map_err(|error| Fault::Broken(format!("the mark of the end of the audit log could not be kept: {error}")))
 }

@@ -22,6 +22,7 @@ mod shop;
 mod sign_ups;
 mod standstill;
 mod sweeps;
+mod taken_back;
 mod workers;
 
 use crate::App;

@@ -47,3 +47,29 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
     assert!(enroll(good.reveal(), 1).await);
     assert!(!enroll(good.reveal(), 2).await, "it is used up");
 }
+
+#[tokio::test]
+async fn a_quarantined_worker_that_dials_in_a_loop_asks_the_database_seldom() {
+    // Red without `recalled` in admin/workers.rs, worker: each call would be a look; or without `forget`: whoever trusts it waits.
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
+    let (app, other) = (node(engine.clone(), clock.clone()).await, node(engine, clock).await);
+    let token = entropy::fresh().unwrap().secret("worker token");
+    let offer = Change::OfferWorkerToken { token: token.handle(), now: NOW, expires: NOW + TOKEN_LIVES };
+    let offered = app.settle(|_, _| async { Ok(Decision::<(), ()>::accept(()).and(offer.clone())) }).await.unwrap();
+    assert!(offered.is_ok());
+    let key = Handle([1; 32]);
+    app.enroll_worker(token.reveal(), (key, "worker"), "192.0.2.1").await.unwrap().unwrap();
+    let is_quarantined = async || app.worker(key).await.unwrap().unwrap().quarantine.is_some();
+    assert!(!is_quarantined().await && app.worker(Handle([2; 32])).await.unwrap().is_none());
+    assert_eq!(other.quarantine_worker(key, "it was wrong").await.unwrap().as_deref(), Some("worker"));
+    assert!(is_quarantined().await, "whoever may work is asked for each time");
+    other.trust_worker("worker").await.unwrap().unwrap();
+    assert!(is_quarantined().await, "no look so soon after the last");
+    app.rename_worker("worker", "renamed").await.unwrap().unwrap();
+    assert!(!is_quarantined().await);
+    app.quarantine_worker(key, "once more").await.unwrap();
+    assert!(is_quarantined().await);
+    app.trust_worker("renamed").await.unwrap().unwrap();
+    assert!(!is_quarantined().await);
+}

@@ -4,7 +4,9 @@
 //! acknowledgement. When another server answers than before, nobody believes it ([`Gate`]) until the journal was said to
 //! it again; and what was issued before is not believed until every node that was there has done the same (the fence).
 
+mod clocks;
 mod fence;
+mod issuer;
 mod journal;
 mod nodes;
 mod replay;
@@ -12,7 +14,10 @@ mod replay;
 mod tests;
 mod watch;
 
+pub(crate) use clocks::Clocks;
+pub use clocks::told as clock_told;
 pub use fence::Status;
+pub(crate) use issuer::Elsewhere;
 pub use journal::{Journal, KEPT, Kept, Memory};
 pub use nodes::Shown;
 

@@ -37,24 +37,33 @@ pub struct Shown {
     pub lives: bool,
     /// The newest fence that waits for it.
     pub fence: Option<i64>,
+    /// By how many milliseconds its clock is ahead of this node's at least, below 0 where it is behind, and 0 where that is little;
+    /// `None` where this node has not heard it lately.
+    pub ahead: Option<i64>,
 }
 
 impl App {
     /// Every node that is not forgotten. None where the facts are in a file, which has one.
     pub async fn nodes(&self) -> Result<Vec<Shown>, Fault> {
         let (nodes, waiting) = ask(&**self.below(), &self.realm.id, (nodes::All, Waiting)).await?;
-        Ok(shown(nodes, &waiting, &self.own_name(), self.clock.now()))
+        let skew = |name: &str| self.skew_of(name);
+        Ok(shown((nodes, &waiting), &self.own_name(), self.clock.now(), &skew))
     }
 
     /// The other nodes that run on this database: those that say so while it is watched. When they said so last does not tell:
     /// a copy of a database has nodes that were there a moment before it was made.
     pub async fn others_running(&self) -> Result<Vec<String>, Fault> {
+        self.others_heard(watched()).await
+    }
+
+    /// The same, of those that say so in the course of this.
+    pub(super) async fn others_heard(&self, watched: impl Future<Output = ()>) -> Result<Vec<String>, Fault> {
         let (below, own) = (&**self.below(), self.own_name());
         let before = ask(below, &self.realm.id, nodes::All).await?;
         if before.iter().all(|node| node.node == own) {
             return Ok(Vec::new());
         }
-        tokio::time::sleep(WATCHED).await;
+        watched.await;
         let after = ask(below, &self.realm.id, nodes::All).await?;
         Ok(running(&before, after, &own))
     }
@@ -132,6 +141,11 @@ impl App {
                     Err(CommitError::Conflict { .. }) => was = self.own_mark().await,
                     Err(error) => tracing::debug!(?error, "the database does not know that this node is there"),
                 }
+                let begun = self.clock.now();
+                if let Ok(nodes) = self.ask(nodes::All).await {
+                    self.mind_clocks(&nodes, &self.node, begun);
+                }
+                self.mind_issuer().await;
             }
             tokio::time::sleep(BEAT).await;
         }
@@ -169,13 +183,23 @@ impl Ward {
     }
 }
 
+/// As long as it takes to hear every node that runs.
+pub(super) fn watched() -> impl Future<Output = ()> {
+    tokio::time::sleep(WATCHED)
+}
+
 /// Whose marks grew from one look to the next, or are new.
 fn running(before: &[Node], after: Vec<Node>, own: &str) -> Vec<String> {
     let same = |node: &Node| before.iter().any(|was| was.node == node.node && was.mark == node.mark);
     after.into_iter().filter(|node| node.node != own && !same(node)).map(|node| node.node).collect()
 }
 
-fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<Shown> {
+fn shown(
+    (nodes, waiting): (Vec<Node>, &[Concerned]),
+    own: &str,
+    now: Time,
+    skew: &dyn Fn(&str) -> Option<i64>,
+) -> Vec<Shown> {
     // By the clocks of the nodes, and by ours where none of them runs.
     let newest =
         nodes.iter().map(|node| node.seen).filter(|seen| is_believable(*seen, now)).max().unwrap_or(now).max(now);
@@ -183,11 +207,11 @@ fn shown(nodes: Vec<Node>, waiting: &[Concerned], own: &str, now: Time) -> Vec<S
         let waited = waiting.iter().filter(|concerned| concerned.node == node.node);
         waited.map(|concerned| concerned.number).max()
     };
-    let shown = |node: Node| Shown {
-        own: node.node == own,
-        lives: newest.since(node.seen) <= LIVES && is_believable(node.seen, now),
-        fence: fence(&node),
-        node,
+    let shown = |node: Node| {
+        // Who is heard lives, whatever its clock says.
+        let (own, ahead) = (node.node == own, skew(&node.node));
+        let by_clock = newest.since(node.seen) <= LIVES && is_believable(node.seen, now);
+        Shown { own, lives: by_clock || ahead.is_some(), fence: fence(&node), ahead, node }
     };
     // Who is waited for is shown, whatever was said of it.
     nodes.into_iter().map(shown).filter(|shown| shown.node.gone.is_none() || shown.fence.is_some()).collect()
@@ -268,10 +292,13 @@ mod tests {
         ];
         // One whose clock was wrong lives for nobody, and takes nobody's life. Red without `is_believable`.
         let ahead = Node { seen: NOW + Span::days(365), ..node("f", Span::ZERO, Journal::Kept) };
-        let beside = shown([nodes.clone(), vec![ahead]].concat(), &[], "b", NOW);
+        let beside = shown(([nodes.clone(), vec![ahead.clone()]].concat(), &[]), "b", NOW, &|_| None);
         assert_eq!(beside.iter().map(|one| one.lives).collect::<Vec<_>>(), [true, true, false, false]);
+        // Unless it is heard. Red without `ahead.is_some()`.
+        let heard = shown((vec![ahead], &[]), "b", NOW, &|_| Some(1));
+        assert_eq!(heard.iter().map(|one| (one.lives, one.ahead)).collect::<Vec<_>>(), [(true, Some(1))]);
         let told = |waiting: &[Concerned]| {
-            let shown = shown(nodes.clone(), waiting, "b", NOW);
+            let shown = shown((nodes.clone(), waiting), "b", NOW, &|_| None);
             shown.into_iter().map(|one| (one.node.node, one.own, one.lives, one.fence)).collect::<Vec<_>>()
         };
         let [a, b, c] = [("a", false, true), ("b", true, true), ("c", false, false)];

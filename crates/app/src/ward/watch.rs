@@ -63,7 +63,10 @@ impl App {
         let Some(ward) = &self.ward else { return self.show_itself().await };
         loop {
             let pause = match self.look_at_server(ward).await {
-                Ok(()) => BEAT,
+                Ok(()) => {
+                    self.mind_issuer().await;
+                    BEAT
+                }
                 Err(fault) => {
                     let news = ward.seen().trouble.replace(fault.to_string()) != Some(fault.to_string());
                     if news {
@@ -267,8 +270,9 @@ impl App {
     /// Says that this node is there, and remembers what the database knows of it.
     async fn beat(&self, ward: &Ward, answering: &Answering, (lossy, moved): (bool, bool)) -> Result<(), Fault> {
         let memory = ward.journal.memory();
-        let below = &**ward.gate.inner();
+        let (below, begun) = (&**ward.gate.inner(), self.clock.now());
         let nodes = ask(below, &self.realm.id, nodes::All).await?;
+        self.mind_clocks(&nodes, &memory.node, begun);
         let was = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
         if !moved && was.is_some_and(|was| was < memory.mark) {
             return Err(Fault::Unavailable("the database has lost what this node did since it was looked at".into()));

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! bcrypt itself hashes the first 72 bytes only, and WordPress takes off blanks before. For a stored hash nothing can be done about
-//! that; who typed more than was heard is not hashed again, since the rest may be a slip.
+//! that; who typed more than was heard is not hashed again, since the rest may be a slip. Neither is who typed a NUL: bcrypt repeats
+//! the password with a NUL after each, so that `pw\0pw` is the same as `pw`.
 
 use std::fmt;
 
@@ -135,7 +136,7 @@ impl BcryptHash {
             // In $2x$ a byte from 0x80 covers those before it in its word of four.
             Before::Nothing | Before::Devise(_) => {
                 let covers = self.hash.flavour == Flavour::X && !password.is_ascii();
-                password.len() <= crate::bcrypt::KEY_BYTES && !covers
+                password.len() <= crate::bcrypt::KEY_BYTES && !password.contains(&0) && !covers
             }
             Before::WordPress => is_plain(password),
             Before::Django | Before::Passlib | Before::PasslibOld => true,

@@ -8,6 +8,9 @@
 //! {ARGON2}$argon2id$…                       {ARGON2I} and {ARGON2ID} too
 //! {SSHA}, {SHA}, {SMD5}, {MD5}, {SSHA256} … fast: stored only wrapped
 //! ```
+//!
+//! Spring Security's `DelegatingPasswordEncoder` writes a name in braces, too. Its bcrypt and Argon2 are those above; what else it has
+//! is refused by its name.
 
 use zeroize::Zeroizing;
 
@@ -16,7 +19,16 @@ use super::{
     wrapped::Salted,
 };
 
-const SCHEME: ParseError = ParseError::Unsupported("scheme of LDAP");
+const SCHEME: ParseError = ParseError::Unsupported("a scheme of LDAP that is not known");
+const SPRING: ParseError = ParseError::Unsupported(
+    "a scheme of Spring Security that is not known, nor LDAP's: of Spring's, bcrypt and argon2 are",
+);
+const CLEAR: ParseError =
+    ParseError::Unsupported("a password in the clear, not a hash ({noop} of Spring Security, {CLEARTEXT} of LDAP)");
+
+/// What Spring Security has and LDAP does not.
+const OF_SPRING: [&str; 7] =
+    ["LDAP", "MD4", "SHA-1", "SHA-256", "SCRYPT", "SCRYPT@SPRINGSECURITY_V5_8", "PBKDF2@SPRINGSECURITY_V5_8"];
 
 /// The schemes that are fast digests, with and without a salt after the password.
 const DIGESTS: [(&str, Digest, bool); 10] = [
@@ -41,7 +53,8 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
         "PBKDF2_SHA256" => directory_server(rest),
         "CRYPT" => crypt(rest),
         "BCRYPT" | "BLF-CRYPT" => bcrypt::read(rest),
-        "ARGON2" | "ARGON2I" | "ARGON2ID" => argon2::read(rest),
+        "ARGON2" | "ARGON2I" | "ARGON2ID" | "ARGON2@SPRINGSECURITY_V5_8" => argon2::read(rest),
+        "NOOP" | "CLEARTEXT" | "CLEAR" | "PLAIN" | "PLAINTEXT" => Err(CLEAR),
         _ if digest(&scheme).is_some() => Err(FAST),
         _ => Err(SCHEME),
     }
@@ -90,7 +103,25 @@ fn digest(scheme: &str) -> Option<(Digest, bool)> {
 
 fn split(text: &str) -> Result<(String, &str), ParseError> {
     let (scheme, rest) = text.strip_prefix('{').and_then(|text| text.split_once('}')).ok_or(SCHEME)?;
-    Ok((scheme.to_ascii_uppercase(), rest))
+    let scheme = scheme.to_ascii_uppercase();
+    match OF_SPRING.contains(&scheme.as_str()) || is_springs_own(&scheme, rest) {
+        true => Err(SPRING),
+        false => Ok((scheme, rest)),
+    }
+}
+
+/// Of the names that both have: Spring Security writes hexadecimal, or a salt in braces first, and LDAP base64 or fields.
+fn is_springs_own(scheme: &str, rest: &str) -> bool {
+    let hexadecimal = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    matches!(scheme, "MD5" | "SHA256" | "PBKDF2") && (hexadecimal || rest.starts_with('{'))
+}
+
+/// Whether a name follows the brace at once. In JSON a quote does, or, in what is nearly JSON, a name with a colon or a blank behind it.
+pub(super) fn is_scheme(text: &str) -> bool {
+    let named = |letter: char| letter.is_ascii_alphanumeric() || "-_.@+/".contains(letter);
+    let Some(text) = text.strip_prefix('{') else { return false };
+    let rest = text.trim_start_matches(named);
+    rest.len() < text.len() && !rest.starts_with([':', ' ', '\t', '\r', '\n'])
 }
 
 fn pbkdf2(digest: Digest, text: &str) -> Result<Recipe, ParseError> {

@@ -47,8 +47,8 @@ pub(crate) use {
 };
 
 use {
-    bcrypt::BcryptHash, chain::ChainHash, firebase::FirebaseHash, pbkdf2::Pbkdf2Hash, scrypt::ScryptHash,
-    sha_crypt::ShaCryptHash, wrapped::WrappedHash,
+    bcrypt::BcryptHash, chain::ChainHash, firebase::FirebaseHash, import::BadJson, pbkdf2::Pbkdf2Hash,
+    scrypt::ScryptHash, sha_crypt::ShaCryptHash, wrapped::WrappedHash,
 };
 
 use crate::{
@@ -90,16 +90,20 @@ pub enum ParseError {
     Malformed(&'static str),
     /// It may be a hash, but of an algorithm, version or option that is not supported.
     Unsupported(&'static str),
+    /// It is in JSON, and that cannot be read.
+    Json(BadJson),
     /// A parameter of it lies outside what is admitted.
     Limit(Limit),
 }
 
 impl fmt::Display for ParseError {
+    /// Of what, says whoever asked for a hash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ParseError::Malformed(why) => write!(f, "malformed password hash: {why}"),
-            ParseError::Unsupported(why) => write!(f, "unsupported password hash: {why}"),
-            ParseError::Limit(limit) => write!(f, "password hash outside the limits: {limit}"),
+            ParseError::Malformed(why) => write!(f, "malformed: {why}"),
+            ParseError::Unsupported(why) => write!(f, "unsupported: {why}"),
+            ParseError::Json(bad) => bad.fmt(f),
+            ParseError::Limit(limit) => write!(f, "outside the limits: {limit}"),
         }
     }
 }
@@ -239,13 +243,18 @@ impl Stored {
         }
     }
 
-    /// Whether all of a password counts: bcrypt ends after 72 bytes, and WordPress takes off blanks. What another program may have
-    /// put a backslash into need not be what its owner types.
+    /// Whether all of a password counts, and no other one is as right: bcrypt ends after 72 bytes, WordPress takes off blanks, and an
+    /// HMAC does not hear the NULs at the end of its key. What another program may have put a backslash into need not be what its owner
+    /// types.
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),
             Recipe::Chain(hash) if hash.is_of_php() => spelling::is_plain(password),
-            _ => true,
+            Recipe::Pbkdf2(hash) => hash.hears_all_of(password),
+            // It begins and ends with PBKDF2-HMAC-SHA-256 of the password.
+            Recipe::Scrypt(_) | Recipe::Firebase(_) => Digest::Sha256.tells_apart(password),
+            // These digest the password beside its length or as part of a message, where a NUL is a byte as others are.
+            Recipe::Argon2(_) | Recipe::Bound(_) | Recipe::Wrapped(_) | Recipe::Chain(_) | Recipe::ShaCrypt(_) => true,
         }
     }
 

@@ -63,6 +63,11 @@ pub(super) fn recipe(digest: Digest, iterations: u32, salt: Vec<u8>, key: Vec<u8
 }
 
 impl Pbkdf2Hash {
+    /// Whether all of a password counts, which is the key of an HMAC.
+    pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
+        self.digest.tells_apart(password)
+    }
+
     pub(super) fn prepare(&self, password: &[u8]) -> Prepared {
         let serial = Serial::pbkdf2(self.digest, self.iterations, self.key.len());
         prepared(serial, password, &self.salt, &self.key)

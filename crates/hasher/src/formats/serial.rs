@@ -74,6 +74,11 @@ impl Digest {
         })
     }
 
+    /// Whether no other key than this one has the same HMAC: one that is not longer than a block is filled up with NULs (RFC 2104 §2). (A
+    /// longer one has that of its digest, which nobody types.)
+    pub(super) fn tells_apart(self, key: &[u8]) -> bool {
+        key.last() != Some(&0) || key.len() > self.block()
+    }
     /// HMAC of the whole message (RFC 2104).
     pub(super) fn mac(self, key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
         with_digest!(self, H => match <HmacReset<H> as KeyInit>::new_from_slice(key) {
@@ -211,11 +216,15 @@ impl Digest {
     }
     /// How many times a message of `bytes` is compressed: its end is marked by a byte, and its length follows.
     const fn compressions(self, bytes: usize) -> u32 {
-        let (block, end) = match self {
-            Digest::Md5 | Digest::Sha1 | Digest::Sha256 => (64, 9),
-            Digest::Sha384 | Digest::Sha512 => (128, 17),
-        };
-        (bytes + end).div_ceil(block) as u32
+        let block = self.block();
+        (bytes + block / 8 + 1).div_ceil(block) as u32
+    }
+    /// What is compressed at once, in bytes.
+    const fn block(self) -> usize {
+        match self {
+            Digest::Md5 | Digest::Sha1 | Digest::Sha256 => 64,
+            Digest::Sha384 | Digest::Sha512 => 128,
+        }
     }
 }
 

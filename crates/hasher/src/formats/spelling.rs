@@ -10,9 +10,10 @@ pub(super) fn trimmed(password: &[u8]) -> &[u8] {
     &password[first..end]
 }
 
-/// Whether what is typed is the password for sure: nothing was taken off, and no backslash may be one that was put in.
+/// Whether what is typed is the password for sure: nothing was taken off, no backslash may be one that was put in, and there is no NUL,
+/// for which a backslash and a zero may have been put in.
 pub(super) fn is_plain(password: &[u8]) -> bool {
-    !password.contains(&b'\\') && trimmed(password).len() == password.len()
+    !password.iter().any(|byte| b"\\\0".contains(byte)) && trimmed(password).len() == password.len()
 }
 
 /// How many of those there may be.

@@ -99,6 +99,8 @@ const GONE: Duration = Duration::from_secs(20);
 const REST: Duration = Duration::from_secs(1);
 /// What a worker holds that left before what it was asked, and how many answers make it one of all again.
 const ON_TRIAL: (usize, u32) = (4, 32);
+/// Most asks that a worker holds whose pace is not known: enough to keep dozens of threads busy at the other end of a network.
+const UNMEASURED: usize = 64;
 /// Most asks that a worker may hold, whatever it says.
 const MOST_HELD: u32 = 2048;
 
@@ -182,9 +184,18 @@ impl Remote {
 
     /// True when it takes another ask of this kind.
     pub(crate) fn takes(&self, kind: Kind, now: Instant) -> bool {
+        self.is_asked(now) && self.flights.len() < self.most() && kind.memory() <= self.memory()
+    }
+
+    /// How many asks it is given at most. One whose pace was not measured yet may be as slow as it likes, and what it holds waits
+    /// for it until that is late.
+    fn most(&self) -> usize {
         let holds = self.ready.holds as usize;
-        let most = if self.is_on_trial() { holds.min(ON_TRIAL.0) } else { holds };
-        self.is_asked(now) && self.flights.len() < most && kind.memory() <= self.memory()
+        match (self.is_on_trial(), self.paced) {
+            (true, _) => holds.min(ON_TRIAL.0),
+            (false, false) => holds.min(UNMEASURED),
+            (false, true) => holds,
+        }
     }
 
     /// Most memory of one hash that it computes, in KiB.
@@ -220,7 +231,7 @@ impl Remote {
     pub(super) fn flow(&self, kind: Kind, unit: f64) -> (f64, f64) {
         let most = if self.paced { f64::INFINITY } else { f64::from(self.ready.threads.max(1)) };
         let speed = (unit / self.pace).min(most);
-        let carried = f64::from(self.ready.holds) * kind.work() * unit / (self.base + kind.work() * self.pace);
+        let carried = self.most() as f64 * kind.work() * unit / (self.base + kind.work() * self.pace);
         (self.base + self.load * unit / speed, speed.min(carried))
     }
 
@@ -383,16 +394,17 @@ impl Remote {
         let besides = (took - load * self.pace).max(0.0);
         self.base += (besides - self.base) * WEIGHT;
         // Busy as long as it holds more than half of what it may.
-        if self.flights.len() < self.ready.holds as usize / 2 {
+        if self.flights.len() < self.most() / 2 {
             self.busy = None;
             return;
         }
+        let enough = (self.most() as u32 * 2).clamp(ENOUGH.0, ENOUGH.1);
         let (since, work, answers) = self.busy.get_or_insert((now, 0.0, 0));
         if *since == now && *answers == 0 {
             return;
         }
         (*work, *answers) = (*work + kind.work(), *answers + 1);
-        if *answers < (self.ready.holds * 2).clamp(ENOUGH.0, ENOUGH.1) {
+        if *answers < enough {
             return;
         }
         let found = now.saturating_duration_since(*since).as_nanos() as f64 / *work;

@@ -95,6 +95,32 @@ async fn a_worker_is_taken_at_its_word_once_its_speed_was_seen() {
 }
 
 #[tokio::test]
+async fn a_worker_holds_little_until_its_speed_was_seen() {
+    // red without UNMEASURED in `most`: whoever claims thousands at once has everybody wait for it until they are late; and red
+    // where `learn` takes its credits for what it holds, since such a worker would never be seen to be busy.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
+    let _first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_millis(1));
+    let link = attach(&hasher, "worker", Ready { threads: 320, ..fast(320_000, 2048) });
+    let held = || hasher.workers()[0].holding;
+    let _jobs: Vec<_> = (0..=255).cycle().take(1000).map(|number| anywhere(&hasher, number)).collect();
+    assert!((60..=72).contains(&held()), "{}", held());
+    for _ in 0..8 {
+        let asks = sent(&link).await;
+        if asks.len() > 100 {
+            return;
+        }
+        stage.skip(&hasher, Duration::from_millis(1));
+        let half = asks.len().div_ceil(2);
+        link.answers(asks[..half].iter().map(right).collect());
+        stage.skip(&hasher, Duration::from_millis(1));
+        link.answers(asks[half..].iter().map(right).collect());
+    }
+    panic!("its speed was not seen: it holds {}", held());
+}
+
+#[tokio::test]
 async fn whoever_is_late_stops_or_has_to_prove_itself_is_not_reckoned_with() {
     // red where `reckoned` does not ask `is_reckoned_with`: portiere verifier status would add up what nobody may count on.
     let (stage, hasher, _first) = busy();

@@ -157,6 +157,22 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
         let verified = hasher.verify(&key, &stored, slip).await.unwrap();
         assert_eq!((verified.ok, verified.rehash), (true, false), "{slip:?}");
     }
+    // A NUL at its end, which an HMAC has there by itself, and one between it and itself, as bcrypt repeats a password. Made by bcrypt 5.0.0
+    // and hashlib of Python 3.11.
+    let empty = "$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq";
+    let with_nul = "$pbkdf2-sha256$i=1000,l=32$c2l4dGVlbiBieXRlIHNsdA$gWVex7omn8yB+3WKndFd0edaEN4sxVBu0QrnI4WExBM";
+    let bcrypt = "$2b$04$abcdefghijklmnopqrstuuVmjM6jkjIR8S39trau1BimPhVX/DTAK";
+    for (stored, typed, rehash) in [
+        (empty, &b""[..], true),
+        (empty, b"\0", false),
+        (bcrypt, b"nul\0inside", false),
+        (bcrypt, b"nul\0inside\0nul\0inside", false),
+        (with_nul, b"nul\0inside", true),
+        (with_nul, b"nul\0inside\0", false),
+    ] {
+        let verified = hasher.verify(&key, &stored.parse().unwrap(), typed).await.unwrap();
+        assert_eq!((verified.ok, verified.rehash), (true, rehash), "{stored} {typed:?}");
+    }
     let stored: Stored = "$wp$2y$10$Q1xinFjrZeLWJBvxviIL6u834Fu.evIEFHAUVisQ5O.w9Dm0sMdES".parse().unwrap();
     for (typed, rehash) in [("admin", true), ("admin ", false)] {
         let verified = hasher.verify(&key, &stored, typed.as_bytes()).await.unwrap();

@@ -47,8 +47,10 @@ pub struct Command {
 /// [`Refusal`]: one line for the user, and the exit code.
 pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Write) -> Result<(), Refusal> {
     load::interrupt::end_after(end_all);
-    let files = [&command.save, &command.html].into_iter().flatten();
-    files.chain(command.verify.then_some(&command.prediction)).try_for_each(|file| output::try_out(file))?;
+    let named = [&command.save, &command.html].into_iter().flatten();
+    let files: Vec<&PathBuf> = named.chain(command.verify.then_some(&command.prediction)).collect();
+    output::apart(files.iter().copied())?;
+    files.into_iter().try_for_each(|file| output::try_out(file))?;
     let (capacity, unproven) = match &command.from {
         Some(file) => (Capacity::of(saved(file)?), None),
         None => measure(command, program, data)?,

@@ -27,9 +27,7 @@ pub fn of(capacity: &Capacity) -> String {
     }
     out.push_str("<h2>What would help</h2>\n<p>The limit would be so many times today's.</p>\n");
     table(&mut out, &report::changes(&capacity.changes));
-    for (at, change) in capacity.changes.iter().enumerate() {
-        paragraph(&mut out, &format!("({}) {}", at + 1, change.note));
-    }
+    report::notes(&capacity.changes).iter().for_each(|note| paragraph(&mut out, note));
     out.push_str("<h2>Hash workers</h2>\n<p>Sign-ins a second with so many workers like this machine.</p>\n");
     table(&mut out, &report::staffed(capacity));
     let _ = writeln!(out, "<h2>Settings</h2>\n<pre>{}</pre>", escaped(&report::settings(capacity)));

@@ -91,7 +91,7 @@ pub fn text(capacity: &Capacity) -> String {
     wrapped(&mut out, CAVEAT);
     out.push_str("\nWhat would help: the limit would be so many times today's\n");
     changes(&capacity.changes).text(&mut out);
-    notes(&capacity.changes, &mut out);
+    notes(&capacity.changes).iter().for_each(|note| wrapped(&mut out, note));
     out.push_str("\nSign-ins a second with hash workers like this machine\n");
     staffed(capacity).text(&mut out);
     out.push_str("\nFor portiere.toml\n\n");
@@ -194,15 +194,19 @@ pub fn staffed(capacity: &Capacity) -> Table {
     table
 }
 
-fn notes(changes: &[Change], out: &mut String) {
-    for (at, change) in changes.iter().enumerate() {
-        let verdict = match (change.raises(), change.hastens()) {
-            (true, _) => "",
-            (false, true) if change.lowers() => "lowers limits, but sign-ins are sooner; ",
-            (false, true) => "raises no limit, but sign-ins are sooner; ",
-            (false, false) => "does not help; ",
-        };
-        wrapped(out, &format!("({}) {verdict}{}", at + 1, change.note));
+/// What has to be known about each change: first whether it helps.
+pub fn notes(changes: &[Change]) -> Vec<String> {
+    let note = |(at, change): (usize, &Change)| format!("({}) {}{}", at + 1, verdict(change), change.note);
+    changes.iter().enumerate().map(note).collect()
+}
+
+/// Whether a change helps, where that is not plain from what it does to the limits.
+fn verdict(change: &Change) -> &'static str {
+    match (change.raises(), change.hastens()) {
+        (true, _) => "",
+        (false, true) if change.lowers() => "lowers limits, but sign-ins are sooner; ",
+        (false, true) => "raises no limit, but sign-ins are sooner; ",
+        (false, false) => "does not help; ",
     }
 }
 

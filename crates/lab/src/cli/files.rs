@@ -47,7 +47,7 @@ pub fn read(file: &Path) -> Result<Option<Saved>, Refusal> {
         Ok(text) if text.trim().is_empty() => return Ok(None),
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Refusal::Failure(format!("{} cannot be read: {error}", file.display()))),
+        Err(error) => return Err(Refusal::Use(format!("{} cannot be read: {error}", file.display()))),
     };
     let saved = serde_json::from_str(&text);
     saved.map(Some).map_err(|error| Refusal::Use(format!("{} is no report of the lab: {error}", file.display())))

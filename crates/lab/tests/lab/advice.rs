@@ -2,7 +2,7 @@
 
 use lab::capacity::outcome::Capacity;
 use lab::capacity::probe::Probes;
-use lab::capacity::{report, users};
+use lab::capacity::{page, report, users};
 
 fn probes() -> Probes {
     serde_json::from_str(include_str!("probes.json")).unwrap()
@@ -33,6 +33,28 @@ fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too()
     assert!(!disk.raises() && !disk.hastens(), "{disk:?}");
     assert!(of("PostgreSQL").limits[2] < 0.5, "a round trip for each introspection");
     assert!(changes.iter().all(|change| !change.what.contains("m=19456")), "what is there is no change");
+}
+
+/// Red where the page says the note alone: of what does not help it said how it would be done.
+#[test]
+fn the_page_judges_each_change_as_the_text_does() {
+    let mut capacity = Capacity::of(probes());
+    let change = |limit: f64, sign_in_p95| {
+        let mut change = capacity.changes[0].clone();
+        (change.limits, change.sign_in_p95, change.note) = ([1.0, limit, 1.0, 1.0], sign_in_p95, "as it is".to_owned());
+        change
+    };
+    let changes = [change(1.5, 1.0), change(0.5, 0.5), change(1.0, 0.5), change(1.0, 1.0)].to_vec();
+    capacity.changes = changes;
+    let (text, page) = (report::text(&capacity), page::of(&capacity));
+    for said in [
+        "(1) as it is",
+        "(2) lowers limits, but sign-ins are sooner; as it is",
+        "(3) raises no limit, but sign-ins are sooner; as it is",
+        "(4) does not help; as it is",
+    ] {
+        assert!(text.contains(said) && page.contains(&format!("<p>{said}</p>")), "{said}: {text}\n{page}");
+    }
 }
 
 #[test]

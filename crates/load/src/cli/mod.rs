@@ -163,7 +163,9 @@ fn programme(options: &Options) -> Result<Programme, Refusal> {
 
 /// Measures once it is sure that the result can be written.
 fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>) -> Result<Series, Refusal> {
-    [&options.save, &options.html].into_iter().flatten().try_for_each(|file| output::try_out(file))?;
+    let files = [&options.save, &options.html];
+    output::apart(files.into_iter().flatten())?;
+    files.into_iter().flatten().try_for_each(|file| output::try_out(file))?;
     let made = Some(Made::here());
     Ok(Series { made, ..measure()? })
 }

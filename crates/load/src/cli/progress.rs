@@ -4,19 +4,33 @@ use crate::Refusal;
 use crate::plan::{Pace, Plan};
 use crate::report::Report;
 use crate::run::{Pulse, together};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 /// Rates that the small chart shows.
 const SHOWN: usize = 24;
+/// The columns below which only figures are shown.
+const NARROW: usize = 70;
 
 /// What runs plans side by side, with a line of progress when somebody can see it.
 pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
     let mut runs = 0;
     move |plans| {
         runs += 1;
-        if std::io::stderr().is_terminal() { shown(plans, runs) } else { together(plans, None) }
+        if is_seen() { shown(plans, runs) } else { together(plans, None) }
     }
+}
+
+/// Whether somebody sees a line that is written again and again.
+#[allow(clippy::disallowed_methods, reason = "what a terminal can do is said in its environment alone")]
+fn is_seen() -> bool {
+    std::io::stderr().is_terminal() && !is_dumb(std::env::var_os("TERM").as_deref())
+}
+
+/// Whether a terminal of this name cannot go back to where a line begins.
+fn is_dumb(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|name| name == "dumb")
 }
 
 /// The run of this number.
@@ -79,11 +93,12 @@ impl Progress {
         }
     }
 
-    /// In no more than `width` characters: the rates of before have what the figures leave.
+    /// In no more than `width` characters: the rates of before have what the figures leave, and where it is narrow all else goes
+    /// before rate, latencies and what went wrong.
     fn line(&mut self, passed: Duration, pulse: &Pulse, width: usize) -> String {
         if passed.is_zero() {
-            let line = format!("{}making ready, {} of {} users", self.title, pulse.ready, self.visitors);
-            return line.chars().take(width).collect();
+            let ready = format!("making ready, {} of {} users", pulse.ready, self.visitors);
+            return fitting([format!("{}{ready}", self.title), ready], width);
         }
         let rate = pulse.iterations.count() as f64 / (passed - self.last).as_secs_f64().max(1e-3);
         self.last = passed;
@@ -97,19 +112,42 @@ impl Progress {
             _ => format!("{:.1}", pulse.iterations.quantile(share)),
         };
         let (p50, p99) = (latency(0.5), latency(0.99));
-        let (passed_s, whole) = (passed.as_secs_f64(), self.whole.as_secs_f64());
-        let title = &self.title;
-        let head = format!("{title}{passed_s:.0}/{whole:.0} s {rate:8.1}/s ");
-        let tail = format!("  p50 {p50} p99 {p99} ms  {} failed {} refused", self.failed, self.refused);
+        let time = format!("{:.0}/{:.0} s", passed.as_secs_f64(), self.whole.as_secs_f64());
+        let wrong = format!("{} failed {} refused", self.failed, self.refused);
+        let tail = format!("p50 {p50} p99 {p99} ms  {wrong}");
         let now = match passed {
             passed if passed < self.warmup => "  (warming up)",
             passed if passed > self.whole => "  (waiting for the last answers)",
             _ => "",
         };
-        let room = width.saturating_sub([&head, &tail, now].map(|part| part.chars().count()).iter().sum());
+        let figures = format!("{time} {rate:.1}/s  {tail}");
+        let narrow = [
+            format!("{figures}{now}"),
+            figures,
+            format!("{rate:.1}/s p50 {p50} p99 {p99} {wrong}"),
+            format!("{rate:.0}/s {p50}/{p99} ms {wrong}"),
+        ];
+        if width < NARROW {
+            return fitting(narrow, width);
+        }
+        let head = format!("{}{time} {rate:8.1}/s ", self.title);
+        let room = width.saturating_sub([&*head, "  ", &*tail, now].map(|part| part.chars().count()).iter().sum());
         let shown = &self.rates[self.rates.len().saturating_sub(room)..];
-        format!("{head}{}{tail}{now}", sparkline(shown)).chars().take(width).collect()
+        let wide = [format!("{head}{}  {tail}{now}", sparkline(shown)), format!("{head}  {tail}")];
+        fitting(wide.into_iter().chain(narrow), width)
     }
+}
+
+/// The first of these that is no longer than `width`, or what the last one has room for.
+fn fitting(lines: impl IntoIterator<Item = String>, width: usize) -> String {
+    let mut last = String::new();
+    for line in lines {
+        last = line;
+        if last.chars().count() <= width {
+            return last;
+        }
+    }
+    last.chars().take(width).collect()
 }
 
 /// Values as blocks of eight heights, from zero to the highest.
@@ -160,5 +198,34 @@ mod tests {
         }
         let open = Plan { pace: Pace::Open { rate: 240.0, visitors: 9 }, ..plan() };
         assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");
+    }
+
+    /// Red where the line is cut at its end: in a narrow window what is cut off is what went wrong.
+    #[test]
+    fn where_it_is_narrow_the_figures_stay() {
+        let plans = [Plan { duration: Duration::from_secs(60), warmup: Duration::from_secs(30), ..plan() }];
+        let mut pulse = Pulse { failed: 2, refused: 1, ready: 1, ..Pulse::default() };
+        (0..500).for_each(|_| pulse.iterations.add(Duration::from_millis(4)));
+        for width in [39, 49, 59, 69, 79] {
+            let mut progress = Progress::of(&plans, 12);
+            for second in 1..=20 {
+                let line = progress.line(Duration::from_secs(second), &pulse, width);
+                let (failed, refused) = (format!("{} failed", 2 * second), format!("{second} refused"));
+                let said = ["500", "4.0", failed.as_str(), refused.as_str()];
+                assert!(
+                    said.iter().all(|said| line.contains(said)) && line.chars().count() <= width,
+                    "{width}: {line}"
+                );
+                assert_eq!(line.contains("run 12"), width >= NARROW, "{line}");
+                assert!(width >= NARROW || !line.contains('█'), "{line}");
+            }
+        }
+        assert_eq!(Progress::of(&plans, 12).line(Duration::ZERO, &pulse, 39), "making ready, 1 of 1 users");
+    }
+
+    #[test]
+    fn a_dumb_terminal_is_none() {
+        let dumb = |name: &str| is_dumb(Some(OsStr::new(name)));
+        assert!(dumb("dumb") && !dumb("xterm-256color") && !dumb("") && !is_dumb(None));
     }
 }

@@ -14,7 +14,6 @@ const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), 
 
 /// The page of a result.
 pub fn of(series: &Series) -> String {
-    let name = series.runs.first().map_or("Load", |run| run.workload.as_str());
     let mut out = String::new();
     if let Some(made) = &series.made {
         let _ = writeln!(out, "<p class=\"soft\">{}</p>", escaped(&made.to_string()));
@@ -36,12 +35,10 @@ pub fn of(series: &Series) -> String {
         run.beside.iter().for_each(|beside| section(&mut out, beside, "Beside it"));
     }
     if let Some(spread) = &series.spread {
-        let [rate, mean, p99] = [spread.rate, spread.mean, spread.p99].map(|share| label(share * 100.0));
-        let verdict = spread.verdict();
-        let _ =
-            writeln!(out, "<p>The runs vary by {rate} % in rate, {mean} % in mean and {p99} % in p99: {verdict}.</p>");
+        let ([rate, mean, p99], verdict) = (spread.told(), spread.verdict());
+        let _ = writeln!(out, "<p>The runs vary by {rate} in rate, {mean} in mean and {p99} in p99: {verdict}.</p>");
     }
-    frame(&format!("{name}: load"), &out)
+    frame(&format!("{}: load", series.title()), &out)
 }
 
 /// A page that needs nothing else, for light and dark, around what `body` says in HTML.
@@ -121,6 +118,9 @@ fn figures(out: &mut String, run: &Report) {
         let _ =
             writeln!(out, "<p>The generator used {cores} cores, its busiest thread {busiest} % of one.{server}</p>");
     }
+    if let Some(waited) = run.wait_of_generator() {
+        let _ = writeln!(out, "<p>The generator waited for a core {} % of the time.</p>", label(waited));
+    }
 }
 
 fn table(out: &mut String, run: &Report) {
@@ -140,6 +140,9 @@ fn table(out: &mut String, run: &Report) {
     for failure in &run.failures {
         let (step, reason, count) = (failure.step.name(), escaped(&failure.reason), failure.count);
         let _ = writeln!(out, "<p>{count} x {step}: {reason}</p>");
+    }
+    for refusal in &run.refusals {
+        let _ = writeln!(out, "<p>{} x {}</p>", refusal.count, escaped(&refusal.to_string()));
     }
 }
 
@@ -201,15 +204,29 @@ fn climbs(timeline: &[Slice]) -> bool {
     levels().fold(0.0, f64::max) > 1.5 * levels().fold(f64::INFINITY, f64::min)
 }
 
-/// Of a ramp: what each slice of it managed, and how long that took.
+/// The levels that a ramp is told by: a slice of its own for each is a scribble where rates go up and down from one to the next.
+const LEVELS: usize = 12;
+
+/// Of a ramp: what was managed at each level of it, from the lowest to the highest, and how long that took.
 fn knee(timeline: &[Slice]) -> Chart {
-    let full = || timeline.iter().filter(|slice| slice.done > 0);
+    let highest = timeline.iter().map(|slice| slice.level).fold(f64::MIN_POSITIVE, f64::max);
+    let rung = |slice: &Slice| ((slice.level / highest * LEVELS as f64).ceil() as usize).clamp(1, LEVELS) - 1;
+    let mut rungs = vec![(Sketch::default(), 0, 0.0); LEVELS];
+    for slice in timeline {
+        let (latencies, managed, seconds) = &mut rungs[rung(slice)];
+        latencies.merge(&slice.latencies);
+        *managed += slice.managed();
+        *seconds += slice.seconds;
+    }
+    // Nobody's latency is not zero.
+    rungs.retain(|(latencies, ..)| latencies.count() > 0);
     let line = |name: &str, share| {
-        let points = full().map(|slice| (slice.rate(), slice.latencies.quantile(share)));
-        Line { name: name.to_owned(), points: points.collect() }
+        let point =
+            |(latencies, managed, seconds): &(Sketch, u64, f64)| (*managed as f64 / seconds, latencies.quantile(share));
+        Line { name: name.to_owned(), points: rungs.iter().map(point).collect() }
     };
     Chart {
-        title: "Latency by throughput, from slice to slice".to_owned(),
+        title: "Latency by throughput, from level to level".to_owned(),
         x: Axis::new("iterations a second", Scale::Linear),
         y: Axis::new("ms", Scale::Log),
         lines: vec![line("p50", 0.5), line("p99", 0.99)],
@@ -255,7 +272,7 @@ mod tests {
         let timeline = [run.timeline[0].clone(), Slice { ended: None, ..run.timeline[0].clone() }];
         let rates: Vec<_> = rates(&timeline).lines[0].points.iter().map(|point| point.1).collect();
         assert_eq!(rates, [40.0, 100.0]);
-        assert_eq!(knee(&timeline).lines[0].points[0].0, 40.0);
+        assert_eq!(knee(&timeline[..1]).lines[0].points[0].0, 40.0);
     }
 
     /// Red where a trial without an answer is the fastest of all.
@@ -291,12 +308,45 @@ mod tests {
         assert!(page.contains("&lt;b&gt;") && page.contains("&lt;i&gt;"));
     }
 
+    /// Red where each slice is a point: the line of a noisy ramp goes back and forth over itself.
+    #[test]
+    fn the_curve_of_a_noisy_ramp_goes_one_way() {
+        let like = report("jwks", 100, 100.0).timeline[0].clone();
+        let slice = |at: u64| {
+            let ended = if at.is_multiple_of(2) { at * 12 } else { at * 8 };
+            Slice { level: at as f64, from: at as f64, ended: Some(ended), ..like.clone() }
+        };
+        let timeline: Vec<_> = (1..=60).map(slice).collect();
+        let points = &knee(&timeline).lines[0].points;
+        assert!(points.len() == LEVELS && points.is_sorted_by_key(|point| point.0), "{points:?}");
+        // What stays at the top is one point, and a level at which nothing came out well is none.
+        let mut flat = timeline[..10].to_vec();
+        flat.extend((0..50).map(|_| timeline[59].clone()));
+        flat[..5].iter_mut().for_each(|slice| slice.latencies = Sketch::default());
+        assert_eq!(knee(&flat).lines[0].points.len(), 2);
+    }
+
+    #[test]
+    fn what_was_refused_and_how_the_generator_fared_is_on_the_page() {
+        let mut run = report("w2", 90, 90.0);
+        (run.generator_waited, run.generator_busiest) = (0.805, 0.03);
+        let latency = Latency { p50: 0.8, ..Latency::default() };
+        let step = crate::visitor::Step::Userinfo;
+        run.refusals = vec![crate::report::Refusals { step, status: 429, count: 6856, latency }];
+        let page = page(&Series { programme: Some("w3".to_owned()), ..Series::of(vec![run]) });
+        assert!(page.contains("<p>6856 x userinfo refused with 429, p50 0.80 ms</p>"), "{page}");
+        assert!(page.contains("<p>The generator waited for a core 80.5 % of the time.</p>"), "{page}");
+        assert!(page.contains("<p class=\"note\">The generator was the bottleneck: it waited"), "{page}");
+        // Red without `title`.
+        assert!(page.contains("<title>w3: load</title>") && page.contains("Run 1: w2"), "{page}");
+    }
+
     #[test]
     fn a_ramp_and_a_search_have_a_curve_of_throughput() {
         let mut run = report("jwks", 100, 100.0);
         let next = Slice { level: 10.0, from: 1.0, ..run.timeline[0].clone() };
         run.timeline.push(next);
-        assert!(page(&Series::of(vec![run.clone()])).contains("from slice to slice"));
+        assert!(page(&Series::of(vec![run.clone()])).contains("from level to level"));
         let beside = vec![report("jwks & more", 7, 7.0)];
         let report = Report { beside, generator_busiest: 1.0, ..run.clone() };
         let trial = Trial { offered: 50.0, holds: Some(false), report };

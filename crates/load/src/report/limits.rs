@@ -6,13 +6,29 @@ use crate::wire::Fault;
 impl Report {
     /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's alone.
     pub fn is_bound_by_generator(&self) -> bool {
-        let own = self.is_busy() || self.lacks_users() || self.lacks_means();
+        let own = self.is_busy() || self.is_starved() || self.lacks_users() || self.lacks_means();
         own || self.beside.iter().any(Report::is_bound_by_generator)
     }
 
     /// True when the busiest thread of the generator had no time left.
     pub fn is_busy(&self) -> bool {
         self.generator_busiest + self.generator_waited >= Self::BOUND
+    }
+
+    /// True when others had the cores for much of the time in which the generator had something to do. An open loop rests between
+    /// its starts: it need not be busy to be late with all of them.
+    pub fn is_starved(&self) -> bool {
+        self.generator_waited >= Self::STARVED
+    }
+
+    /// True when the generator waited for a core so long that it is seen in the latencies.
+    pub fn waits(&self) -> bool {
+        self.generator_waited >= Self::WAITS
+    }
+
+    /// The share of the time in which the generator was ready and had no core, in per cent; `None` where that is not known.
+    pub fn wait_of_generator(&self) -> Option<f64> {
+        (self.generator_waited > 0.0).then_some(self.generator_waited * 100.0)
     }
 
     /// True when an open loop had too few users for its rate at the latency that there was.
@@ -30,15 +46,7 @@ impl Report {
     /// In sentences: by what the generator set a limit of its own, apart from what ran [beside](Report::beside).
     pub fn limits_of_generator(&self) -> Vec<String> {
         let mut said = Vec::new();
-        if self.is_busy() {
-            let [busiest, waited] = [self.generator_busiest, self.generator_waited].map(|share| share * 100.0);
-            // Less than half a per cent is none.
-            let waited =
-                if waited < 0.5 { String::new() } else { format!(" and waited for one {waited:.0} % of the time") };
-            said.push(format!(
-                "The generator was the bottleneck: its busiest thread was at {busiest:.0} % of a core{waited} (--threads)."
-            ));
-        }
+        said.extend(self.want_of_a_core());
         if self.lacks_users() {
             let count = self.waited_for_users;
             said.push(format!(
@@ -52,5 +60,26 @@ impl Report {
             );
         }
         said
+    }
+
+    /// How the generator fared beside what else ran on the machine, where that is worth a sentence.
+    fn want_of_a_core(&self) -> Option<String> {
+        let [busiest, waited] = [self.generator_busiest, self.generator_waited].map(|share| share * 100.0);
+        if self.is_starved() {
+            return Some(format!(
+                "The generator was the bottleneck: it waited for a core {waited:.0} % of the time, and the latencies have that in \
+                 them. Give it a core that nobody else has."
+            ));
+        }
+        if self.is_busy() {
+            // Less than half a per cent is none.
+            let waited =
+                if waited < 0.5 { String::new() } else { format!(" and waited for one {waited:.0} % of the time") };
+            let busy = "The generator was the bottleneck: its busiest thread was at";
+            return Some(format!("{busy} {busiest:.0} % of a core{waited} (--threads)."));
+        }
+        self.waits().then(|| {
+            format!("The generator waited for a core {waited:.0} % of the time, and the latencies have that in them.")
+        })
     }
 }

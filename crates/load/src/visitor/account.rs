@@ -2,11 +2,14 @@
 //! It is Portiere's; another provider is asked for userinfo in its place.
 
 use super::grant::Granted;
-use super::{Setback, Step, Visitor};
+use super::{Cause, Setback, Step, Visitor};
 use crate::plan::{Client, Proof, User};
 use crate::wire::{Body, Url};
 use serde::Deserialize;
 use serde_json::json;
+
+/// What it says of a wrong login or password.
+pub const WRONG_CREDENTIALS: &str = "422 wrong-credentials";
 
 /// Where it is, and how the client shows there who it is.
 #[derive(Clone, Debug)]
@@ -51,7 +54,8 @@ impl Visitor {
     /// Signs the next user in, and keeps the tokens. Counts as step `sign_in`.
     pub(super) async fn account_sign_in(&mut self, api: &AccountApi, user: &User) -> Result<(), Setback> {
         let body = json!({ "login": user.login, "password": user.password });
-        self.account = self.account_tokens(Step::SignIn, (api, &api.sign_in), body).await?;
+        let granted = self.account_tokens(Step::SignIn, (api, &api.sign_in), body).await;
+        self.account = granted.map_err(|setback| of_user(setback, &user.login))?;
         Ok(())
     }
 
@@ -102,9 +106,27 @@ impl Visitor {
     }
 }
 
+/// Names the user whose password is wrong: of many it may be one.
+fn of_user(setback: Setback, login: &str) -> Setback {
+    match &setback.cause {
+        Cause::Wrong(why) if why == WRONG_CREDENTIALS => {
+            setback.step.wrong(format!("{WRONG_CREDENTIALS}: wrong login or password of {login}"))
+        }
+        _ => setback,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whose_password_is_wrong_is_named_and_nothing_else_is() {
+        // red without of_user in account_sign_in.
+        let said = |why: &str| of_user(Step::SignIn.wrong(why), "ann").to_string();
+        assert_eq!(said(WRONG_CREDENTIALS), "sign_in: 422 wrong-credentials: wrong login or password of ann");
+        assert_eq!(said("401 client-refused"), "sign_in: 401 client-refused");
+    }
 
     #[test]
     fn only_web_addresses_have_an_origin() {

@@ -97,7 +97,7 @@ impl Visitor {
                 Landing::Page(seen) => seen,
             };
             last = seen.page.name();
-            landing = self.submit(&seen, consent(&seen.page)?, &errand).await?;
+            landing = self.submit(&seen, consent(&seen.page, &user.login)?, &errand).await?;
         }
         Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes")))
     }
@@ -293,15 +293,16 @@ fn astray(setback: Setback, url: &Url) -> Setback {
     }
 }
 
-/// The answer to a page after the password: a form without a password is a question to agree to.
-fn consent(page: &Page) -> Result<Filled, Setback> {
+/// The answer to a page after the password: a form without a password is a question to agree to. Who cannot get on is named: of many
+/// users it may be one.
+fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     if let Some(form) = page.sign_in() {
         let name = page.name();
         return Err(Step::Login.wrong(match form.is_for_newcomers() {
-            true => format!("a new password is asked for ({name})"),
-            false => {
-                format!("the sign-in page came back ({name}): wrong login or password, or the account may not sign in")
-            }
+            true => format!("a new password is asked for ({name}) of {login}"),
+            false => format!(
+                "the sign-in page came back ({name}) to {login}: wrong login or password, or the account may not sign in"
+            ),
         }));
     }
     let question = page.question().map(super::form::Form::approve);
@@ -330,14 +331,15 @@ mod tests {
     #[test]
     fn a_sign_in_page_that_comes_back_is_no_consent() {
         let page = "<title>Sign in</title><form method=post><input name=a><input type=password name=b></form>";
-        let consent = |text: &str| consent(&Page::of(text));
+        // red without the login: of a file of users it may be any.
+        let consent = |text: &str| consent(&Page::of(text), "ann");
         let setback = consent(page).unwrap_err();
         assert_eq!(
             setback.to_string(),
-            "login: the sign-in page came back (Sign in): wrong login or password, or the account may not sign in"
+            "login: the sign-in page came back (Sign in) to ann: wrong login or password, or the account may not sign in"
         );
         let page = page.replace("name=b", "name=b autocomplete=new-password");
-        assert_eq!(consent(&page).unwrap_err().to_string(), "login: a new password is asked for (Sign in)");
+        assert_eq!(consent(&page).unwrap_err().to_string(), "login: a new password is asked for (Sign in) of ann");
         assert!(consent("<form action=/search><input name=q></form>").is_err());
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
     }

@@ -23,7 +23,7 @@ pub(super) struct Field {
     name: String,
     value: String,
     ticked: bool,
-    /// How much a line of text looks as if it asked who comes, from 0 to 3; 0 is one that nobody sees.
+    /// How much a line of text looks as if it asked who comes, from 0 to 3; 0 is one that nobody sees, as of a password.
     rank: u8,
     /// It asks a password that nobody has yet.
     is_new: bool,
@@ -33,6 +33,11 @@ impl Field {
     /// One that is sent as it stands.
     pub(super) fn of(kind: Kind, name: String, value: String) -> Field {
         Field { kind, name, value, ticked: false, rank: 0, is_new: false }
+    }
+
+    /// The same where nobody sees it.
+    pub(super) fn unseen(self) -> Field {
+        Field { rank: 0, ..self }
     }
 }
 
@@ -76,8 +81,16 @@ impl Form {
         self.passwords().next().is_some()
     }
 
+    /// True when somebody sees where.
+    pub(super) fn shows_password(&self) -> bool {
+        self.passwords().any(|field| field.rank > 0)
+    }
+
+    /// Those that are seen, or where none is, all.
     fn passwords(&self) -> impl Iterator<Item = &Field> {
-        self.fields.iter().filter(|field| field.kind == Kind::Password)
+        let all = || self.fields.iter().filter(|field| field.kind == Kind::Password);
+        let seen = all().any(|field| field.rank > 0);
+        all().filter(move |field| field.rank > 0 || !seen)
     }
 
     /// True for a form that asks a password, but makes an account or changes one.
@@ -94,12 +107,12 @@ impl Form {
     pub fn sign_in(&self, login: &str, password: &str) -> Filled {
         let lines = self.fields.iter().enumerate().rev().filter(|(_, field)| field.kind == Kind::Text);
         let name_at = lines.max_by_key(|(_, field)| field.rank).map(|(at, _)| at);
-        let password_at = self.fields.iter().position(|field| field.kind == Kind::Password);
+        let secret = self.passwords().next();
         let mut body = form_urlencoded::Serializer::new(String::new());
         for (at, field) in self.fields.iter().enumerate() {
             let value = match at {
                 _ if Some(at) == name_at => login,
-                _ if Some(at) == password_at => password,
+                _ if secret.is_some_and(|secret| std::ptr::eq(secret, field)) => password,
                 _ if matches!(field.kind, Kind::Tick | Kind::Radio) && !field.ticked => continue,
                 _ => &field.value,
             };
@@ -115,7 +128,7 @@ impl Form {
 
     /// How much it looks as if it asked who comes.
     pub(super) fn name_rank(&self) -> u8 {
-        self.fields.iter().map(|field| field.rank).max().unwrap_or_default()
+        self.fields.iter().filter(|field| field.kind == Kind::Text).map(|field| field.rank).max().unwrap_or_default()
     }
 
     /// True when there is a line to type something into.
@@ -234,7 +247,7 @@ impl Form {
         let text = |name, default: &str| tag.value(name).unwrap_or(default).to_owned();
         let default = if matches!(kind, Kind::Tick | Kind::Radio) { "on" } else { "" };
         let is_new = tag.value("autocomplete").is_some_and(|words| words.contains("new-password"));
-        let rank = if kind == Kind::Text { rank(tag) } else { 0 };
+        let rank = if matches!(kind, Kind::Text | Kind::Password) { rank(tag) } else { 0 };
         let (name, value) = (text("name", ""), text("value", default));
         Some(Ok(Field { kind, name, value, ticked: tag.has("checked"), rank, is_new }))
     }
@@ -365,129 +378,4 @@ fn consent(said: &str, sent: &str) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::visitor::page::Page;
-
-    const LOGIN: &str = r#"<html><head><title> Sign in &amp; go </title></head><body>
-        <form action="/search"><input name=q></form>
-        <form method='POST' action="/login?flow=a&amp;b=c">
-          <input value="t&quot;k" name="csrf" type="hidden">
-          <label>Name <input autocomplete=username name='who' type="email"></label>
-          <input NAME=secret TYPE=PASSWORD><input type=checkbox name=stay checked><input type=checkbox name=spam>
-          <input type=text name=company><button type=button name=show>Show</button>
-          <button name=do value=login>Sign in</button></form>"#;
-
-    fn forms(page: &str) -> Vec<Form> {
-        Page::of(page).forms
-    }
-
-    fn login_form() -> Form {
-        forms(LOGIN).into_iter().find(Form::asks_password).unwrap()
-    }
-
-    #[test]
-    fn the_login_form_is_the_one_that_asks_a_password() {
-        let filled = login_form().sign_in("ann@example.com", "p&ss wörd");
-        assert_eq!(filled.action, "/login?flow=a&b=c");
-        assert!(!filled.get);
-        let expected = "csrf=t%22k&who=ann%40example.com&secret=p%26ss+w%C3%B6rd&stay=on&company=&do=login";
-        assert_eq!(filled.body, expected);
-    }
-
-    fn pressed(buttons: &str) -> String {
-        forms(&format!("<form method=post>{buttons}</form>"))[0].approve().body
-    }
-
-    #[test]
-    fn the_approving_button_is_pressed_wherever_it_stands() {
-        for buttons in [
-            "<button name=d value=0>Cancel</button><button name=d value=1>Allow</button>",
-            "<button name=d value=1>Allow</button><button name=d value=0>Don&#39;t allow</button>",
-            "<input type=submit name=d value=deny><button name=d value=1><b>Yes</b>, go on</button>",
-            "<button name=d value=1>Weiter</button><button name=d value=no>Nein</button>",
-            "<button name=d value=1>Va bene</button><button name=d value=2>Altro</button>",
-            "<button name=d value=0>No thanks</button><button name=d value=1>Allow access</button>",
-            "<button name=d value=0>Abbrechen</button><button name=d value=1>Zustimmen</button>",
-            "<button name=d value=0>Rifiuta</button><button name=d value=1>Accetta</button>",
-        ] {
-            assert_eq!(pressed(buttons), "d=1", "{buttons}");
-        }
-    }
-
-    #[test]
-    fn consent_ticks_every_box_and_follows_the_buttons_own_address() {
-        let page = "<form method=post action=/no><input type=hidden name=h value=1><input type=checkbox name=scope \
-                    value=openid><input type=checkbox name=scope value=email><button formaction=/yes>Accept</button></form>";
-        let filled = forms(page)[0].approve();
-        assert_eq!((filled.action.as_str(), filled.body.as_str()), ("/yes", "h=1&scope=openid&scope=email"));
-    }
-
-    #[test]
-    fn of_choices_with_one_name_the_one_that_approves_is_sent() {
-        let page = "<form method=post><input type=radio name=d value=deny checked><input type=radio name=d value=allow>\
-                    <input type=radio name=days value=30><input type=radio name=days value=1 checked><button>Go</button></form>";
-        assert_eq!(forms(page)[0].approve().body, "d=allow&days=1");
-        assert_eq!(forms(page)[0].sign_in("", "").body, "d=deny&days=1");
-    }
-
-    #[test]
-    fn a_form_that_asks_who_comes_is_posted_and_asks_no_password() {
-        let asks = |page: &str| forms(page)[0].asks_name();
-        assert!(asks("<form method=post><input name=login><button>Next</button></form>"));
-        assert!(!asks("<form action=/search><input name=q></form>"));
-        assert!(!asks(LOGIN) && !login_form().asks_name());
-        let next = "<form method=post><input type=hidden name=s value=1><input name=login><button>Next</button></form>";
-        assert_eq!(forms(next)[0].sign_in("ann", "secret").body, "s=1&login=ann");
-    }
-
-    /// Red without `enters`: the first button of a form is not always the one that signs in.
-    #[test]
-    fn the_button_that_signs_in_is_pressed_wherever_it_stands() {
-        for buttons in [
-            "<button name=d value=0>Cancel</button><button name=d value=1>Log in</button>",
-            "<button name=d value=0>Sign in with Google</button><button name=d value=1>Sign in</button>",
-            "<button name=d value=0>Forgot password?</button><input type=submit name=d value=1>",
-            "<button name=d value=0>Use a passkey</button><button name=d value=1>Next</button>",
-            "<button name=d value=1>Los</button><button name=d value=0>Anders</button>",
-            "<button name=d value=0>Sign in with Google</button><button name=d value=1>Sign in with password</button>",
-            "<button name=d value=0>Email me a sign-in link</button><button name=d value=1>Sign in with password</button>",
-            "<button name=d value=0>Next</button><button name=d value=1>Use my password</button>",
-            "<button name=d value=0>Sign in without a password</button><button name=d value=1>Next</button>",
-            "<button name=d value=0>Forgot your password?</button><button name=d value=1>Weiter</button>",
-            "<button name=d value=0>Reset password</button><button name=d value=1>Sign in with your password</button>",
-            "<button name=d value=0 disabled>Log in</button><button name=d value=1>Log in now</button>",
-        ] {
-            let page = format!("<form method=post>{buttons}<input type=password name=p></form>");
-            assert_eq!(forms(&page)[0].sign_in("", "x").body, "p=x&d=1", "{buttons}");
-        }
-        let by_value = "<form method=post><button name=d value=google>Next</button><button name=d value=password>Go</button>\
-                        <input type=password name=p></form>";
-        assert_eq!(forms(by_value)[0].sign_in("", "x").body, "p=x&d=password");
-        let own =
-            "<form action=/no><input type=password name=p><button formmethod=POST formaction=/yes>Log in</button>";
-        let filled = forms(own)[0].sign_in("", "x");
-        assert_eq!((filled.action.as_str(), filled.get), ("/yes", false));
-    }
-
-    /// Red without `rank`: a line that nobody sees catches machines, and the first line may ask something else.
-    #[test]
-    fn the_name_goes_where_it_is_asked() {
-        for lines in [
-            "<input name=website tabindex=-1><input name=a>",
-            "<input name=email style='display:none'><input name=a>",
-            "<input name=company><input name=a autocomplete='section-x username'>",
-            "<input name=company><input type=email name=a>",
-            "<input name=a><input name=b>",
-            "<input type=search name=q><input id=u name=a autocomplete=email>",
-        ] {
-            let page = format!("<form method=post>{lines}<input type=password name=p></form>");
-            let body = forms(&page)[0].sign_in("ann", "x").body;
-            assert!(
-                body.contains("=ann") && !body.contains("website=ann") && !body.contains("company=ann"),
-                "{lines}: {body}"
-            );
-            assert!(body.contains("a=ann"), "{lines}: {body}");
-        }
-    }
-}
+mod tests;

@@ -27,20 +27,54 @@ impl Attributes {
     }
 }
 
-/// Reads a page piece by piece. Comments and the content of `script` and `style` are left out.
+/// Reads a page piece by piece, as a browser without scripts does. Comments are left out, and the content of what shows nothing:
+/// `script`, `style` and others, whose text is no markup, and `template`, whose markup is of no page (WHATWG HTML §4.12.3). What
+/// `noscript` holds is there.
 pub struct Pieces<'a> {
     rest: &'a str,
+    /// The element whose content is text up to its end tag, where one has just begun.
+    text_of: Option<&'static str>,
+    /// The templates around what is read, from the outermost; true for one whose content is no part of the page.
+    templates: Vec<bool>,
 }
+
+/// Elements whose content is text, and shown or sent: RCDATA (WHATWG HTML §13.1.2).
+const TEXTS: [&str; 2] = ["textarea", "title"];
+/// Elements whose content is text that nobody sees.
+const UNSEEN: [&str; 5] = ["script", "style", "iframe", "noembed", "noframes"];
 
 impl<'a> Pieces<'a> {
     /// From the beginning of `page`.
     pub fn of(page: &'a str) -> Self {
-        Pieces { rest: page }
+        Pieces { rest: page, text_of: None, templates: Vec::new() }
     }
 
     fn skip_past(&mut self, end: &str) {
-        let at = self.rest.as_bytes().windows(end.len()).position(|part| part.eq_ignore_ascii_case(end.as_bytes()));
-        self.rest = at.and_then(|at| self.rest.get(at + end.len()..)).unwrap_or("");
+        self.rest = self.rest.split_once(end).map_or("", |(_, rest)| rest);
+    }
+
+    /// To the end of a comment that has begun (WHATWG HTML §13.2.5.43 and on): `<!-->` and `<!--->` are whole ones.
+    fn skip_comment(&mut self) {
+        let rest = self.rest;
+        let short = rest.strip_prefix('>').or_else(|| rest.strip_prefix("->"));
+        let ends = ["-->", "--!>"].into_iter().filter_map(|end| Some((rest.find(end)?, end.len())));
+        self.rest = short.unwrap_or_else(|| ends.min().map_or("", |(at, length)| &rest[at + length..]));
+    }
+
+    /// What is before the end tag of `name`; the end tag itself is left.
+    fn take_until_end_of(&mut self, name: &str) -> &'a str {
+        let rest = self.rest;
+        let ends = |at: &usize| {
+            let tag = rest.as_bytes()[at + 2..].split_at_checked(name.len());
+            tag.is_some_and(|(found, after)| {
+                let is_whole = after.first().is_none_or(|next| next.is_ascii_whitespace() || b"/>".contains(next));
+                is_whole && found.eq_ignore_ascii_case(name.as_bytes())
+            })
+        };
+        let end = rest.match_indices("</").map(|(at, _)| at).find(ends).unwrap_or(rest.len());
+        let (text, after) = rest.split_at(end);
+        self.rest = after;
+        text
     }
 
     fn open(&mut self) -> Piece<'a> {
@@ -48,18 +82,22 @@ impl<'a> Pieces<'a> {
         let name = self.rest[..end].to_ascii_lowercase();
         let (attributes, rest) = attributes(&self.rest[end..]);
         self.rest = rest;
-        if name == "script" || name == "style" {
-            self.skip_past(&format!("</{name}"));
+        self.text_of = TEXTS.into_iter().find(|text| *text == name);
+        if UNSEEN.contains(&name.as_str()) {
+            self.take_until_end_of(&name);
             self.skip_past(">");
         }
         Piece::Open(name, attributes)
     }
-}
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
-
-    fn next(&mut self) -> Option<Piece<'a>> {
+    /// The next piece, also of a template.
+    fn piece(&mut self) -> Option<Piece<'a>> {
+        if let Some(name) = self.text_of.take() {
+            let text = self.take_until_end_of(name);
+            if !text.is_empty() {
+                return Some(Piece::Text(text));
+            }
+        }
         loop {
             let at = self.rest.find('<').unwrap_or(self.rest.len());
             if at > 0 {
@@ -70,7 +108,7 @@ impl<'a> Iterator for Pieces<'a> {
             self.rest = self.rest.strip_prefix('<')?;
             if let Some(rest) = self.rest.strip_prefix("!--") {
                 self.rest = rest;
-                self.skip_past("-->");
+                self.skip_comment();
             } else if let Some(rest) = self.rest.strip_prefix('/') {
                 let end = rest.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(rest.len());
                 self.skip_past(">");
@@ -81,6 +119,31 @@ impl<'a> Iterator for Pieces<'a> {
                 self.skip_past(">");
             } else {
                 return Some(Piece::Text("<"));
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let piece = self.piece()?;
+            let is_inert = self.templates.contains(&true);
+            match &piece {
+                // One that declares a shadow root is shown.
+                Piece::Open(name, tag) if name == "template" => {
+                    let shown = tag
+                        .value("shadowrootmode")
+                        .is_some_and(|mode| ["open", "closed"].iter().any(|known| mode.eq_ignore_ascii_case(known)));
+                    self.templates.push(!shown);
+                }
+                Piece::Close(name) if name == "template" => {
+                    self.templates.pop();
+                }
+                _ if is_inert => {}
+                _ => return Some(piece),
             }
         }
     }
@@ -198,6 +261,55 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["script", "style", "p", "/p"]);
+    }
+
+    /// What is left of a page: tags, and text in brackets.
+    fn left(page: &str) -> String {
+        let told = |piece| match piece {
+            Piece::Open(name, _) => format!("<{name}>"),
+            Piece::Close(name) => format!("</{name}>"),
+            Piece::Text(text) => format!("[{text}]"),
+        };
+        Pieces::of(page).map(told).collect()
+    }
+
+    /// Red without `templates`: markup that a script would copy is no form to fill in.
+    #[test]
+    fn a_template_is_no_part_of_the_page() {
+        assert_eq!(left("a<template><form></template>b"), "[a][b]");
+        assert_eq!(left("<TEMPLATE id=x><p><template><i></template><form></Template ><b>"), "<b>");
+        assert_eq!(left("<template><!-- </template> --><script>'</template>'</script><form></template><b>"), "<b>");
+        assert_eq!(left("<template><title></template></title><form></template><b>"), "<b>");
+        assert_eq!(left("<template><form>"), "", "never closed");
+        assert_eq!(left("</template><b>"), "<b>", "never opened");
+        let shadow = "<template shadowrootmode=Open><form></template><template shadowrootmode=x><i></template>";
+        assert_eq!(left(shadow), "<form>", "a shadow root is shown");
+    }
+
+    #[test]
+    fn without_scripts_noscript_is_shown() {
+        // Red where it is left out as a browser with scripts does.
+        assert_eq!(left("<noscript><form><input></form></noscript>"), "<noscript><form><input></form></noscript>");
+    }
+
+    /// Red without `TEXTS`: an example in a text that may be edited is no form.
+    #[test]
+    fn what_is_in_a_title_or_a_text_area_is_text() {
+        assert_eq!(left("<title>a <b> c</title><p>"), "<title>[a <b> c]</title><p>");
+        let area = "<textarea name=t></textareas><form><!-- x --></TextArea ><input>";
+        assert_eq!(left(area), "<textarea>[</textareas><form><!-- x -->]</textarea><input>");
+        assert_eq!(left("<title></title>x<textarea>è<form"), "<title></title>[x]<textarea>[è<form]");
+        assert_eq!(left("<iframe><form></iframe><script>'</scripts><i>'</script><p>"), "<iframe><script><p>");
+    }
+
+    /// Red without `skip_comment`: a comment that is over goes on to the next one, with the form between them.
+    #[test]
+    fn a_comment_ends_where_it_does_in_a_browser() {
+        for page in ["<!--><p><!-- x -->", "<!---><p><!-- x -->", "<!-- x --!><p><!-- y -->", "<!-- - -- > <i> --><p>"]
+        {
+            assert_eq!(left(page), "<p>", "{page}");
+        }
+        assert_eq!(left("<!-- x > <p>"), "");
     }
 
     #[test]

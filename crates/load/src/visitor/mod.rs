@@ -2,15 +2,18 @@
 
 mod account;
 mod errand;
+mod fieldset;
 mod flow;
 pub mod form;
 mod grant;
 pub mod html;
 pub mod page;
+mod patience;
 mod provider;
 mod zipf;
 
 pub use account::AccountApi;
+pub(crate) use account::WRONG_CREDENTIALS;
 pub use grant::NO_REFRESH_TOKEN;
 pub use provider::Provider;
 
@@ -441,9 +444,8 @@ async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Resul
     let reply = wire.send(request).await.map_err(|fault| Setback { step, cause: Cause::Lost(fault) })?;
     let status = reply.status();
     match reply.header("retry-after") {
-        Some(seconds) if matches!(status, 429 | 503) => {
-            // A date is allowed too; no clock is read for it.
-            let retry_after = Duration::from_secs(seconds.trim().parse().unwrap_or(1));
+        Some(asked_for) if matches!(status, 429 | 503) => {
+            let retry_after = patience::retry_after(asked_for, reply.header("date"));
             Err(Setback { step, cause: Cause::Refused { status, retry_after, took: asked.elapsed() } })
         }
         _ => Ok(reply),

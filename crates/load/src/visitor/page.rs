@@ -2,6 +2,7 @@
 //!
 //! What is not understood: scripts. Of a page that sends its form by one it is seen that it does.
 
+use super::fieldset::Fieldsets;
 use super::form::{Button, Field, Form, Kind};
 use super::html::{Attributes, Piece, Pieces, decode};
 
@@ -47,7 +48,8 @@ impl Page {
 
     /// The form to sign in with, where there is one that asks a password.
     pub fn sign_in(&self) -> Option<&Form> {
-        self.forms.iter().filter(|form| form.asks_password()).min_by_key(|form| form.is_for_newcomers())
+        let forms = self.forms.iter().filter(|form| form.asks_password());
+        forms.min_by_key(|form| (!form.shows_password(), form.is_for_newcomers()))
     }
 
     /// The form that asks who comes, where the password is asked on another page.
@@ -141,6 +143,8 @@ struct Reader {
     page: Page,
     /// The form around what is read.
     form: Option<Form>,
+    /// The groups around it.
+    groups: Fieldsets,
     /// Parts of forms that they name by `form="…"`.
     strays: Vec<(String, Part)>,
     select: Option<Choice>,
@@ -168,7 +172,9 @@ impl Reader {
     fn open(&mut self, name: &str, tag: &Attributes) {
         let text = |name| tag.value(name).unwrap_or_default().to_owned();
         let owner = tag.value("form").map(str::to_owned);
+        self.groups.open(name, tag);
         match name {
+            "input" | "button" | "textarea" | "select" if self.groups.are_disabled() => {}
             "form" => {
                 self.page.forms.extend(self.form.replace(Form::begin(tag)));
             }
@@ -178,6 +184,7 @@ impl Reader {
             }
             "title" => self.begin(Open::Title),
             "input" => match Form::input(tag) {
+                Some(Ok(field)) if self.groups.are_hidden() => self.part(owner, Part::Field(field.unseen())),
                 Some(Ok(field)) => self.part(owner, Part::Field(field)),
                 Some(Err(button)) => self.part(owner, Part::Button(button)),
                 None => {}
@@ -200,6 +207,7 @@ impl Reader {
     }
 
     fn close(&mut self, name: &str) {
+        self.groups.close(name);
         match name {
             "form" => {
                 self.end();

@@ -137,17 +137,20 @@ fn the_workloads_of_several_streams_run() {
     let common = format!("{SHORT} --target {} {}", provider.url, place.client());
     let w3 = said(&format!("w3 --rate 300 {}", common.replace(" --vus 4", ""))).unwrap();
     assert!(
-        w3.starts_with("profile at ") && w3.contains("beside it: sign_in") && w3.contains("beside it: sign_up"),
+        w3.starts_with("w3: profile, sign_in, sign_up\nprofile at ")
+            && w3.contains("beside it: sign_in")
+            && w3.contains("beside it: sign_up"),
         "{w3}"
     );
     let w4 = said(&format!("w4 {common}")).unwrap();
+    assert!(w4.starts_with("w4: w1, introspect, refresh, jwks\n"), "{w4}");
     // A line for each of five rates, and one for each of three streams beside it; with their heads. Then where it is from. A busy
     // machine may have something fail, which has a line of its own.
     let told = w4.lines().skip_while(|line| !line.contains("offered/s")).filter(|line| !line.contains(" x "));
     assert_eq!(told.count(), 6 + 16 + 1, "{w4}");
     assert!(w4.lines().last().is_some_and(|line| line.starts_with("Measured by Portiere ")), "{w4}");
     let w6 = said(&format!("w6 {common}")).unwrap();
-    assert!(w6.starts_with("w1 at ") && w6.contains("\nw5 at "), "{w6}");
+    assert!(w6.starts_with("w6: w1, w5\nw1 at ") && w6.contains("\nw5 at "), "{w6}");
 }
 
 #[test]
@@ -169,6 +172,21 @@ fn where_a_result_cannot_be_written_is_said_before_or_after_and_never_kept_quiet
     for file in ["--save /dev/full", "--html /dev/full"] {
         let refusal = said(&line(file)).unwrap_err();
         assert!(refusal.to_string().starts_with("/dev/full cannot be written: No space left"), "{refusal}");
+    }
+}
+
+/// Red without `apart` in `prepared`: the page takes the place of the result that somebody waited for.
+#[test]
+fn a_result_and_a_page_are_not_one_file() {
+    let (provider, place) = (Provider::start(Manner::Good), Place::new("apart"));
+    let file = place.file("a");
+    for (save, html) in [(file.clone(), file.clone()), (file.clone(), place.file("./a"))] {
+        for workload in ["jwks", "search jwks"] {
+            let line = format!("{workload} {SHORT} --target {} --save {save} --html {html}", provider.url);
+            let refusal = said(&line).unwrap_err();
+            assert_eq!((refusal.exit_code(), provider.seen("/jwks")), (2, 0), "{refusal}: nothing was measured");
+            assert!(refusal.to_string().ends_with("would hold two results: name a file for each"), "{refusal}");
+        }
     }
 }
 

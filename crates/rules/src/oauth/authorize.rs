@@ -294,6 +294,9 @@ fn max_age(params: &Params) -> Result<Option<Span>, Error> {
     }
 }
 
+/// The most claims that userinfo or the ID token may be asked for one by one.
+const MOST_CLAIMS: usize = 64;
+
 /// OpenID Connect Core §5.5. Values that cannot be honoured are refused only where they are essential.
 fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     let mut wanted = ClaimsRequest::default();
@@ -309,7 +312,8 @@ fn claims(params: &Params) -> Result<ClaimsRequest, Error> {
     let object = jose::object(text.as_bytes()).ok_or(bad)?;
     let part = |name: &str| match object.get(name) {
         None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(part)) if part.len() <= 64 => Ok(part.clone()),
+        Some(Value::Object(part)) if part.len() <= MOST_CLAIMS => Ok(part.clone()),
+        Some(Value::Object(_)) => Err(Error::request("claims asks for more than 64 of userinfo or id_token")),
         Some(_) => Err(bad),
     };
     let id_token = part("id_token")?;
@@ -461,6 +465,24 @@ mod tests {
         assert_eq!(expected(r#"{"value":null,"values":["bob"]}"#), ["bob"]);
         assert_eq!(expected(r#"{"value":"ada","values":null}"#), ["ada"]);
         assert!(expected("null").is_empty() && expected(r#"{"essential":true}"#).is_empty());
+    }
+
+    #[test]
+    fn core_5_5_a_request_for_too_many_claims_is_told_apart_from_one_that_is_no_object_of_objects() {
+        // red without the sentence of their number in `claims`.
+        let client = confidential("c1", "https://app.test/cb");
+        for part in ["userinfo", "id_token"] {
+            let why = |number: usize| {
+                let members: Vec<String> = (0..number).map(|n| format!(r#""c{n}":null"#)).collect();
+                let claims = format!(r#"{{"{part}":{{{}}}}}"#, members.join(","));
+                match ask(&client, &[("claims", &claims)]) {
+                    Ok(_) => "ok",
+                    Err(Fault::Local(error) | Fault::Client { error, .. }) => error.why,
+                }
+            };
+            assert_eq!(why(MOST_CLAIMS), "ok");
+            assert_eq!(why(MOST_CLAIMS + 1), "claims asks for more than 64 of userinfo or id_token");
+        }
     }
 
     #[test]

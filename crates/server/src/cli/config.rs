@@ -132,6 +132,9 @@ mod tests {
             ("[metrics]\nlisten = ['127.0.0.1:9464']\nsecret = 'FOLDER/none'", "metrics.secret"),
             ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http"),
             ("[trace]\nendpoint = 'https://otel.test/'\nauthorities = 'FOLDER/none'", "trace.authorities"),
+            // red without `try_it` in trial.rs: only a start would say so.
+            ("public_url = 'https://Login.test'\ntry_it = 'on'", "public_url: https://Login.test cannot have"),
+            ("public_url = 'http://LOCALHOST:8080'", "public_url: "),
             ("[keys]\nmaster = 'FOLDER/p.toml'", "keys.master"),
             ("[audit]\nkey_file = 'FOLDER/p.toml'", "audit.key_file"),
         ] {
@@ -140,8 +143,10 @@ mod tests {
             assert!(lines.contains(why) && !lines.contains("p%zz"), "{text}: {lines}");
             assert_eq!(json["problems"].as_array().unwrap().len(), 1, "{text}: {json}");
         }
-        let (json, lines) = checked("");
-        assert_eq!((&json["problems"], lines), (&json!([]), None));
+        for text in ["", "public_url = 'https://Login.test'", "public_url = 'http://LOCALHOST:8080'\ntry_it = 'off'"] {
+            let (json, lines) = checked(text);
+            assert_eq!((&json["problems"], lines), (&json!([]), None), "{text}");
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub fn markdown() -> String {
         "A password or a secret is never an argument: it comes on standard input (`--password-stdin`, `--secret-stdin`), where \
          one line break at\nits end is cut, or is typed at a terminal that does not show it. Two exceptions: the token of a hash \
          worker, which is good\nonce and lapses in minutes; and the URL of a database (`move`, `lab`), which may hold a \
-         password: `move` also reads one from a\nfile. Wrong use ends with exit code 2, a failure with 1; each says why in one \
-         line on standard error.\n\nEvery command takes:\n\n",
+         password: `move` also reads one from a\nfile. Wrong use, or a file to be read that is not there, ends with exit \
+         code 2, a failure with 1; each says why in one line on standard error.\n\nEvery command takes:\n\n",
     );
     out.push_str(&rows(program.get_arguments().filter(|arg| arg.is_global_set())));
     for command in commands(&program) {

@@ -201,13 +201,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 Ok(()) => {}
                 // Whether something is wrong is the answer, and the exit code says it to whoever reads nothing.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe && request.ends_with_a_verdict() => {}
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe && outcome.tells_a_secret() => {
-                    break Err(Failure::Failed(
-                        "standard output: nobody took the answer, and the secret in it is lost: have another made"
-                            .to_owned(),
-                    ));
-                }
-                Err(error) => break Ok(Err(error)),
+                Err(error) => break outcome.lost(&error).map_or(Ok(Err(error)), Err),
             }
             // Whoever goes by them has what they are about.
             outcome.notes.iter().for_each(|note| outcome::say(note));

@@ -4,7 +4,7 @@ use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::Table;
 use app::App;
-use app::ward::Shown;
+use app::ward::{Shown, clock_told};
 use clap::{Args, Subcommand};
 use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ fn list(nodes: &[Shown]) -> Outcome {
         return Outcome::new(text, json!([]));
     }
     let mut table = Table::new(["NODE", "", "VERSION", "SEEN (UTC)", "CLASS", "JOURNAL", "FENCE"], true);
-    for Shown { node, own, lives, fence } in nodes {
+    for Shown { node, own, lives, fence, ahead } in nodes {
         let (version, class, journal) = match &node.about {
             Some(about) => (about.version.clone(), about.class_name(), about.journal.name()),
             None => (String::new(), "", ""),
@@ -86,13 +86,17 @@ fn list(nodes: &[Shown]) -> Outcome {
             (false, true) => "lives",
             (false, false) => "away",
         };
+        let state = match ahead {
+            None | Some(0) => state.to_owned(),
+            Some(ahead) => format!("{state}, clock {}", clock_told(*ahead)),
+        };
         let fence = fence.map(|number| format!("{number} waits")).unwrap_or_default();
-        table.row([node.node.clone(), state.into(), version, when(node.seen), class.into(), journal.into(), fence]);
+        table.row([node.node.clone(), state, version, when(node.seen), class.into(), journal.into(), fence]);
     }
     Outcome::new(table.render(), nodes.iter().map(shown).collect())
 }
 
-fn shown(Shown { node, own, lives, fence }: &Shown) -> Value {
+fn shown(Shown { node, own, lives, fence, ahead }: &Shown) -> Value {
     let about = node.about.as_ref();
     json!({
         "node": node.node,
@@ -103,5 +107,6 @@ fn shown(Shown { node, own, lives, fence }: &Shown) -> Value {
         "class": about.map(|about| about.class_name()),
         "journal": about.map(|about| about.journal.name()),
         "waiting_fence": fence,
+        "clock_skew_seconds": ahead.map(|ahead| ahead as f64 / 1e3),
     })
 }

@@ -36,9 +36,25 @@ pub enum Failure {
 pub type Reply = Result<Outcome, Failure>;
 
 impl Outcome {
-    /// Whether it says what is told once and never again.
-    pub fn tells_a_secret(&self) -> bool {
-        ["client_secret", "link", "token"].iter().any(|name| self.json.get(name).is_some_and(Value::is_string))
+    /// What it says that is told once and never again, and the command that makes another.
+    fn told_once(&self) -> Option<(&'static str, String)> {
+        let says = |name: &str| self.json.get(name).and_then(Value::as_str);
+        let of_client = || says("client_secret").and(says("client_id"));
+        let rotate = |id| ("the client has a secret that nobody saw", format!("portiere client rotate-secret {id}"));
+        let link = || says("link").map(|_| ("the link was made", "portiere setup-link".to_owned()));
+        let token = || says("token").map(|_| ("the token was made", "portiere verifier token".to_owned()));
+        of_client().map(rotate).or_else(link).or_else(token)
+    }
+
+    /// What came of a command whose answer could not be shown, where it was to be seen this once: it was done, and what it says
+    /// is lost.
+    pub fn lost(&self, error: &io::Error) -> Option<Failure> {
+        let (done, command) = self.told_once()?;
+        let why = match error.kind() {
+            io::ErrorKind::BrokenPipe => "nobody took the answer".to_owned(),
+            _ => error.to_string(),
+        };
+        Some(Failure::Failed(format!("standard output: {why}: {done}, and it is lost; have another made: {command}")))
     }
 
     /// The same thing for people and for programs.
@@ -139,7 +155,8 @@ impl<W: Write> Printer<W> {
             return self.out.flush();
         }
         let Value::Array(items) = &outcome.json else {
-            return writeln!(self.out, "{}", harmless_json(serde_json::to_string_pretty(&outcome.json)?));
+            writeln!(self.out, "{}", harmless_json(serde_json::to_string_pretty(&outcome.json)?))?;
+            return self.out.flush();
         };
         self.open = true;
         for item in items {
@@ -180,6 +197,24 @@ mod tests {
         assert_eq!(printed(true, &[page(json!([]))]), "[]\n");
         assert_eq!(printed(false, &pages), "x\nx\n");
         assert_eq!(printed(true, &[page(json!({ "a": 1 }))]), "{\n  \"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn whatever_is_told_once_has_a_command_that_makes_another() {
+        let lost = |json, kind| Outcome::new("x", json).lost(&io::Error::from(kind));
+        for (json, command) in [
+            (json!({ "client_id": "shop", "client_secret": "s" }), "portiere client rotate-secret shop"),
+            (json!({ "link": "https://id.test/setup#x" }), "portiere setup-link"),
+            (json!({ "token": "pvt1.a.b" }), "portiere verifier token"),
+        ] {
+            for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
+                let Some(Failure::Failed(line)) = lost(json.clone(), kind) else { panic!("{command}") };
+                assert!(line.ends_with(command) && !line.contains("pvt1") && !line.contains("setup#"), "{line}");
+            }
+        }
+        for json in [json!({ "client_id": "shop" }), json!([{ "token": "x" }]), json!({ "link": null })] {
+            assert_eq!(lost(json, io::ErrorKind::StorageFull), None);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::outcome::{Failure, Outcome, Reply, say};
 use super::reach::{names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
+use crate::database::Database;
 use app::App;
 use app::admin::restore::Ended;
 use app::ward::Status;
@@ -16,7 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::migrations::MIGRATIONS;
 use store::moving::fence;
-use store::moving::marks::{Leave, Mark};
+use store::moving::marks::{Leave, Mark, Marks};
 use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
 
@@ -133,6 +134,7 @@ impl Restore {
         self.confirm(&mut Input::of_process())?;
         let instance = match Box::pin(Instance::open(config, None)).await {
             Err(BootError::InUse) => return Err(serves(data)),
+            Err(BootError::Other(why)) => return Err(Failure::Failed(or_given_up(config, why).await)),
             opened => opened?,
         };
         let done = end_all(&instance.app).await;
@@ -220,6 +222,21 @@ async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
     Ok((ended, app.fences().await?))
 }
 
+/// Why a database cannot be opened; of one that was put back as it was during or after a move, also how it is written to again.
+/// Nothing does that unasked: the one that it was moved to may go on, and two servers would have the same accounts and keys.
+async fn or_given_up(config: &Config, why: String) -> String {
+    let Ok(database) = Database::connect(config).await else { return why };
+    let marks = Marks::read(&*database.engine()).await;
+    database.close();
+    match marks.ok().and_then(|marks| marks.out) {
+        Some(out) if out.sentence() == why => format!(
+            "{why}; if that one is lost and no server runs on it, give the move up first (portiere move --abort \
+             --target-is-gone), and run this again"
+        ),
+        _ => why,
+    }
+}
+
 fn serves(data: &Path) -> Failure {
     Failure::Failed(format!("a server runs on {}: stop it first", data.display()))
 }
@@ -257,7 +274,7 @@ impl Copy {
     fn make(&self, from: &Path) -> Result<(), Failure> {
         self.clear();
         // Looked at before it is opened: a named pipe would wait for whoever writes.
-        let there = fs::metadata(from).map_err(|error| about(from, error))?;
+        let there = fs::metadata(from).map_err(|error| unread(from, &error))?;
         if !there.is_file() || there.len() == 0 {
             return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
         }
@@ -270,7 +287,7 @@ impl Copy {
                  behind; copy it with portiere backup"
             )));
         }
-        let mut source = File::open(from).map_err(|error| about(from, error))?;
+        let mut source = File::open(from).map_err(|error| unread(from, &error))?;
         let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0);
         let mut target = target.map_err(|error| about(&self.0, error))?;
         io::copy(&mut source, &mut target).and_then(|_| target.sync_all()).map_err(|error| about(&self.0, error))
@@ -337,6 +354,11 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
+}
+
+/// The backup that was named cannot be read: only another name helps, or somebody who lends it.
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    Failure::Use(format!("{}: {error}", path.display()))
 }
 
 fn about(path: &Path, error: io::Error) -> Failure {

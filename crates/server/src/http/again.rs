@@ -69,6 +69,7 @@ impl Door {
             flow: Sealed { text: text.to_owned(), cookie: None },
             client: self.name_of_client(&flow),
             device: matches!(flow.to, To::Place(Place::Device(_))),
+            // Where somebody is expected, it is only shown: whose password is asked for is in the flow.
             login: sent.get("login").unwrap_or("").to_owned(),
             again: flow.expects.is_some(),
         };

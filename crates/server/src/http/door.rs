@@ -5,6 +5,7 @@ use super::Site;
 use super::again::Again;
 use super::cookies::Name;
 use super::error::Refusal;
+use super::extract;
 use super::reply;
 use super::visit::Visit;
 use crate::admission::{Debt, Pace, Went};
@@ -21,6 +22,7 @@ use axum::handler::Handler;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Body as _;
+use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode, Uri, header};
 use rules::oauth::redirect::Response as Answer;
 use std::future::poll_fn;
@@ -145,10 +147,37 @@ impl Door {
     }
 }
 
+/// What of a body a handler looks at. Of another kind it looks at none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    /// A form.
+    Form,
+    /// JSON.
+    Json,
+    /// Nothing.
+    Nothing,
+}
+
+impl Reads {
+    /// Whether the answer waits for the body. Where its sender asks first, and the head says that nobody will look at it, they
+    /// are told how it went instead (RFC 9110 §10.1.1).
+    fn waits(self, headers: &HeaderMap) -> bool {
+        let asks = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
+        let is_asked = headers.get_all(header::EXPECT).iter().any(asks);
+        !is_asked
+            || match self {
+                Reads::Form => extract::is_form(headers),
+                Reads::Json => extract::is_json(headers),
+                Reads::Nothing => false,
+            }
+    }
+}
+
 /// A handler with the kind of its work, and its way to tell what keeps it from answering.
 pub struct Told<A, E> {
     act: A,
     pace: Pace,
+    reads: Reads,
     refuse: fn(&Door, Option<Again>, E) -> Response,
     /// How a form of ours is shown once more that cannot be looked at now.
     again: Option<Again>,
@@ -160,9 +189,21 @@ impl<A: Clone, E> Clone for Told<A, E> {
     }
 }
 
+impl<A, E> Told<A, E> {
+    /// For a handler that looks at JSON.
+    pub fn of_json(self) -> Self {
+        Told { reads: Reads::Json, ..self }
+    }
+
+    /// For a handler that looks at no body.
+    pub fn of_no_body(self) -> Self {
+        Told { reads: Reads::Nothing, ..self }
+    }
+}
+
 /// Refusals are told by `refuse`.
 pub fn told<A, E>(pace: Pace, refuse: fn(&Door, Option<Again>, E) -> Response, act: A) -> Told<A, E> {
-    Told { act, pace, refuse, again: None }
+    Told { act, pace, reads: Reads::Form, refuse, again: None }
 }
 
 /// Refusals are pages, for people.
@@ -201,7 +242,8 @@ where
                 return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
             };
             let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
-            let Told { act, pace, refuse, again } = self;
+            let Told { act, pace, reads, refuse, again } = self;
+            let body = if reads.waits(&door.headers) { body } else { Body::empty() };
             let (debt, answer) = match door.owe(pace) {
                 Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
                 Err(over) => {

@@ -7,7 +7,7 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN};
 use percent_encoding::percent_decode;
 use rules::oauth::Error;
 use rules::oauth::client_auth::Basic;
@@ -15,6 +15,10 @@ use rules::oauth::params::{self, Params};
 use rules::secret::Secret;
 
 const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What a form may be said to be in. It is ASCII, and what that stands for is UTF-8 (RFC 6749 appendix B); some of Java's
+/// clients say the second of every form.
+const CHARSETS_OF_FORMS: [&str; 3] = ["utf-8", "iso-8859-1", "us-ascii"];
 
 /// The decoded pairs of a query or a form.
 ///
@@ -40,11 +44,31 @@ pub async fn posted(door: &Door, body: Body) -> Result<Params, Refusal> {
     form(&door.site, &door.headers, body).await
 }
 
-/// Whether the body is said to be a form, once (RFC 9110 §5.3).
+/// Whether the body is said to be a form.
 pub fn is_form(headers: &HeaderMap) -> bool {
+    is_said_to_be(headers, FORM, &CHARSETS_OF_FORMS)
+}
+
+/// Whether the body is said to be JSON. CS-01: no form can send that, so that a browser asks before another origin's page does.
+pub fn is_json(headers: &HeaderMap) -> bool {
+    is_said_to_be(headers, "application/json", &["utf-8"])
+}
+
+/// Whether the body is said to be of a kind, once (RFC 9110 §5.3), in one of some charsets, and not packed: nobody here unpacks
+/// it (§8.4, §15.5.16).
+fn is_said_to_be(headers: &HeaderMap, kind: &str, charsets: &[&str]) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(kind), None) = (lines.next(), lines.next()) else { return false };
-    kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
+    let (Some(said), None) = (lines.next(), lines.next()) else { return false };
+    let Ok(said) = said.to_str() else { return false };
+    let mut parts = said.split(';').map(str::trim);
+    let is_kind = parts.next().is_some_and(|said| said.eq_ignore_ascii_case(kind));
+    let is_read = |charset: &str| charsets.iter().any(|known| charset.trim_matches('"').eq_ignore_ascii_case(known));
+    let may_be = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) => !name.eq_ignore_ascii_case("charset") || is_read(value),
+        None => true,
+    };
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    is_kind && parts.all(may_be) && headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
 }
 
 /// The parameters of a form.

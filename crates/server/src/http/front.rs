@@ -52,29 +52,21 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     if visit.client.untrusted_forwarding {
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
-    let named = host(&request).map(|host| site.serves(host));
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
-    let path = request.uri().path();
-    let known = match named {
-        // Probes do not know our name,
-        _ if PROBES.contains(&path) => Some(true),
-        // and the page that tells it looks like ours.
-        Some(false) if is_of(&site, "/assets", path) => Some(true),
-        named => named,
-    };
+    let known = is_ours(&site, peer.tls || visit.client.via_proxy, &request);
     // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
     // a sign-in in windows that they keep a handle to, so those have none.
-    let of_account = is_of(&site, "/account", path);
+    let of_account = is_of(&site, "/account", request.uri().path());
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
         match known {
-            _ if is_coded => page(Pace::Pages, coded).call(request, site.clone()).await,
-            _ if is_padded => page(Pace::Pages, padded).call(request, site.clone()).await,
+            _ if is_coded => page(Pace::Pages, coded).of_no_body().call(request, site.clone()).await,
+            _ if is_padded => page(Pace::Pages, padded).of_no_body().call(request, site.clone()).await,
             Some(true) => next.run(request).await,
             // Who comes to no door of ours is counted and takes a place as everybody does.
-            Some(false) => page(Pace::Pages, misdirected).call(request, site.clone()).await,
-            None => page(Pace::Pages, nameless).call(request, site.clone()).await,
+            Some(false) => page(Pace::Pages, misdirected).of_no_body().call(request, site.clone()).await,
+            None => page(Pace::Pages, nameless).of_no_body().call(request, site.clone()).await,
         }
     };
     let asked = app::asked::within(Arc::clone(&visit.request_id), visit.client.address, answered);
@@ -180,6 +172,19 @@ fn tell_slow(
     );
 }
 
+/// Whether a request is for us, by the host that it names and by its scheme; `None` where it names no host, or two.
+fn is_ours(site: &Site, secured: bool, request: &Request<Body>) -> Option<bool> {
+    let path = request.uri().path();
+    let named = host(request).map(|host| site.serves(host) && !is_of_another_scheme(site, secured, request));
+    match named {
+        // Probes do not know our name,
+        named if PROBES.contains(&path) && (named.is_some() || may_name_nobody(request)) => Some(true),
+        // and the page that tells it looks like ours.
+        Some(false) if is_of(site, "/assets", path) => Some(true),
+        named => named,
+    }
+}
+
 /// HTTP/2 names the host in the URI, HTTP/1.1 in a header. `None` where nobody is named, or two are (RFC 9112 §3.2, RFC 9113
 /// §8.3.1).
 fn host(request: &Request<Body>) -> Option<&str> {
@@ -194,6 +199,24 @@ fn host(request: &Request<Body>) -> Option<&str> {
         (Some(authority), _) => Some(authority),
         (None, line) => line?.to_str().ok(),
     }
+}
+
+/// Whether a request names no host and need not (RFC 9112 §3.2, RFC 9113 §8.3.1): so do HAProxy's questions, and that of the
+/// container image.
+fn may_name_nobody(request: &Request<Body>) -> bool {
+    let names = request.uri().authority().is_some() || request.headers().contains_key(header::HOST);
+    !names && request.version() != Version::HTTP_11
+}
+
+/// Whether the target is certainly none of ours by its scheme (RFC 9110 §7.4). Of `https` that is said only where nobody before
+/// us can have had TLS: a proxy that is not listed hands on what it was asked. Nor is HTTP/2 held to it: HAProxy says `https`
+/// of all that came by HTTP/1.1. And of `http` nothing is demanded; those who had it come by plain HTTP say it over TLS.
+fn is_of_another_scheme(site: &Site, secured: bool, request: &Request<Body>) -> bool {
+    let Some(scheme) = request.uri().scheme_str() else { return false };
+    let is = |known: &str| scheme.eq_ignore_ascii_case(known);
+    let may_be = secured || site.url.is_https() || request.version() == Version::HTTP_2;
+    let ours = is("http") || (is("https") && may_be);
+    !ours
 }
 
 /// Whether a body is in another transfer coding than `chunked`, or in several. The last of them may still be `chunked`: whoever

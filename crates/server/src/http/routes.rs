@@ -27,12 +27,16 @@ pub fn router(site: Site) -> Router {
             both(get(bearer(Pace::Tokens, userinfo::userinfo)).post(bearer(Pace::Tokens, userinfo::userinfo))),
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::registered));
+    let nothing = page(Pace::Pages, home::nothing).of_no_body();
     let realm = Router::new()
         .merge(metadata.layer(middleware::from_fn_with_state(site.clone(), cors::everybody)))
         .merge(callable)
         .merge(protocol())
         .merge(own_pages())
-        .merge(api::routes(&site));
+        .merge(api::routes(&site))
+        // Below a path, too: what is nested takes the fallbacks inside of it along, that of the account API, only with one of
+        // its own.
+        .fallback(nothing.clone());
     // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 behind it.
     let oauth_metadata = Router::new()
         .route(
@@ -55,7 +59,7 @@ pub fn router(site: Site) -> Router {
         .merge(change)
         .route("/healthz", only_get(get(health::alive)))
         .route("/readyz", only_get(get(health::ready)))
-        .fallback(page(Pace::Pages, home::nothing))
+        .fallback(nothing)
         .layer(middleware::from_fn_with_state(site.clone(), front::front))
         .with_state(site)
 }
@@ -118,5 +122,6 @@ fn both(methods: MethodRouter<Site>) -> MethodRouter<Site> {
 
 /// Any other method is answered with those that would do, and counts as any request does.
 fn allowing(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
-    methods.fallback(page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed))))
+    let wrong = page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed)));
+    methods.fallback(wrong.of_no_body())
 }

@@ -58,7 +58,7 @@ pub struct Inside {
     /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
     /// What `/readyz` answered last.
-    pub readiness: tokio::sync::Mutex<Option<Readiness>>,
+    pub readiness: Arc<tokio::sync::Mutex<Option<Readiness>>>,
     /// The discovery document.
     pub discovery: String,
     /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that was forgotten.
@@ -109,7 +109,7 @@ impl Site {
             discovery,
             forgotten_proxy: false.into(),
             leaving: false.into(),
-            readiness: tokio::sync::Mutex::default(),
+            readiness: Arc::default(),
             url,
         }))
     }

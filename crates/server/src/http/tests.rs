@@ -22,6 +22,7 @@ use tower::ServiceExt;
 
 mod below;
 mod crowd;
+mod kinds;
 mod malformed;
 
 pub const ISSUER: &str = "https://id.example.test";

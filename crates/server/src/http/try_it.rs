@@ -1,10 +1,11 @@
 //! "Try it": a public client that lives in the browser, so that a fresh server is seen to work without code.
 
-use crate::config::PublicUrl;
+use crate::config::{Config, PublicUrl, TryIt};
 use app::admin::Refused;
 use app::admin::clients::ClientSecret;
 use app::{App, Fault};
 use rules::oauth::client::{AuthMethod, Client, Grant};
+use rules::oauth::registration::redirect_problem;
 use rules::oauth::scope::Scope;
 
 /// The built-in client's id.
@@ -12,6 +13,25 @@ pub const CLIENT_ID: &str = "portiere-try";
 
 /// Nodes that start at the same moment do all this at the same time: who was slower looks again, so often.
 const TRIES: u32 = 4;
+
+/// Whether a server at `url` offers it.
+pub fn is_offered(config: &Config, url: &PublicUrl) -> bool {
+    match config.server.try_it {
+        TryIt::On => true,
+        TryIt::Off => false,
+        TryIt::Auto => url.is_localhost(),
+    }
+}
+
+/// Why the built-in client cannot be registered at `url`: the issuer may be written in ways that a redirect URI may not, since
+/// browsers would come back under another.
+pub fn problem(url: &PublicUrl) -> Option<&'static str> {
+    redirect_problem(&callback(url), false)
+}
+
+fn callback(url: &PublicUrl) -> String {
+    format!("{}/try/callback", url.as_str())
+}
 
 /// Takes the built-in client away where "Try it" is not offered (any more).
 pub async fn remove_client(app: &App) -> Result<(), Fault> {
@@ -38,7 +58,7 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
 }
 
 async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fault> {
-    let redirect = format!("{}/try/callback", url.as_str());
+    let redirect = callback(url);
     match app.find_client(&CLIENT_ID.into()).await? {
         Some(known) if known.redirect_uris.contains(&redirect) => return Ok(Ok(())),
         // The public URL is another one since.
@@ -60,6 +80,29 @@ async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fau
 mod tests {
     use super::*;
     use crate::http::tests::House;
+
+    #[tokio::test]
+    async fn what_a_start_would_stumble_over_is_known_before() {
+        // red where `problem` asks for less than registration does, or for more.
+        let house = House::open(&[]).await;
+        for (url, fits) in [
+            ("https://login.test", true),
+            ("https://login.test:443/a", true),
+            ("https://[2001:db8::1]:8443", true),
+            ("http://[::1]:8080", true),
+            ("https://Login.test", false),
+            ("https://my_login.test", false),
+            ("http://LOCALHOST:8080", false),
+            ("http://[0:0:0:0:0:0:0:1]:8080", false),
+        ] {
+            let url = PublicUrl::parse(url).unwrap();
+            assert_eq!(
+                (problem(&url).is_none(), ensure_client(&house.instance.app, &url).await.is_ok()),
+                (fits, fits),
+                "{url}"
+            );
+        }
+    }
 
     #[tokio::test]
     async fn nodes_that_start_at_the_same_moment_all_start() {

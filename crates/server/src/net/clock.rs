@@ -1,5 +1,7 @@
 //! How long a connection may keep the server waiting.
 
+use super::frames::Tally;
+use super::serve::{STREAM_WINDOW, STREAMS};
 use super::{Cut, Full, Place};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
@@ -8,7 +10,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 /// What a connection waits for, and since when.
@@ -24,12 +25,15 @@ enum Waiting {
     Nothing { since: Instant },
     /// Us, with so many requests.
     Answers { running: usize },
+    /// HTTP/1: the client, to close what we have closed (see [`super::watched`]).
+    Close { since: Instant },
 }
 
 /// One connection's clock.
 pub struct Clock {
     header: Duration,
     idle: Duration,
+    linger: Duration,
     state: Mutex<State>,
 }
 
@@ -41,38 +45,66 @@ struct State {
     asked: bool,
     /// A part of the next one did.
     heard: bool,
+    /// Of the last one's body something was not read.
+    unread: bool,
     /// Requests that run, and of whose bodies the client still owes a part: nothing is done about them yet.
     coming: usize,
     /// HTTP/2: answers that the client has not taken yet, the oldest first, and since when they are ready.
     untaken: BTreeMap<u64, Instant>,
     /// The number of the next one.
     next: u64,
+    /// HTTP/2: bytes of bodies that the client may send.
+    granted: usize,
     /// Bytes that became no part of a request.
     chatter: Chatter,
+    /// They were too many at some time.
+    too_much: bool,
 }
 
 impl State {
     /// A part of a request came, or may have.
     fn hear(&mut self) {
         match self.waiting {
-            Waiting::Answers { .. } => return,
+            Waiting::Answers { .. } | Waiting::Close { .. } => return,
             _ if self.multiplexed => return,
             Waiting::Nothing { .. } => self.waiting = Waiting::Headers { since: Instant::now() },
             Waiting::Headers { .. } => {}
         }
         self.heard = true;
     }
+
+    /// HTTP/2: so many bytes more may come.
+    fn grant(&mut self, bytes: usize) {
+        self.granted = (self.granted + bytes).min(MOST_GRANTED);
+    }
+
+    /// A part of a body was read: by HTTP/2 as much more may come, and by HTTP/1 it was counted with all else. An empty one asks
+    /// for nothing (CVE-2019-9518).
+    fn was_read(&mut self, bytes: usize) {
+        let framing = if bytes > 0 { FRAMING_OF_A_PART } else { 0 };
+        if self.multiplexed {
+            self.grant(bytes);
+            self.chatter.was_of_a_request(framing);
+        } else {
+            self.chatter.was_of_a_request(bytes + framing);
+        }
+    }
 }
 
 /// How much a connection may say that is no part of a request: what it may say at once, and each second. A client's own frames
-/// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes for a request.
+/// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes for a request. Beyond, it is told to go, and whatever
+/// it asked before is answered, since it may be many people's; at twice as much it is cut.
 const CHATTER: f64 = 256.0 * 1024.0;
 const CHATTER_A_SECOND: f64 = 8.0 * 1024.0;
 /// What a request takes beside the bytes of its headers and of its body, and a part of a body beside its own.
 const FRAMING: usize = 1024;
 const FRAMING_OF_A_PART: usize = 32;
-/// How much of a body that was announced is taken for sent: whoever is answered before the body was read has sent some of it.
+/// HTTP/1: how much of a body that was announced is taken for sent: whoever is answered before the body was read has sent some of it.
 pub const BODY_AHEAD: usize = 4096;
+/// HTTP/2: what a client may send of bodies is a window for each request that has one, and as much again as we read of it (RFC
+/// 9113, 5.2). That is its right, whether we read it or refuse the request; what is beyond is chatter.
+const WINDOW: usize = STREAM_WINDOW as usize;
+const MOST_GRANTED: usize = STREAMS as usize * WINDOW;
 
 /// What was said so far that belongs to no request, as a bucket that leaks.
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +114,11 @@ struct Chatter {
 }
 
 impl Chatter {
-    /// More came; whether it is too much.
-    fn came(&mut self, bytes: usize) -> bool {
+    /// More came.
+    fn came(&mut self, bytes: usize) {
         let now = Instant::now();
         let leaked = now.duration_since(self.at).as_secs_f64() * CHATTER_A_SECOND;
         (self.bytes, self.at) = ((self.bytes - leaked).max(0.0) + bytes as f64, now);
-        self.bytes > CHATTER
     }
 
     /// So much of it was of a request.
@@ -98,16 +129,25 @@ impl Chatter {
 
 impl Clock {
     /// Starts with the first request's headers, which are waited for since then.
-    pub fn start(since: Instant, header: Duration, idle: Duration) -> Arc<Self> {
-        let waiting = Waiting::Headers { since };
-        let (coming, untaken, next) = (0, BTreeMap::new(), 0);
-        let chatter = Chatter { bytes: 0.0, at: since };
-        let state = State { waiting, multiplexed: false, asked: false, heard: false, coming, untaken, next, chatter };
-        Arc::new(Clock { header, idle, state: Mutex::new(state) })
+    pub fn start(since: Instant, header: Duration, idle: Duration, linger: Duration) -> Arc<Self> {
+        let state = State {
+            waiting: Waiting::Headers { since },
+            multiplexed: false,
+            asked: false,
+            heard: false,
+            unread: false,
+            coming: 0,
+            untaken: BTreeMap::new(),
+            next: 0,
+            granted: 0,
+            chatter: Chatter { bytes: 0.0, at: since },
+            too_much: false,
+        };
+        Arc::new(Clock { header, idle, linger, state: Mutex::new(state) })
     }
 
-    /// A request's headers are complete; so many bytes are said to belong to it so far. It runs until the guard is dropped. The connection's own place is one
-    /// request's: what is asked beside it needs a `further` one.
+    /// A request's headers are complete; so many of the bytes that were counted are said to belong to it so far. It runs until the
+    /// guard is dropped. The connection's own place is one request's: what is asked beside it needs a `further` one.
     pub fn request(
         self: &Arc<Self>,
         (multiplexed, bytes): (bool, usize),
@@ -115,7 +155,8 @@ impl Clock {
     ) -> Result<Running, Full> {
         let mut state = self.lock();
         state.chatter.was_of_a_request(bytes + FRAMING);
-        (state.multiplexed, state.asked, state.heard) = (multiplexed, true, false);
+        (state.multiplexed, state.asked) = (multiplexed, true);
+        (state.heard, state.unread) = (false, false);
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
         let place = if running + state.untaken.len() > 0 { Some(further()?) } else { None };
         state.waiting = Waiting::Answers { running: running + 1 };
@@ -143,8 +184,32 @@ impl Clock {
     /// Whether nothing has been asked for so long, not even in part, and no answer is to be taken.
     pub fn is_quiet(&self, long: Duration) -> bool {
         let state = self.lock();
-        let (Waiting::Headers { since } | Waiting::Nothing { since }) = state.waiting else { return false };
-        since.elapsed() >= long && !state.heard && state.untaken.is_empty()
+        match state.waiting {
+            Waiting::Headers { since } | Waiting::Nothing { since } => {
+                since.elapsed() >= long && !state.heard && state.untaken.is_empty()
+            }
+            Waiting::Close { .. } => true,
+            Waiting::Answers { .. } => false,
+        }
+    }
+
+    /// Whether the client has said something, or may say it yet, that we have not read and will not read.
+    pub fn left_something(&self) -> bool {
+        let state = self.lock();
+        state.heard || state.unread
+    }
+
+    /// We have closed the connection, and wait for the client to do so.
+    pub fn linger(&self) {
+        let mut state = self.lock();
+        if !matches!(state.waiting, Waiting::Close { .. }) {
+            state.waiting = Waiting::Close { since: Instant::now() };
+        }
+    }
+
+    /// Whether that is so.
+    pub fn lingers(&self) -> bool {
+        matches!(self.lock().waiting, Waiting::Close { .. })
     }
 
     /// The body of a request that runs, which is waited for as long as the client owes a part of it.
@@ -161,17 +226,21 @@ impl Clock {
         self.lock().multiplexed
     }
 
-    /// So many bytes came; whether it is too much for what is asked with them.
-    fn bytes_came(&self, bytes: usize) -> bool {
+    /// Bytes came; whether they are much too many for what is asked with them.
+    pub fn bytes_came(&self, came: Tally) -> bool {
         let mut state = self.lock();
-        let too_much = state.chatter.came(bytes);
+        state.grant(came.bodies * WINDOW);
+        let granted = came.data.min(state.granted);
+        state.granted -= granted;
+        state.chatter.came(came.other + came.data - granted);
+        state.too_much |= state.chatter.bytes > CHATTER;
         state.hear();
-        too_much
+        state.chatter.bytes > 2.0 * CHATTER
     }
 
-    /// Why the connection broke, where that was for what it said.
+    /// Why the connection is to go, where that is for what it said.
     pub fn said_too_much(&self) -> Option<Cut> {
-        (self.lock().chatter.bytes > CHATTER).then_some(Cut::Chatter)
+        self.lock().too_much.then_some(Cut::Chatter)
     }
 
     /// The moment at which the connection has waited too long, if it waits for its client.
@@ -180,6 +249,7 @@ impl Clock {
         let waits = match state.waiting {
             Waiting::Headers { since } => Some(since + self.header),
             Waiting::Nothing { since } => Some(since + self.idle),
+            Waiting::Close { since } => Some(since + self.linger),
             Waiting::Answers { .. } => None,
         };
         let takes = state.untaken.first_key_value().map(|(_, since)| *since + self.idle);
@@ -192,7 +262,7 @@ impl Clock {
         match state.waiting {
             _ if !state.untaken.is_empty() => Some(Cut::Untaken),
             Waiting::Headers { .. } => Some(Cut::Silent),
-            Waiting::Answers { .. } | Waiting::Nothing { .. } => None,
+            Waiting::Answers { .. } | Waiting::Nothing { .. } | Waiting::Close { .. } => None,
         }
     }
 
@@ -225,6 +295,7 @@ impl Drop for Running {
         let mut state = self.clock.lock();
         state.waiting = match state.waiting {
             Waiting::Answers { running } if running > 1 => Waiting::Answers { running: running - 1 },
+            Waiting::Close { since } => Waiting::Close { since },
             _ => Waiting::Nothing { since: Instant::now() },
         };
     }
@@ -234,6 +305,14 @@ impl Drop for Running {
 struct Coming {
     body: Incoming,
     owed: Option<Owed>,
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        if let Some(Owed(clock)) = &self.owed {
+            clock.lock().unread = true;
+        }
+    }
 }
 
 struct Owed(Arc<Clock>);
@@ -254,8 +333,10 @@ impl hyper::body::Body for Coming {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let (Some(Ok(frame)), Some(Owed(clock))) = (&frame, &self.owed) {
-            let bytes = frame.data_ref().map_or(0, Bytes::len) + FRAMING_OF_A_PART;
-            clock.lock().chatter.was_of_a_request(bytes);
+            clock.lock().was_read(frame.data_ref().map_or(0, Bytes::len));
+        }
+        if let (Some(Err(_)), Some(Owed(clock))) = (&frame, &self.owed) {
+            clock.lock().unread = true;
         }
         if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
             self.owed = None;
@@ -370,67 +451,5 @@ impl Alarm {
             }
         }
         Poll::Pending
-    }
-}
-
-/// A stream that tells the clock when bytes come.
-pub struct Watched<S> {
-    stream: S,
-    clock: Arc<Clock>,
-    /// Bytes that were read since the connection's task had its turn.
-    turn: usize,
-}
-
-/// Bytes that are read in a turn: whoever says more waits until all others had theirs.
-const TURN: usize = 16 << 10;
-
-impl<S> Watched<S> {
-    /// Watches `stream` for `clock`.
-    pub fn new(stream: S, clock: Arc<Clock>) -> Self {
-        Watched { stream, clock, turn: 0 }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        if self.turn >= TURN {
-            self.turn = 0;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let before = buffer.filled().len();
-        let answer = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let came = buffer.filled().len() - before;
-        self.turn = if answer.is_pending() { 0 } else { self.turn + came };
-        match came > 0 && self.clock.bytes_came(came) {
-            true => Poll::Ready(Err(std::io::Error::other("too many bytes that ask for nothing"))),
-            false => answer,
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

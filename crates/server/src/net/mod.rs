@@ -9,11 +9,14 @@ mod caps;
 mod certificate;
 mod clock;
 mod forwarded;
+mod frames;
 mod listen;
+mod refusals;
 mod serve;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod watched;
 
 pub use address::{AddressKey, Cidr, CidrError, LOOPBACK, NetworkKey};
 pub use body::{Bodies, BodyError};

@@ -1,13 +1,15 @@
 //! Accepting connections, serving them, and stopping.
 
-use super::clock::{Alarm, BODY_AHEAD, Clock, Running, Watched};
-use super::{Caps, Cut, Full, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
+use super::clock::{Alarm, BODY_AHEAD, Clock, Running};
+use super::refusals::{too_large, too_many};
+use super::watched::Watched;
+use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{HeaderMap, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
@@ -28,18 +30,21 @@ use tower::{Service, ServiceExt};
 /// The most that a request's headers may take together.
 const HEADER_BYTES: usize = 32 << 10;
 /// Requests that one HTTP/2 connection may have open at a time.
-const STREAMS: u32 = 100;
+pub const STREAMS: u32 = 100;
 /// Streams that a client may open and reset before we accepted them; beyond, the connection is closed
 /// (CVE-2023-44487, rapid reset).
 const PENDING_RESETS: usize = 20;
 /// Streams that we reset for the client's errors before the connection is closed.
 const ERROR_RESETS: usize = 128;
 /// What an HTTP/2 client may send ahead, for a request and for the connection.
-const STREAM_WINDOW: u32 = 64 << 10;
+pub const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// A ping after so long without a frame, and how long its answer may take.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a client that is still sending when we close its connection has to close it, too.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// What only HTTP/2 begins with (RFC 9113, 3.4), and no method of HTTP/1 that we know.
 const HTTP2: &[u8] = b"PRI";
@@ -88,11 +93,22 @@ pub async fn serve<S: Answers>(
     listeners: Listeners,
     terms: Terms,
     service: S,
+    told: mpsc::UnboundedReceiver<()>,
+) -> Stopped {
+    serve_lingering(LINGER, listeners, terms, service, told).await
+}
+
+/// The same, where clients that are still sending when we close their connections have so long to close them, too.
+pub async fn serve_lingering<S: Answers>(
+    linger: Duration,
+    listeners: Listeners,
+    terms: Terms,
+    service: S,
     mut told: mpsc::UnboundedReceiver<()>,
 ) -> Stopped {
     let hangup = hear_hangups();
     let (stages, stage) = watch::channel(Stage::Serving);
-    let room = Arc::new(Room { either: builder(), http1: builder().http1_only(), terms, service, stage });
+    let room = Arc::new(Room { either: builder(), http1: builder().http1_only(), terms, linger, service, stage });
     let mut background = JoinSet::new();
     background.spawn(tls::watch(room.terms.tls.clone(), hangup));
     let mut doors = JoinSet::new();
@@ -158,6 +174,7 @@ struct Room<S> {
     /// Where it is known that it is not HTTP/2: looking for that costs a connection half a buffer more.
     http1: Builder<TokioExecutor>,
     terms: Terms,
+    linger: Duration,
     service: S,
     stage: watch::Receiver<Stage>,
 }
@@ -270,6 +287,29 @@ impl<S: Answers> Room<S> {
         }
     }
 
+    /// The answer to a request.
+    fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        clock: &Arc<Clock>,
+        peer: Peer,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<S> {
+        let multiplexed = request.version() == hyper::Version::HTTP_2;
+        // By HTTP/2 what is part of a request was not counted to begin with.
+        let told = if multiplexed { 0 } else { told_bytes(&request) };
+        let running = clock.request((multiplexed, told), || self.terms.caps.admit(peer.address.ip()));
+        request.extensions_mut().insert(peer);
+        // The buffer's limit is one of what is read before a head is complete, not of a head that is.
+        let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
+        let request = request.map(|body| clock.coming(body));
+        let asked = match running {
+            Err(full) => Err(too_many(full)),
+            Ok(_) if !fits => Err(too_large()),
+            Ok(running) => Ok((running, self.service.clone().oneshot(request))),
+        };
+        answered(asked, multiplexed, self.stage.clone())
+    }
+
     /// HTTP on one connection that came and began to be listened to then, until either side ends it, its clock runs out,
     /// it has to make way, or the server stops.
     async fn converse<IO>(
@@ -280,29 +320,16 @@ impl<S: Answers> Room<S> {
     ) where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let clock = Clock::start(since, self.terms.header_timeout, self.terms.idle_timeout);
+        let clock = Clock::start(since, self.terms.header_timeout, self.terms.idle_timeout, self.linger);
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&clock)));
         let mut alarm = Alarm::new(Arc::clone(&clock));
-        let answer = service_fn(|mut request: Request<Incoming>| {
-            let multiplexed = request.version() == hyper::Version::HTTP_2;
-            let running =
-                clock.request((multiplexed, told_bytes(&request)), || self.terms.caps.admit(peer.address.ip()));
-            request.extensions_mut().insert(peer);
-            // The buffer's limit is one of what is read before a head is complete, not of a head that is.
-            let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
-            let asked = match running {
-                Err(full) => Err(too_many(full)),
-                Ok(_) if !fits => Err(too_large()),
-                Ok(running) => Ok((running, self.service.clone().oneshot(request.map(|body| clock.coming(body))))),
-            };
-            answered(asked, multiplexed, self.stage.clone())
-        });
+        let answer = service_fn(|request: Request<Incoming>| self.answer(request, &clock, peer));
         let mut connection = pin!(builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
         let (mut leaving, mut stopping) = (false, false);
         let (mut made_to_go, mut aside) = (pin!(place.made_to_go()), pin!(place.asked_aside()));
-        let (mut makes_way, mut steps_aside) = (false, false);
+        let (mut makes_way, mut steps_aside, mut told_off) = (false, false, false);
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
             // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
@@ -312,6 +339,17 @@ impl<S: Answers> Room<S> {
             }
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
+            }
+            // RFC 9113, 5.4.1: with a GOAWAY, so that others' requests on it are answered.
+            if !told_off && clock.said_too_much().is_some() {
+                told_off = true;
+                connection.as_mut().graceful_shutdown();
+                if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                    return Poll::Ready(Some(ended));
+                }
+            }
+            if stopping && clock.lingers() {
+                return Poll::Ready(Some(Ok(())));
             }
             let quiet = || clock.is_quiet(self.terms.quiet);
             if !steps_aside && has_to_go(aside.as_mut(), context, quiet, || place.asked_aside()) {
@@ -333,11 +371,14 @@ impl<S: Answers> Room<S> {
             alarm.poll(context).map(|()| None)
         });
         match ended.await {
-            Some(Ok(())) => place.end(peer.address, steps_aside.then_some(Cut::MadeWay)),
+            Some(Ok(())) => {
+                let made_way = steps_aside.then_some(Cut::MadeWay);
+                place.end(peer.address, made_way.or_else(|| clock.said_too_much()));
+            }
             Some(Err(error)) => broke(peer.address, &error, place, clock.said_too_much()),
             None => {
-                let why = if makes_way || steps_aside { Some(Cut::MadeWay) } else { clock.fault() };
-                place.end(peer.address, why);
+                let made_way = (makes_way || steps_aside).then_some(Cut::MadeWay);
+                place.end(peer.address, made_way.or_else(|| clock.fault()).or_else(|| clock.said_too_much()));
             }
         }
     }
@@ -395,27 +436,6 @@ fn told_bytes(request: &Request<Incoming>) -> usize {
         + uri.query().map_or(0, str::len)
         + head_bytes(request.headers())
         + announced.unwrap_or(0).min(BODY_AHEAD)
-}
-
-/// RFC 6585, section 5.
-fn too_large() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-/// Too many requests at a time, of somebody or of all: to be sent again, as nothing was done with it.
-fn too_many(full: Full) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = match full {
-        Full::OfAddress => StatusCode::TOO_MANY_REQUESTS,
-        Full::OfAll => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// Ready once a connection that has not begun has to make way: for those of its own address, if it was quiet until then.

@@ -311,7 +311,7 @@ async fn talk(
         }
         _ => return Err(out_of_turn()),
     };
-    let found = app.workers().await?.into_iter().find(|known| known.key == key);
+    let found = app.worker(key).await?;
     *known = found.as_ref().map(|worker| {
         let so_far = threshold.callers.begins(key);
         Caller { name: worker.name.as_str().into(), since: Instant::now(), so_far }
@@ -334,7 +334,7 @@ async fn talk(
         return refuse(&mut stream, why).await;
     }
     // That took seconds: somebody may have revoked it meanwhile.
-    let worker = match let_in(app.workers().await?.into_iter().find(|known| known.key == key)) {
+    let worker = match let_in(app.worker(key).await?) {
         Ok(worker) => worker,
         Err(why) => return refuse(&mut stream, why).await,
     };

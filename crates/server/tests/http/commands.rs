@@ -41,6 +41,51 @@ fn whoever_reads_may_leave_and_the_exit_code_is_what_was_done() {
 }
 
 #[test]
+fn a_secret_that_is_written_nowhere_is_said_to_be_lost_and_how_to_have_another() {
+    // red without `lost` in cli/outcome.rs: the client would be there, and nobody would know its secret.
+    let server = default_server();
+    for more in [&[][..], &["--json"]] {
+        let id = unique("lost");
+        let add = ["client", "add", "--id", &id, "--redirect-uri", "https://a.test/cb"];
+        for line in [&add[..], &["client", "rotate-secret", &id]] {
+            let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut command = Command::new(BINARY);
+            command.args(line).args(more).arg("--data").arg(server.data()).stdin(Stdio::null()).stdout(full);
+            let output = command.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{line:?}: {said}");
+            let next = format!("portiere client rotate-secret {id}\n");
+            assert!(said.contains("No space left") && said.ends_with(&next), "{line:?}: {said}");
+        }
+        assert!(server.must(&["client", "rotate-secret", &id], "").contains("client_secret"));
+    }
+}
+
+#[test]
+fn a_file_that_is_named_and_cannot_be_read_is_wrong_use() {
+    // red with Failed for it in cli/audit/verify.rs (1 says that the log is wrong), cli/moving/mod.rs or cli/restore.rs.
+    let folder = tempfile::tempdir().unwrap();
+    let (data, none) = (folder.path().join("data"), folder.path().join("none"));
+    let none = none.to_str().unwrap();
+    for line in [
+        &["audit", "verify", "--head", none][..],
+        &["client", "add", "--id", "a", "--redirect-uri", "https://a.test/", "--jwks", none],
+        &["client", "set", "a", "--jwks", none],
+        &["move", "--to-file", none],
+        &["restore", none],
+        &["load", "compare", none, none],
+        &["load", "client_credentials", "--client", "a", "--client-secret-file", none],
+        &["load", "w1", "--client", "a", "--redirect-uri", "https://a.test/", "--users", none],
+        &["capacity", "--from", none],
+        &["config", "check", "--config", none],
+    ] {
+        let output = run(&data, line, "");
+        assert_eq!((output.code, output.out.as_str()), (2, ""), "{line:?}: {}", output.err);
+        assert!(output.err.contains(none) && output.err.lines().count() == 1, "{line:?}: {}", output.err);
+    }
+}
+
+#[test]
 fn a_data_folder_that_is_none_is_one_clear_line() {
     // red without NotADirectory in control.rs, ask: what the system says of the socket tells nobody what to do.
     let folder = tempfile::tempdir().unwrap();

@@ -161,7 +161,7 @@ fn what_cannot_be_measured_is_one_line() {
         (scene.load_as("w1", &people, &wrong), 1, "portiere: the first iteration failed: token: 401 invalid_client"),
         (scene.load_as("w1", &wrong, &secret), 1, credentials),
         (scene.load_as("w1", &out, &secret), 1, credentials),
-        (scene.load_as("w3", &wrong, &secret), 1, "the account API refuses the first of the users"),
+        (scene.load_as("w3", &wrong, &secret), 1, "wrong login or password of nobody"),
         (scene.load("w1 --save /dev/full"), 1, "/dev/full cannot be written: No space left on device"),
         (scene.load("w1 --html /nowhere/at/all"), 1, "/nowhere/at/all cannot be written: No such file"),
         (scene.load("w1 --ramp 1h"), 2, "the ramp must be"),

@@ -258,7 +258,7 @@ fn a_database_of_somebody_else_is_left_as_it_is() {
     runtime.block_on(theirs.alter(vec!["CREATE TABLE invoices (id bigint)".to_owned()])).unwrap();
     theirs.close();
     let output = server.command(&["move", "--to", &format!("sqlite:{}", file.display()), "--yes"], "");
-    assert!(output.code == 1 && output.err.contains("not empty: it has a table invoices"), "{}", output.err);
+    assert!(output.code == 1 && output.err.contains("tables that are not Portiere's: invoices"), "{}", output.err);
     let data = folder.path().join("data");
     let serve = std::process::Command::new("timeout")
         .args(["60", env!("CARGO_BIN_EXE_portiere"), "serve", "--listen", "127.0.0.1:0", "--data"])
@@ -268,7 +268,7 @@ fn a_database_of_somebody_else_is_left_as_it_is() {
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&serve.stderr);
-    assert!(serve.status.code() == Some(1) && told.contains("not empty: it has a table invoices"), "{told}");
+    assert!(serve.status.code() == Some(1) && told.contains("tables that are not Portiere's: invoices"), "{told}");
     let tables = runtime.block_on(store::moving::catalogue::tables(&open())).unwrap();
     assert_eq!(tables.into_keys().collect::<Vec<_>>(), ["invoices"]);
     server.get("/readyz").must_be(200);

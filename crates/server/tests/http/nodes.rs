@@ -153,3 +153,15 @@ fn a_node_without_a_journal_is_listed_while_it_runs() {
     all("only those that run");
     server.kill();
 }
+
+#[test]
+fn a_node_with_another_public_url_does_not_start_beside_one_that_runs() {
+    // red without served_elsewhere in boot.rs, open: both were ready, and each answered 421 to what was meant for the other.
+    let Some(server) = Server::pair() else { return };
+    server.stop_first();
+    server.set("PORTIERE_PUBLIC_URL", "http://localhost:1");
+    let started = std::panic::catch_unwind(|| server.start_first());
+    let log = &server.logs()[0];
+    assert!(started.is_err() && log.contains(&format!("serves this database as {}", server.issuer)), "{log}");
+    server.kill();
+}

@@ -21,7 +21,8 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname A
      CAST(COALESCE((SELECT k.place FROM pg_index AS i, unnest(i.indkey) WITH ORDINALITY AS k (att, place) \
      WHERE i.indrelid = t.oid AND i.indisprimary AND k.att = c.attnum), 0) AS bigint) \
      FROM pg_class AS t JOIN pg_attribute AS c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped \
-     WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(current_schema() AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
+     WHERE t.relkind IN ('r', 'p') AND t.relnamespace = CAST(quote_ident(current_schema()) AS regnamespace) \
+     AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
      WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
      ORDER BY t.relname COLLATE \"C\", c.attnum";
 
@@ -47,7 +48,7 @@ const SQLITE_TABLES: &str =
 
 // But for those of an extension, such as PostGIS; above, too.
 const POSTGRES_TABLES: &str = "SELECT CAST(t.relname AS text) FROM pg_class AS t WHERE t.relkind IN ('r', 'p') \
-     AND t.relnamespace = CAST(current_schema() AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
+     AND t.relnamespace = CAST(quote_ident(current_schema()) AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
      WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
      ORDER BY t.relname COLLATE \"C\"";
 
@@ -58,7 +59,7 @@ const MYSQL_TABLES: &str =
 const SQLITE_FENCES: &str = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 7) = 'moving_'";
 
 const POSTGRES_FENCES: &str = "SELECT CAST(t.relname AS text) FROM pg_trigger AS f JOIN pg_class AS t ON t.oid = f.tgrelid \
-     WHERE f.tgname = 'moving' AND t.relnamespace = CAST(current_schema() AS regnamespace)";
+     WHERE f.tgname = 'moving' AND t.relnamespace = CAST(quote_ident(current_schema()) AS regnamespace)";
 
 // Whoever may not make triggers sees none, and has made none.
 const MYSQL_FENCES: &str = "SELECT t.trigger_name FROM information_schema.triggers AS t \
@@ -80,6 +81,14 @@ impl Dialect {
             Dialect::Sqlite => SQLITE_TABLES,
             Dialect::Postgres => POSTGRES_TABLES,
             Dialect::Mysql => MYSQL_TABLES,
+        }
+    }
+
+    /// What [`Dialect::tables`] lists, for people.
+    pub(crate) fn listed(self) -> &'static str {
+        match self {
+            Dialect::Sqlite | Dialect::Postgres => "tables",
+            Dialect::Mysql => "tables or views",
         }
     }
 

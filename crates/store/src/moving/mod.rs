@@ -20,6 +20,7 @@ use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use crate::dialect::Dialect;
 use crate::engine::{CommitError, Engine, Unavailable};
 use catalogue::Table;
 pub use check::Sum;
@@ -156,13 +157,23 @@ impl Move<'_> {
 /// Whether a database may get a schema: it has no table, or it has one of ours already. Asked before anything is made in it, so that
 /// nothing is made in a database that is somebody else's.
 pub async fn vacant(to: &dyn Engine) -> Result<(), Trouble> {
-    let names = catalogue::names(to).await?;
-    match names.first() {
-        Some(name) if !names.iter().any(|name| name == catalogue::STEPS) => {
-            Err(Trouble(format!("the database is not empty: it has a table {name}, which is not Portiere's")))
-        }
-        _ => Ok(()),
+    judge(&catalogue::names(to).await?, to.dialect())
+}
+
+/// As many names as are told of what is in somebody else's database.
+const TOLD: usize = 3;
+
+/// The same of a database that has these tables.
+pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
+    if names.is_empty() || names.iter().any(|name| name == catalogue::STEPS) {
+        return Ok(());
     }
+    let (what, told) = (dialect.listed(), names[..names.len().min(TOLD)].join(", "));
+    let more = match names.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(Trouble(format!("the database is not empty: it has {what} that are not Portiere's: {told}{more}")))
 }
 
 /// Whether a move can begin, or go on as `id`: asked before anything is fenced.

@@ -81,9 +81,19 @@ fn is_rival(error: &Error) -> bool {
     matches!(Fault::of(error), Fault::Rival(_))
 }
 
+/// Whether there is a table of this name.
+async fn is_there(conn: &mut Conn, table: &str) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?";
+    let found: Option<i64> = conn.exec_first(sql, (table,)).await?;
+    Ok(found.is_some())
+}
+
 async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
     let plain = Keyed::default();
-    for table in [schema::MARKERS, schema::ANNOUNCED] {
+    for (name, table) in schema::OURS {
+        if is_there(conn, name).await.map_err(|error| sentence(&error))? {
+            continue;
+        }
         let made = mysql::step(table, &plain, flavor).map_err(|why| why.0.to_owned())?;
         change(conn, &made).await.map_err(|error| sentence(&error))?;
     }

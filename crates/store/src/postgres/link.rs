@@ -13,6 +13,7 @@ use super::cargo::Cargo;
 use super::flight::{Fault, Reply};
 use super::gauge::{Gauge, Ticket};
 use super::lane::{Job, Lane};
+use super::path::{self, Found};
 use super::pool::Pool;
 use super::server::{self, Facts, Identity, Level};
 use crate::engine::{Read, Row, Sql, Value};
@@ -43,6 +44,8 @@ pub(super) struct Link {
 /// commit may not have been replicated is a warning, which has to come whatever the role is set to.
 /// Every statement has an index to go by, and one plan for all its values: what the server knows of a table is minutes
 /// old, and of a young one that it is empty.
+/// The search path is the schemas that were there when this program started: one that comes later, named like the role or in
+/// a path that named it before, diverts nobody.
 const SESSION: Sql = Sql::fixed(
     "SELECT set_config('synchronous_commit', ?, false), set_config('lock_timeout', ?, false), \
      set_config('statement_timeout', ?, false), set_config('default_transaction_isolation', 'read committed', false), \
@@ -50,7 +53,9 @@ const SESSION: Sql = Sql::fixed(
      set_config('enable_seqscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false), \
      set_config('client_min_messages', 'warning', false), \
      set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false), \
-     set_config('tcp_keepalives_count', '3', false)",
+     set_config('tcp_keepalives_count', '3', false), \
+     set_config('search_path', COALESCE(CAST(? AS text), NULLIF(array_to_string(ARRAY(\
+     SELECT quote_ident(name) FROM unnest(current_schemas(false)) AS name), ', '), ''), current_setting('search_path')), false)",
 );
 
 /// Time-outs that not every version has.
@@ -118,7 +123,11 @@ impl Link {
         let prelude = match pool.mode {
             Statements::Unnamed => Some(prelude(level, pool.timeout)),
             Statements::Kept => {
-                self.read(pool, session(level, purpose, pool.timeout)).await.map_err(failed)?;
+                let told = session((level, purpose), pool.timeout, pool.search_path());
+                let rows = self.read(pool, told).await.map_err(failed)?;
+                if let Some(Value::Text(path)) = rows.first().and_then(|row| row.last()) {
+                    pool.stay_in(path);
+                }
                 self.read(pool, Read { sql: NEWER, args: vec![] }).await.map_err(failed)?;
                 None
             }
@@ -145,6 +154,13 @@ impl Link {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Which schema it finds our tables in.
+    pub(super) async fn found(&mut self, pool: &Pool) -> Result<Found, OpenError> {
+        let rows = self.read(pool, path::found()).await;
+        let rows = rows.map_err(|fault| OpenError::Unreachable(fault.sentence()))?;
+        Found::of(&rows).ok_or_else(|| OpenError::Unfit("the server does not say which schema it looks in".to_owned()))
     }
 
     /// Asks one thing, with nobody else on the connection.
@@ -174,14 +190,15 @@ impl Link {
     }
 }
 
-/// How a session has to be.
-fn session(level: Level, purpose: Purpose, timeout: Duration) -> Read {
+/// How a session has to be; without a path it keeps what it has.
+fn session((level, purpose): (Level, Purpose), timeout: Duration, path: Option<String>) -> Read {
     let (lock, statement) = match purpose {
         Purpose::Reads => (lock_timeout(timeout), millis(timeout * 3 / 4)),
         Purpose::Batches => (lock_timeout(timeout), "0".to_owned()),
         Purpose::Schema => ("0".to_owned(), "0".to_owned()),
     };
-    let args = vec![Value::Text(level.name().to_owned()), Value::Text(lock), Value::Text(statement)];
+    let path = path.map_or(Value::Null, Value::Text);
+    let args = vec![Value::Text(level.name().to_owned()), Value::Text(lock), Value::Text(statement), path];
     Read { sql: SESSION, args }
 }
 

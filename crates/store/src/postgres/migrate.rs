@@ -6,6 +6,7 @@
 use super::cargo::Cargo;
 use super::flight::Fault;
 use super::link::{Link, Purpose};
+use super::path::Found;
 use super::pool::Pool;
 use crate::engine::{Broken, Read, Row, Sql, Unavailable, Value};
 use crate::remote::{self, Patience};
@@ -33,9 +34,15 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     let failed = |fault: Fault| Unavailable(format!("schema: {}", fault.sentence()));
     let plain = |sql| Read { sql, args: vec![] };
     let before = [plain(PATIENT), plain(LOCK)];
-    for table in [schema::MARKERS, schema::ANNOUNCED] {
+    let found = link.found(pool).await.map_err(|error| Unavailable(error.to_string()))?;
+    found.fit().map_err(Unavailable)?;
+    for (at, (_, table)) in schema::OURS.iter().enumerate() {
+        if found.has(at) {
+            continue;
+        }
         let made = Cargo::schema(&pool.book, &before, Some(table)).map_err(Unavailable)?;
-        link.send(made).await.map_err(failed)?;
+        let denied = |fault: Fault| Unavailable(format!("schema: {}", found.lacks(table, fault.sentence())));
+        link.send(made).await.map_err(denied)?;
     }
     let done = link.read(pool, plain(Sql::fixed(schema::DONE))).await.map_err(failed)?;
     let announced = link.read(pool, plain(Sql::fixed(schema::OLDEST))).await.map_err(failed)?;
@@ -46,7 +53,7 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
         announce(pool, &mut link, *version).await?;
     }
     for step in &plan.steps {
-        take(pool, &mut link, step).await?;
+        take(pool, &mut link, step, &found).await?;
     }
     Ok(())
 }
@@ -78,7 +85,7 @@ async fn announce(pool: &Pool, link: &mut Link, (version, oldest): (i64, i64)) -
     }
 }
 
-async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailable> {
+async fn take(pool: &Pool, link: &mut Link, step: &Step, found: &Found) -> Result<(), Unavailable> {
     tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
     let plain = |sql| Read { sql, args: vec![] };
     let mark = Read { sql: Sql::fixed(schema::MARK), args: vec![Value::Int(step.version), Value::Int(step.step)] };
@@ -94,7 +101,7 @@ async fn take(pool: &Pool, link: &mut Link, step: &Step) -> Result<(), Unavailab
         // Another node was first.
         Err(Fault::Conflict { at: MARKER, why: Broken::Unique }) => Ok(()),
         Err(fault) => {
-            let why = fault.sentence();
+            let why = found.lacks(step.sql, fault.sentence());
             Err(Unavailable(format!("schema version {}, step {}: {why}", step.version, step.step)))
         }
     }

@@ -14,6 +14,7 @@ pub(crate) mod holds;
 mod lane;
 mod link;
 mod migrate;
+mod path;
 mod pool;
 mod server;
 mod tls;
@@ -60,7 +61,11 @@ impl Postgres {
     pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
         let pool = Arc::new(Pool::new(&settings)?);
         let made = join_all(pool.purposes().map(|purpose| Link::make(&pool, purpose))).await;
-        let links = made.into_iter().collect::<Result<Vec<Link>, OpenError>>()?;
+        let mut links = made.into_iter().collect::<Result<Vec<Link>, OpenError>>()?;
+        if let Some(link) = links.first_mut() {
+            // Not only before a migration: what asks which tables there are is answered with those of one schema.
+            link.found(&pool).await?.fit().map_err(OpenError::Unfit)?;
+        }
         let mut keepers = JoinSet::new();
         for (at, (link, purpose)) in links.into_iter().zip(pool.purposes()).enumerate() {
             keepers.spawn(Arc::clone(&pool).keep(at, purpose, link));

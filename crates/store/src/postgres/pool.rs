@@ -49,6 +49,8 @@ struct Seen {
     durability: Option<Durability>,
     /// What a batch says first when no session can be counted on.
     prelude: Option<Arc<Read>>,
+    /// Where sessions look for tables, since the first.
+    search_path: Option<String>,
     /// What was said in the log about the server, once.
     advised: Vec<&'static str>,
     /// Why the last attempt to connect failed, unless one succeeded since.
@@ -140,6 +142,16 @@ impl Pool {
     /// What a batch says first.
     pub(super) fn prelude(&self) -> Option<Arc<Read>> {
         self.seen().prelude.clone()
+    }
+
+    /// Where a session is to look for tables; `None` before there was one.
+    pub(super) fn search_path(&self) -> Option<String> {
+        self.seen().search_path.clone()
+    }
+
+    /// Remembers where a session looks, unless another did so before.
+    pub(super) fn stay_in(&self, path: &str) {
+        self.seen().search_path.get_or_insert_with(|| path.to_owned());
     }
 
     pub(super) fn identity(&self) -> Option<Identity> {

@@ -15,6 +15,7 @@ mod planner;
 mod readers;
 mod ready;
 mod state;
+mod stranger;
 mod value;
 mod writer;
 
@@ -31,6 +32,7 @@ use tokio::sync::oneshot;
 pub use onlooker::Onlooker;
 pub use open::OpenError;
 pub use state::{Check, Stats};
+pub use stranger::vacant;
 pub use writer::{ENOUGH, PACE};
 
 use crate::dialect::Dialect;

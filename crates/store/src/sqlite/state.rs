@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::tally::{Histogram, SIZES, Spread, TIMES};
 
@@ -77,9 +77,14 @@ pub(super) struct State {
     pub(super) group_sizes: Histogram,
     commit_times: Histogram,
     commit_ms: AtomicU64,
+    /// When the group was begun that is being written.
+    begun: Mutex<Option<Instant>>,
     standing: Mutex<Standing>,
     check: Mutex<Check>,
 }
+
+/// A group that takes so long is one that the disk does not confirm: nothing fails, and whoever writes waits.
+const STALLED: Duration = Duration::from_secs(5);
 
 impl State {
     pub(super) fn new() -> Self {
@@ -97,6 +102,7 @@ impl State {
             group_sizes: Histogram::new(&SIZES),
             commit_times: Histogram::new(&TIMES),
             commit_ms: AtomicU64::new(0f64.to_bits()),
+            begun: Mutex::new(None),
             standing: Mutex::new(Standing::Well),
             check: Mutex::new(Check::Spared),
         }
@@ -113,9 +119,23 @@ impl State {
     /// Whether batches are expected to stand.
     pub(super) fn writable(&self) -> Result<(), String> {
         match &*hold(&self.standing) {
-            Standing::Well => Ok(()),
+            Standing::Well => self.is_moving(Instant::now()),
             Standing::Troubled(why) | Standing::Ended(why) => Err(why.clone()),
         }
+    }
+
+    /// Whether the disk confirms what it is given.
+    fn is_moving(&self, now: Instant) -> Result<(), String> {
+        let since = hold(&self.begun).map(|begun| now.saturating_duration_since(begun));
+        match since.filter(|since| *since >= STALLED) {
+            Some(since) => Err(format!("the disk has not confirmed a write for {} s", since.as_secs())),
+            None => Ok(()),
+        }
+    }
+
+    /// A group is written from now on, or none is.
+    pub(super) fn at_work(&self, begun: Option<Instant>) {
+        *hold(&self.begun) = begun;
     }
 
     /// A group reached the disk.
@@ -184,4 +204,26 @@ impl State {
 /// Takes a lock whose holder may have panicked: every value here is whole at any time.
 pub(super) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_stands_still_is_told_although_nothing_failed() {
+        // Red without `is_moving` in `writable`: whoever writes would wait on a database that says that all is well.
+        let (state, now) = (State::new(), Instant::now());
+        assert_eq!(state.is_moving(now + STALLED), Ok(()), "nothing is written");
+        state.at_work(Some(now));
+        assert_eq!(state.is_moving(now + STALLED / 2), Ok(()));
+        let why = state.is_moving(now + STALLED).unwrap_err();
+        assert_eq!(why, "the disk has not confirmed a write for 5 s");
+        if let Some(long_ago) = now.checked_sub(2 * STALLED) {
+            state.at_work(Some(long_ago));
+            assert!(state.writable().is_err_and(|why| why.starts_with("the disk has not")));
+        }
+        state.at_work(None);
+        assert_eq!(state.writable(), Ok(()));
+    }
 }

@@ -112,7 +112,9 @@ impl Writer {
                 Job::Batch(batch, answer) => {
                     group.push(batch, answer);
                     let after = self.gather(&mut group);
+                    self.state.at_work(Some(Instant::now()));
                     self.commit(&mut ready, &mut group)?;
+                    self.state.at_work(None);
                     after
                 }
                 Job::Migrate(answer) => {

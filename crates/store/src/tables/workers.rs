@@ -22,6 +22,21 @@ impl Question for All {
     }
 }
 
+/// The worker of this key.
+pub struct OfKey(pub Handle);
+
+impl Question for OfKey {
+    type Fact = Option<Worker>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT worker_key, name, enrolled, address, quarantined_at, why FROM workers \
+                   WHERE realm = ? AND worker_key = ?";
+        read(sql, values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, worker)
+    }
+}
+
 /// Until when a token is good.
 pub struct Token(pub Handle);
 

@@ -9,6 +9,7 @@
 mod conforms;
 mod doors;
 mod faults;
+mod path;
 mod proxy;
 mod rounds;
 mod schema;

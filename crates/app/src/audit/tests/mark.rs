@@ -193,6 +193,54 @@ async fn a_mark_that_may_not_be_read_is_no_sign_of_a_forgery() {
     assert!(why.contains("the user that the server runs as") && !why.contains("taken out"), "{why}");
 }
 
+/// A shelf whose first write takes until it is let go on.
+#[derive(Clone, Debug, Default)]
+struct Slow {
+    drawer: Drawer,
+    held: Arc<Mutex<Option<std::sync::mpsc::Receiver<()>>>>,
+}
+
+impl Shelf for Slow {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        self.drawer.read()
+    }
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let held = self.held.lock().unwrap().take();
+        if let Some(held) = held {
+            held.recv().map_err(io::Error::other)?;
+        }
+        self.drawer.write(bytes)
+    }
+    fn clear(&self) -> io::Result<()> {
+        self.drawer.clear()
+    }
+}
+
+#[tokio::test]
+async fn an_older_mark_never_comes_after_a_newer_one() {
+    // Red without `keeping` in audit/mark.rs: the disk that was slow with the first would have the last word.
+    let (let_go, held) = std::sync::mpsc::channel();
+    let shelf = Slow::default();
+    let world = World::new(Terms { shelf: Some(Arc::new(shelf.clone())), ..terms() }).await;
+    world.sealed(1, 2).await;
+    world.app.keep_mark(true).await.unwrap();
+    *shelf.held.lock().unwrap() = Some(held);
+    world.sealed(1, 2).await;
+    let newer = async {
+        world.sealed(1, 2).await;
+        world.app.keep_mark(true).await.unwrap();
+    };
+    let let_go = async {
+        // For the newer one to come first, were it not kept off.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        let_go.send(()).unwrap();
+    };
+    let (older, (), ()) = tokio::join!(world.app.keep_mark(true), newer, let_go);
+    older.unwrap();
+    let kept: rules::audit::Mark = serde_json::from_slice(&shelf.read().unwrap().unwrap()).unwrap();
+    assert_eq!(kept.head.block, 3);
+}
+
 #[tokio::test]
 async fn a_mark_is_followed_over_keys_as_the_chain_is() {
     let (world, drawer) = six().await;

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod bounds;
+mod issuers;
 mod server;
 mod twice;
 
@@ -49,7 +50,12 @@ impl Node {
 
     /// One that starts with what it had on its disk.
     async fn at(server: &Arc<Server>, journal: Arc<Paper>, now: Time) -> Node {
-        let realm = Realm { id: "main".into(), issuer: "http://a".to_owned(), settings: Settings::default() };
+        Node::under("http://a", server, journal, now).await
+    }
+
+    /// The same, under this public URL.
+    async fn under(issuer: &str, server: &Arc<Server>, journal: Arc<Paper>, now: Time) -> Node {
+        let realm = Realm { id: "main".into(), issuer: issuer.to_owned(), settings: Settings::default() };
         let ward = Ward::new(Arc::clone(server) as Arc<dyn Engine>, Arc::clone(&journal) as Arc<_>);
         let hasher = Hasher::start(Hashing::default()).unwrap();
         let clock = Clock::fixed(now);

@@ -163,3 +163,21 @@ async fn two_processes_that_share_a_name_are_told() {
     copy.clock.advance(Span::minutes(11));
     assert_eq!(copy.app.double(), None, "it was stopped since");
 }
+
+#[tokio::test]
+async fn nodes_whose_clocks_differ_say_so_and_take_each_other_for_what_they_are() {
+    // red without mind_clocks in watch.rs, beat, or without `ahead.is_some()` in nodes.rs, shown.
+    let server = Server::start().await;
+    let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    other.clock.set(Span::seconds(40));
+    for _ in 0..4 {
+        for node in [&other, &one] {
+            node.clock.advance(Span::seconds(5));
+            node.app.meet().await.unwrap();
+        }
+    }
+    assert_eq!(one.app.clock_skews(), [("b".to_owned(), 40_000)]);
+    assert_eq!(other.app.clock_skews(), [("a".to_owned(), -40_000)]);
+    let seen = other.app.nodes().await.unwrap();
+    assert!(seen.iter().any(|shown| shown.node.node == "a" && shown.lives && shown.ahead == Some(-40_000)), "{seen:?}");
+}

@@ -1,9 +1,13 @@
 //! Auth0's `custom_password_hash` of bulk imports, which other systems export too.
 
 use serde::Deserialize;
+use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{Digest, Fast, Imported, ParseError, Salted, Stored, json};
+use super::{
+    Digest, Fast, Imported, ParseError, Salted, Stored,
+    json::{Part, WHOLE},
+};
 use crate::formats::{scrypt, text};
 
 #[derive(Deserialize)]
@@ -47,7 +51,15 @@ struct Password {
 /// [`ParseError`] when the JSON is something else, the algorithm or an encoding another, or a parameter outside the
 /// limits.
 pub fn auth0(custom: &str) -> Result<Imported, ParseError> {
-    let custom: Custom = json(custom)?;
+    imported(WHOLE.read(custom)?)
+}
+
+/// The same of a user that has it.
+pub(super) fn of_user(custom: Value) -> Result<Imported, ParseError> {
+    imported(Part("custom_password_hash").read_value(custom)?)
+}
+
+fn imported(custom: Custom) -> Result<Imported, ParseError> {
     if !matches!(
         custom.password.as_ref().and_then(|password| password.encoding.as_deref()),
         None | Some("utf8" | "ascii")

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{ParseError, Stored, json, key_id};
+use super::{ParseError, Stored, json::WHOLE, key_id};
 use crate::{
     formats::{firebase::recipe, scrypt::Cost, text},
     pepper::KeyId,
@@ -44,7 +44,7 @@ impl Firebase {
 /// # Errors
 /// As [`Firebase::new`] and [`Firebase::user`], and when the JSON is something else or has the signer key in it.
 pub fn firebase(user: &str) -> Result<Stored, ParseError> {
-    let user: User = json(user)?;
+    let user: User = WHOLE.read(user)?;
     if user.base64_signer_key.is_some() {
         return Err(ParseError::Unsupported("the signer key is a secret: import_key names it, beside the database"));
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{ParseError, Stored, json};
+use super::{ParseError, Stored, json::WHOLE};
 use crate::formats::{Digest, bcrypt, pbkdf2, text};
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct User {
 /// # Errors
 /// [`ParseError`] when the JSON is something else, the scheme another, or a parameter outside the limits.
 pub fn fusionauth(user: &str) -> Result<Stored, ParseError> {
-    let user: User = json(user)?;
+    let user: User = WHOLE.read(user)?;
     let (digest, bytes) = match user.encryption_scheme.as_str() {
         "bcrypt" => return bcrypt::of_parts(user.factor, &user.salt, &user.password).map(Stored),
         "salted-pbkdf2-hmac-sha256" => (Digest::Sha256, 32),

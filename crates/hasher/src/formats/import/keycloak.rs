@@ -1,8 +1,9 @@
 //! Keycloak's `CREDENTIAL` table and realm exports.
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{ParseError, Stored, json};
+use super::{ParseError, Stored, json::Part};
 use crate::{
     argon2::{Algorithm, Params, Version},
     formats::{Argon2Hash, Digest, Recipe, limits, pbkdf2, text},
@@ -35,19 +36,30 @@ struct SecretData {
     salt: String,
 }
 
+const CREDENTIAL: Part = Part("credentialData");
+const SECRET: Part = Part("secretData");
+
 /// A password credential of Keycloak: `credentialData` and `secretData`, each the JSON text that the export has. Knows
 /// `pbkdf2`, `pbkdf2-sha256`, `pbkdf2-sha512` and `argon2`.
 ///
 /// # Errors
 /// [`ParseError`] when the JSON is something else, the algorithm another, or a parameter outside the limits.
 pub fn keycloak(credential_data: &str, secret_data: &str) -> Result<Stored, ParseError> {
-    let (data, secret): (CredentialData, SecretData) = (json(credential_data)?, json(secret_data)?);
+    imported(&CREDENTIAL.read(credential_data)?, &SECRET.read(secret_data)?)
+}
+
+/// The same of the fields of a credential. Programs that read an export write objects where it has their text.
+pub(super) fn of_parts(credential_data: Value, secret_data: Value) -> Result<Stored, ParseError> {
+    imported(&CREDENTIAL.read_value(credential_data)?, &SECRET.read_value(secret_data)?)
+}
+
+fn imported(data: &CredentialData, secret: &SecretData) -> Result<Stored, ParseError> {
     let (salt, value) = (text::padded(&secret.salt)?, text::padded(&secret.value)?);
     let digest = match data.algorithm.as_str() {
         "pbkdf2" => Digest::Sha1,
         "pbkdf2-sha256" => Digest::Sha256,
         "pbkdf2-sha512" => Digest::Sha512,
-        "argon2" => return argon2(&data, salt, value),
+        "argon2" => return argon2(data, salt, value),
         _ => {
             return Err(ParseError::Unsupported(
                 "algorithm of Keycloak other than argon2 and pbkdf2 with SHA-1, 256 and 512",

@@ -8,12 +8,11 @@
 mod auth0;
 mod firebase;
 mod fusionauth;
+mod json;
 mod keycloak;
 
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 pub use super::wrapped::Salted;
@@ -21,6 +20,7 @@ pub use {
     auth0::auth0,
     firebase::{Firebase, firebase},
     fusionauth::fusionauth,
+    json::BadJson,
     keycloak::keycloak,
 };
 
@@ -114,36 +114,53 @@ pub fn text(text: &str) -> Result<Imported, ParseError> {
 /// | `encrypted_password` | Devise's user: see [`devise_json`] |
 /// | `algorithm`, or a user with `custom_password_hash` | what is imported into Auth0: see [`auth0`] |
 ///
+/// A byte order mark before it, as programs on Windows write it, is passed over.
+///
 /// # Errors
-/// As [`text`] and those.
+/// As [`text`] and those; [`ParseError::Json`] when it is JSON that cannot be read, or of no known shape.
 pub fn any(given: &str) -> Result<Imported, ParseError> {
+    // Before anything reads it.
+    limits::JSON.length(given.as_bytes())?;
+    let given = given.strip_prefix('\u{feff}').unwrap_or(given);
+    let begun = given.trim_start();
+    match begun.as_bytes().first() {
+        // `{SSHA}…` of LDAP begins like an object, too.
+        Some(b'{') if !ldap::is_scheme(begun) => object(given),
+        Some(b'[' | b'"') => Err(json::WHOLE.error("is no object")),
+        _ => text(given),
+    }
+}
+
+/// The JSON object of one account.
+fn object(given: &str) -> Result<Imported, ParseError> {
     #[derive(Deserialize)]
     struct Shape {
         #[serde(rename = "credentialData")]
-        credential_data: Option<String>,
+        credential_data: Option<Value>,
         #[serde(rename = "secretData")]
-        secret_data: Option<String>,
+        secret_data: Option<Value>,
         #[serde(rename = "encryptionScheme")]
         encryption_scheme: Option<IgnoredAny>,
         #[serde(rename = "passwordHash")]
         exported: Option<String>,
         password_hash: Option<String>,
-        custom_password_hash: Option<serde_json::Value>,
+        custom_password_hash: Option<Value>,
         encrypted_password: Option<IgnoredAny>,
+        algorithm: Option<IgnoredAny>,
     }
-    // Before anything reads it; `{SSHA}…` of LDAP begins like an object, too.
-    limits::JSON.length(given.as_bytes())?;
-    let Ok(shape) = serde_json::from_str::<Shape>(given) else { return text(given) };
-    match shape {
-        Shape { credential_data: Some(data), secret_data: Some(secret), .. } => keycloak(&data, &secret),
+    match json::WHOLE.read(given)? {
+        Shape { credential_data: Some(data), secret_data: Some(secret), .. } => keycloak::of_parts(data, secret),
+        Shape { credential_data: Some(_), .. } => Err(json::WHOLE.error("lacks the field secretData")),
+        Shape { secret_data: Some(_), .. } => Err(json::WHOLE.error("lacks the field credentialData")),
         Shape { encryption_scheme: Some(_), .. } => fusionauth(given),
         Shape { exported: Some(hash), .. } | Shape { password_hash: Some(hash), .. } if hash.starts_with('$') => {
             return text(&hash);
         }
         Shape { exported: Some(_), .. } => firebase(given),
-        Shape { custom_password_hash: Some(hash), .. } => return auth0(&Zeroizing::new(hash.to_string())),
+        Shape { custom_password_hash: Some(hash), .. } => return auth0::of_user(hash),
         Shape { encrypted_password: Some(_), .. } => devise_json(given),
-        _ => return auth0(given),
+        Shape { algorithm: Some(_), .. } => return auth0(given),
+        _ => Err(json::WHOLE.error("has none of the fields by which an export is known")),
     }
     .map(Imported::Stored)
 }
@@ -190,17 +207,11 @@ pub fn devise_json(user: &str) -> Result<Stored, ParseError> {
         encrypted_password: String,
         import_key: Option<String>,
     }
-    let user: User = json(user)?;
+    let user: User = json::WHOLE.read(user)?;
     devise(&user.encrypted_password, user.import_key.as_deref().map(key_id).transpose()?)
 }
 
 /// The name of an import key as people write it.
 fn key_id(name: &str) -> Result<KeyId, ParseError> {
     KeyId::new(name.as_bytes()).ok_or(ParseError::Malformed("the name of an import key has 1 to 8 bytes"))
-}
-
-/// JSON of one credential, of bounded length. Fields that are not asked for are ignored.
-fn json<T: DeserializeOwned>(text: &str) -> Result<T, ParseError> {
-    limits::JSON.length(text.as_bytes())?;
-    serde_json::from_str(text).map_err(|_| ParseError::Malformed("JSON that is not what the system exports"))
 }

@@ -3,8 +3,10 @@
 mod imports;
 mod lengths;
 mod new_hashes;
+mod nul;
 mod prints;
 mod refusals;
+mod shapes;
 mod texts;
 mod vectors;
 

@@ -54,8 +54,8 @@ fn without_its_pepper_a_hash_is_not_wrong_but_unsupported() {
 #[test]
 fn a_rotated_pepper_still_verifies() {
     let old = hash(SNOWMAN, ALICE, &keys());
-    let new = |role: fn(_, _) -> Key, name| role(id(name), Zeroizing::new([9; 32]));
-    let rotated = Keys::new([new(Key::pepper, b"k2"), pepper(), new(Key::binding, b"b2"), binding()]).unwrap();
+    let new = |role: fn(_, _) -> Key, name, byte| role(id(name), Zeroizing::new([byte; 32]));
+    let rotated = Keys::new([new(Key::pepper, b"k2", 9), pepper(), new(Key::binding, b"b2", 8), binding()]).unwrap();
     assert_eq!(verify_as(&old, SNOWMAN, ALICE, &rotated), Ok(true));
     let fresh = hash(SNOWMAN, ALICE, &rotated);
     let named = [(Role::Pepper, id(b"k2")), (Role::Binding, id(b"b2"))];

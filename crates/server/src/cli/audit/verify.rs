@@ -50,10 +50,11 @@ impl Verify {
     /// Reads the exported head.
     pub fn complete(&mut self) -> Result<(), Failure> {
         let Some(file) = &self.head else { return Ok(()) };
-        let failed = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
-        let text = named_file::text(file).map_err(|error| failed(error.to_string()))?;
+        // No failure, which would say that the log is wrong.
+        let wrong = |why: String| Failure::Use(format!("{}: {why}", file.display()));
+        let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
         let head = serde_json::from_str(&text);
-        self.exported = Some(head.map_err(|error| failed(format!("is no head that was exported: {error}")))?);
+        self.exported = Some(head.map_err(|error| wrong(format!("is no head that was exported: {error}")))?);
         Ok(())
     }
 

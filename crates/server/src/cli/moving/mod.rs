@@ -196,7 +196,7 @@ impl Moving {
 fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result<Option<Secret>, Failure> {
     if let Some(file) = file {
         let text = named_file::text(file);
-        let text = text.map(Secret::new).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+        let text = text.map(Secret::new).map_err(|error| Failure::Use(format!("{}: {error}", file.display())))?;
         return Ok(Some(Secret::new(text.reveal().lines().next().unwrap_or("").trim())));
     }
     let named = || config::environment().into_iter().find(|(name, value)| name == variable && !value.is_empty());

@@ -1,20 +1,20 @@
 //! Bodies: JSON objects, judged by the table of what a door takes.
 
 use super::problem::{FieldProblem, Kind, Problem};
+use crate::http::extract;
 use crate::http::site::Site;
 use axum::body::Body;
 use hyper::HeaderMap;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::{Map, Value};
 
 /// More members than any body has; the unknown ones count, too.
 pub const MOST_MEMBERS: usize = 32;
 /// More values than there are in any body, those inside of lists and objects included, which are ignored.
-const MOST_VALUES: usize = 64;
+pub const MOST_VALUES: usize = 64;
 /// Longer than the name of any member, in characters.
-const LONGEST_NAME: usize = 64;
+pub const LONGEST_NAME: usize = 64;
 /// Longer than any text, in characters.
-const LONGEST_TEXT: usize = 16_384;
+pub const LONGEST_TEXT: usize = 16_384;
 
 /// One member of a body.
 pub struct Field {
@@ -45,10 +45,7 @@ impl Input {
     /// Reads a body that has `fields`. Members that are not among them are ignored; one that is named twice is refused,
     /// because two readers must not see two values (RFC 8259 §4). There is a limit to how many there are, and to how long.
     pub async fn read(site: &Site, headers: &HeaderMap, body: Body, fields: &[Field]) -> Result<Self, Problem> {
-        // What is packed is not unpacked (RFC 9110 §15.5.16).
-        let packed =
-            headers.get_all(CONTENT_ENCODING).iter().any(|how| !how.as_bytes().eq_ignore_ascii_case(b"identity"));
-        if packed || !is_json(headers) {
+        if !extract::is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
         }
         let bytes = site.bodies.read(body).await?;
@@ -159,20 +156,5 @@ fn too_long(field: &Field, most: usize) -> Problem {
         field: field.name,
         code: "too-long",
         detail,
-    })
-}
-
-/// CS-01: a kind of body that no form can send, so that a browser asks before another origin's page sends it.
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(kind), None) = (lines.next(), lines.next()) else { return false };
-    let Ok(kind) = kind.to_str() else { return false };
-    let mut parts = kind.split(';').map(str::trim);
-    let json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
-    json && parts.all(|parameter| match parameter.split_once('=') {
-        Some((name, value)) if name.eq_ignore_ascii_case("charset") => {
-            value.trim_matches('"').eq_ignore_ascii_case("utf-8")
-        }
-        _ => true,
     })
 }

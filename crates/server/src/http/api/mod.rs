@@ -34,6 +34,7 @@ const BASE: &str = "/api/v1";
 
 /// Every door of the account API.
 pub fn routes(site: &Site) -> Router<Site> {
+    let nothing = problem(Pace::Tokens, nothing).of_no_body();
     let doors = Router::new()
         .route(SIGN_UP.path, operation(&SIGN_UP, sign_in::sign_up))
         .route(SIGN_IN.path, operation(&SIGN_IN, sign_in::sign_in))
@@ -41,7 +42,7 @@ pub fn routes(site: &Site) -> Router<Site> {
         .route(SIGN_OUT.path, operation(&SIGN_OUT, account::sign_out))
         .route(CHANGE_PASSWORD.path, operation(&CHANGE_PASSWORD, account::change_password))
         .route(ME.path, operation(&ME, account::me))
-        .fallback(problem(Pace::Tokens, nothing))
+        .fallback(nothing.clone())
         .layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     let document = Bytes::from(openapi::document(site.url.as_str()));
     let document = async move |_: Door, _: Body| Ok(as_json(document));
@@ -50,14 +51,13 @@ pub fn routes(site: &Site) -> Router<Site> {
         .route("/problems/{slug}", only("GET", get(problem(Pace::Tokens, described))))
         .layer(middleware::from_fn_with_state(site.clone(), everybody));
     // What is nested below a path is not asked for that path with a slash.
-    let slash = any(problem(Pace::Tokens, nothing));
-    let slash = slash.layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
+    let slash = any(nothing).layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     Router::new().nest(BASE, doors.merge(described)).route(&format!("{BASE}/"), slash)
 }
 
 /// Refusals are problems (RFC 9457).
 fn problem<A>(pace: Pace, act: A) -> Told<A, Problem> {
-    told(pace, |door, _, problem| refused(door, problem), act)
+    told(pace, |door, _, problem| refused(door, problem), act).of_json()
 }
 
 /// The door of an operation, which its handler cannot be reached without.
@@ -76,12 +76,13 @@ where
 
 /// Any other method is answered with the one that would do.
 fn only(method: &'static str, methods: MethodRouter<Site>) -> MethodRouter<Site> {
-    methods.fallback(problem(Pace::Tokens, async move |door: Door, _: Body| {
+    let wrong = problem(Pace::Tokens, async move |door: Door, _: Body| {
         let mut response = refused(&door, Problem::of(Kind::MethodNotAllowed));
         let allowed = if method == "GET" { "GET, HEAD" } else { method };
         reply::set(response.headers_mut(), ALLOW, allowed);
         Ok(response)
-    }))
+    });
+    methods.fallback(wrong.of_no_body())
 }
 
 async fn nothing(_: Door, _: Body) -> Result<Response, Problem> {

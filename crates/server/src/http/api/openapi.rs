@@ -1,7 +1,7 @@
 //! The account API in the words of OpenAPI 3.1, made from the table.
 
 use super::BASE;
-use super::input::{Field, MOST_MEMBERS, Takes};
+use super::input::{Field, LONGEST_NAME, LONGEST_TEXT, MOST_MEMBERS, MOST_VALUES, Takes};
 use super::problem::{self, Kind};
 use super::table::{Caller, OPERATIONS, Operation, Shape};
 use serde_json::{Map, Value, json};
@@ -118,15 +118,23 @@ fn object(fields: &[Field]) -> Value {
         properties.insert(field.name.to_owned(), schema);
     }
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let limits = format!(
+        "There are at most {MOST_VALUES} values, those inside of lists and objects included. Members that are not among \
+         these are ignored; a text in one has at most {LONGEST_TEXT} characters, a name at most {LONGEST_NAME}."
+    );
     let mut object = json!({
         "type": "object",
+        "description": limits,
         "properties": properties,
         "required": required,
         "maxProperties": MOST_MEMBERS,
+        "propertyNames": { "maxLength": LONGEST_NAME },
     });
     let (assertion, kind) = ("client_assertion", "client_assertion_type");
     if object["properties"].get(assertion).is_some() {
         object["dependentRequired"] = json!({ assertion: [kind], kind: [assertion] });
+        // What is empty counts as not sent.
+        [assertion, kind].into_iter().for_each(|name| object["properties"][name]["minLength"] = json!(1));
     }
     object
 }

@@ -236,14 +236,11 @@ impl Operation {
             Caller::Client => vec![Kind::ClientRefused, Kind::OriginRefused],
             Caller::Account => vec![Kind::TokenRefused, Kind::OriginRefused],
         };
+        // A body is read whether or not the operation has one.
+        all.extend([Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge]);
         if self.method != "GET" {
-            all.extend([Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge, Kind::UnsupportedMediaType]);
-        }
-        if self.method == "GET" {
-            all.push(Kind::MalformedRequest);
-        }
-        if self.method != "GET" && self.caller == Caller::Account {
-            all.push(Kind::CsrfRefused);
+            all.push(Kind::UnsupportedMediaType);
+            all.extend((self.caller == Caller::Account).then_some(Kind::CsrfRefused));
         }
         all.extend(self.problems);
         let every = [Kind::TooManyAttempts, Kind::Busy, Kind::ServerError, Kind::Unavailable];

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::moving::marks::{Leave, Marks};
+use tokio::time::timeout;
 
 /// `GET /healthz`: alive.
 pub async fn alive() -> Response {
@@ -46,10 +47,14 @@ fn doubtful(site: &Site) -> impl Iterator<Item = String> {
 
 /// Whether everybody's password can be verified.
 fn unverifiable(site: &Site) -> Option<String> {
-    let accounts = site.app.unverifiable_hashes();
-    (accounts > 0).then(|| {
+    let whose = match site.app.unverifiable_hashes() {
+        0 if site.app.met_unverifiable() => Some("some accounts".to_owned()),
+        0 => None,
+        accounts => Some(format!("{accounts} accounts")),
+    };
+    whose.map(|whose| {
         format!(
-            "passwords of {accounts} accounts cannot be verified with these settings, and their owners are told that they are wrong: \
+            "passwords of {whose} cannot be verified with these settings, and their owners are told that they are wrong: \
              the log names them as they come (hash.memory is too small, or a key is missing)"
         )
     })
@@ -83,6 +88,10 @@ async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<Stri
 /// For how long an answer is good for others who ask.
 const GOOD_FOR: Duration = Duration::from_millis(100);
 
+/// In which time whoever asks is answered. A database that stands still ends no connection, and is given up by the engines only
+/// after many seconds: probes do not wait for that.
+const WITHIN: Duration = Duration::from_secs(2);
+
 /// What `/readyz` answered last.
 #[derive(Clone)]
 pub struct Readiness {
@@ -96,7 +105,7 @@ pub struct Readiness {
 /// `GET /readyz`: can serve; otherwise says why not, to whoever asks from this machine, a listed proxy or a trusted network:
 /// how full the queues are helps whoever fills them. However many ask, the database is asked once at a time.
 pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
-    let Some(now) = current(&site).await else {
+    let Some(now) = current(&site, WITHIN).await else {
         return reply::json(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": word(false) }).to_string());
     };
     let status = if now.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -106,29 +115,33 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
-/// What is answered now; nothing where a look came to no end.
+/// What is answered `within` this time; nothing where a look failed. Where the database has not answered by then, that is what
+/// there is to say of it, with all that is known without it; the look goes on, and whoever asks meanwhile begins no other.
+async fn current(site: &Site, within: Duration) -> Option<Readiness> {
+    match timeout(within, seen_or_looked(site)).await {
+        Ok(now) => now,
+        Err(_) => Some(told(site, Found::late(site, within))),
+    }
+}
+
+/// What was seen last, or is seen now by the only one who looks.
 #[allow(
     clippy::disallowed_methods,
     reason = "it is awaited here; whoever disappears leaves one look behind, which ends"
 )]
-async fn current(site: &Site) -> Option<Readiness> {
-    let last = still_good(site, site.readiness.lock().await.as_ref());
-    if last.is_some() {
-        return last;
+async fn seen_or_looked(site: &Site) -> Option<Readiness> {
+    let mut last = Arc::clone(&site.readiness).lock_owned().await;
+    if let Some(good) = still_good(site, last.as_ref()) {
+        return Some(good);
     }
-    // In a task of its own: whoever comes after somebody who went away waits for that look, and does not begin another.
-    tokio::spawn(looked(site.clone())).await.ok()
-}
-
-/// What was seen last, or is seen now by the only one who looks.
-async fn looked(site: Site) -> Readiness {
-    let mut last = site.readiness.lock().await;
-    if let Some(meanwhile) = still_good(&site, last.as_ref()) {
-        return meanwhile;
-    }
-    let now = look(&site).await;
-    *last = Some(now.clone());
-    now
+    let site = site.clone();
+    // In a task of its own, which others wait for: whoever comes after somebody who went away does not begin another.
+    let look = tokio::spawn(async move {
+        let now = told(&site, look(&site).await);
+        *last = Some(now.clone());
+        now
+    });
+    look.await.ok()
 }
 
 /// An answer that is good for one more who asks.
@@ -162,9 +175,31 @@ fn hashing(site: &Site) -> Value {
     })
 }
 
-/// Looks at everything. Warnings do not make it unready.
-async fn look(site: &Site) -> Readiness {
-    let seen @ [leaving, forgotten_proxy, _] = seen(site);
+/// What the database says, or what there is to say of it. Warnings do not make it unready.
+struct Found {
+    problems: Vec<String>,
+    warnings: Vec<String>,
+    durability: &'static str,
+    outgrown: Option<String>,
+    seen: [bool; 3],
+}
+
+impl Found {
+    /// Nothing in time.
+    fn late(site: &Site, within: Duration) -> Found {
+        Found {
+            problems: vec![format!("the database did not answer within {} s", within.as_secs_f64())],
+            warnings: Vec::new(),
+            durability: "unknown",
+            outgrown: None,
+            seen: seen(site),
+        }
+    }
+}
+
+/// Asks the database.
+async fn look(site: &Site) -> Found {
+    let seen = seen(site);
     let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let durability = match site.app.engine.health().await {
         Err(error) => {
@@ -181,6 +216,14 @@ async fn look(site: &Site) -> Readiness {
     if let Err(fault) = site.app.jwks().await {
         problems.push(fault.to_string());
     }
+    let outgrown = site.app.outgrown().await.ok().flatten();
+    Found { problems, warnings, durability, outgrown, seen }
+}
+
+/// The answer: what was found, and what is known without asking the database.
+fn told(site: &Site, found: Found) -> Readiness {
+    let Found { mut problems, mut warnings, durability, outgrown, seen } = found;
+    let [leaving, forgotten_proxy, _] = seen;
     if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
@@ -195,15 +238,14 @@ async fn look(site: &Site) -> Readiness {
     if let Some(Err(why)) = site.app.guarded() {
         problems.push(why);
     }
-    match site.app.outgrown().await {
-        // Whoever looks after the gate has said it already.
-        Ok(Some(why)) if !problems.iter().any(|problem| problem.ends_with(&why)) => problems.push(why),
-        _ => {}
-    }
+    // Whoever looks after the gate has said it already.
+    let is_said = |why: &String| problems.iter().any(|problem| problem.ends_with(why));
+    let outgrown = outgrown.filter(|why| !is_said(why));
+    problems.extend(outgrown);
     warnings.extend(doubtful(site).chain(unverifiable(site)));
     warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
     let fence = site.app.last_seen();
-    warnings.extend(site.app.double());
+    warnings.extend(site.app.double().into_iter().chain(site.app.elsewhere()));
     warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
     let problems = each_once(problems);
     let body = json!({
@@ -222,16 +264,25 @@ async fn look(site: &Site) -> Readiness {
 mod tests {
     use super::*;
     use crate::http::tests::House;
+    use app::browser::Browser;
+    use app::flow::{Flow, Place, To};
+    use app::sign_in::Typed;
+    use app::sign_up::NewPerson;
+    use rules::people::Role;
     use std::future::Future;
     use std::pin::pin;
     use std::task::Poll;
 
+    /// With a pepper that nobody has.
+    const FOREIGN: &str =
+        "$pv1$m=64,t=2,p=1,keyid=azE,bindid=YjE$c2l4dGVlbiBieXRlIHNsdA$xCx6TzAjWZx7FnQVoBzb/MoX5N9ILT3QY0qhOXwGUj4";
+
     #[tokio::test]
     async fn a_look_goes_on_where_whoever_asked_went_away() {
-        // Red without `spawn` in `current`: with each that goes, the next one would ask the database once more.
+        // Red without `spawn` in `seen_or_looked`: with each that goes, the next one would ask the database once more.
         let house = House::open(&[]).await;
         {
-            let mut asked = pin!(current(&house.site));
+            let mut asked = pin!(current(&house.site, WITHIN));
             let begun = std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending()));
             assert!(begun.await, "the look has begun");
         }
@@ -241,5 +292,57 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(100), is_there).await.expect("what was seen is there for others");
+    }
+
+    /// What is told now, and whether it is ready.
+    async fn told_now(house: &House) -> (bool, Value) {
+        house.site.readiness.lock().await.take();
+        let now = current(&house.site, Duration::from_secs(100)).await.unwrap();
+        (now.ready, serde_json::from_str(&now.told).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_database_without_the_realm_is_not_ready() {
+        // Red without `jwks` in `look`.
+        let house = House::open(&[]).await;
+        assert!(told_now(&house).await.0);
+        house.site.app.engine.alter(vec!["DELETE FROM realms".to_owned()]).await.unwrap();
+        let (ready, told) = told_now(&house).await;
+        assert!(!ready && told["problems"].to_string().contains("is not in the database"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_cannot_be_verified_is_told_of_from_when_its_owner_came() {
+        // Red without either `met` in app/sign_in.rs, hash: all hashes are looked at once an hour.
+        let password = "gorse violet anvil 41";
+        for stored in ["nothing that can be read", FOREIGN] {
+            let house = House::open(&[]).await;
+            let app = &house.site.app;
+            app.add_user(&NewPerson::new("ada", "", password.as_bytes()), Role::Member).await.unwrap().unwrap();
+            app.engine.alter(vec![format!("UPDATE users SET password = '{stored}'")]).await.unwrap();
+            let warned = |told: &Value| told["warnings"].to_string().contains("of some accounts cannot be verified");
+            assert!(!warned(&told_now(&house).await.1));
+            let flow = Flow::new(To::Place(Place::Account), app.clock.now());
+            let typed = Typed::new("ada", password.as_bytes());
+            assert!(app.sign_in(flow, typed, &Browser::default()).await.unwrap().is_err());
+            let (ready, told) = told_now(&house).await;
+            assert!(ready && warned(&told), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_is_answered_in_time_where_the_database_says_nothing() {
+        // Red without `timeout` in `current`: a database that stands still would hold the answer up for as long as itself.
+        let house = House::open(&[]).await;
+        let looks = house.site.readiness.lock().await;
+        let brief = Duration::from_millis(20);
+        let late = current(&house.site, brief).await.unwrap();
+        let told: Value = serde_json::from_str(&late.told).unwrap();
+        assert!(!late.ready && told["status"] == "not ready" && told["durability"] == "unknown", "{told}");
+        assert_eq!(told["problems"], json!(["the database did not answer within 0.02 s"]));
+        assert!(told["hashing"].is_object(), "in its usual shape: {told}");
+        assert!(looks.is_none(), "nobody keeps it for others");
+        drop(looks);
+        assert!(current(&house.site, Duration::from_secs(100)).await.unwrap().ready, "it answers again");
     }
 }

@@ -53,8 +53,9 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
         Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },
         Err(fault) => return Err(Refusal::Fault(fault)),
     };
-    // The page once more, with everything that was typed but the password.
-    let page = SignIn { login: login.to_owned(), ..app.sign_in_page(flow, &browser).await? };
+    // The page once more, with everything that was typed but the password. Where somebody is expected, the name is theirs.
+    let page = app.sign_in_page(flow, &browser).await?;
+    let page = if page.again { page } else { SignIn { login: login.to_owned(), ..page } };
     Ok(door.sign_in(&page, Some(problem), locales.as_deref()))
 }
 

@@ -168,6 +168,16 @@ pub static GROUP: Group = Group {
         gauge("portiere_fence_waiting_nodes", &[], "A server: nodes that the fence waits for.", |now, out| {
             now.fence.iter().for_each(|fence| out.one(fence.waiting().count()));
         }),
+        gauge(
+            "portiere_node_clock_skew_seconds",
+            &["node"],
+            "A server: by how much the clock of another node that runs is ahead of this one's at least, below 0 where it is behind; 0 \
+             for less than five seconds.",
+            |now, out| {
+                let skews = now.from.app.clock_skews();
+                skews.iter().for_each(|(node, ahead)| out.of(&[node], *ahead as f64 / 1e3));
+            },
+        ),
         counter(
             "portiere_cache_hits_total",
             &["cache"],

@@ -144,7 +144,7 @@ async fn little_that_is_asked_does_not_pay_for_much_that_is_said() {
 
 #[tokio::test]
 async fn what_is_asked_pays_for_what_is_said() {
-    // Red without `was_of_a_request`: all these are more bytes than anybody may say for nothing.
+    // Red without `Frames`, which knows these bytes for heads and bodies: they are more than anybody may say for nothing.
     let server = Server::start(generous());
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let asks = async move {
@@ -158,6 +158,124 @@ async fn what_is_asked_pays_for_what_is_said() {
     };
     let ((), ended) = tokio::join!(asks, connection);
     ended.unwrap();
+}
+
+#[tokio::test]
+async fn each_request_pays_for_the_frames_around_it() {
+    // Red without `was_of_a_request` in `Clock::request`: these window updates are twice what anybody may say for nothing.
+    let server = Server::start(generous());
+    let mut stream = server.connect().await;
+    stream.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).await.unwrap();
+    let updates = frame(8, 0, 0, &1u32.to_be_bytes()).repeat(70);
+    for id in (1..1_200).step_by(2) {
+        let round = [updates.clone(), frame(1, 5, id, &fields("GET", "/"))].concat();
+        stream.write_all(&round).await.unwrap();
+        assert_eq!(answered(&mut stream, id).await[0], OK);
+    }
+}
+
+/// `:status: 200` (RFC 7541, appendix A).
+const OK: u8 = 0x88;
+
+/// Reads up to the head of the answer on that stream; panics where the connection ends, or is said to.
+async fn answered(stream: &mut TcpStream, id: u32) -> Vec<u8> {
+    loop {
+        let mut head = [0; 9];
+        tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await.unwrap().expect("closed");
+        let [high, middle, low, kind, _, of @ ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        tokio::time::timeout(PATIENCE, stream.read_exact(&mut payload)).await.unwrap().expect("closed");
+        assert_ne!(kind, 7, "GOAWAY before the answer to {id}");
+        if (kind, u32::from_be_bytes(of)) == (1, id) {
+            return payload;
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_are_refused_end_no_connection() {
+    // Red without `grant`: behind a proxy others' requests are on it. The first is refused for what it announces, the second for
+    // what has come, the third unread.
+    let announced = [&fields("POST", "/body")[..], &[0x0f, 0x0d, 5], b"65535"].concat();
+    for asks in [announced, fields("POST", "/body"), fields("POST", "/nowhere")] {
+        let server = Server::start(generous());
+        let mut stream = server.connect().await;
+        stream.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).await.unwrap();
+        for id in (1..60).step_by(2) {
+            let mut round = frame(1, 4, id, &asks);
+            for (flags, size) in [(0, 16_384), (0, 16_384), (0, 16_384), (1, 16_383)] {
+                round.extend(frame(0, flags, id, &vec![b'z'; size]));
+            }
+            stream.write_all(&round).await.unwrap();
+            assert_ne!(answered(&mut stream, id).await[0], OK);
+        }
+        stream.write_all(&frame(1, 5, 61, &fields("GET", "/"))).await.unwrap();
+        assert_eq!(answered(&mut stream, 61).await[0], OK);
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_refused_end_no_connection() {
+    // Red where `Frames` counts HEADERS or CONTINUATION: the library answers these with 431 by itself.
+    let server = Server::start(generous());
+    let mut stream = server.connect().await;
+    stream.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).await.unwrap();
+    // A literal field `x` whose value has 127 + 105 + 6 * 128 bytes (RFC 7541 §5.1).
+    let field = [&[0x00, 0x01, b'x', 0x7f, 0xe9, 0x06], &[b'y'; 1_000][..]].concat();
+    let head = [fields("GET", "/"), field.repeat(33)].concat();
+    for id in (1..60).step_by(2) {
+        let parts: Vec<_> = head.chunks(16_384).collect();
+        let mut round = frame(1, 1, id, parts[0]);
+        for (number, part) in parts.iter().enumerate().skip(1) {
+            round.extend(frame(9, if number + 1 == parts.len() { 4 } else { 0 }, id, part));
+        }
+        stream.write_all(&round).await.unwrap();
+        assert_ne!(answered(&mut stream, id).await[0], OK);
+    }
+    stream.write_all(&frame(1, 5, 61, &fields("GET", "/"))).await.unwrap();
+    assert_eq!(answered(&mut stream, 61).await[0], OK);
+}
+
+#[tokio::test]
+async fn data_that_nobody_asked_for_is_chatter() {
+    // Red where all DATA is granted: this request was answered before, and its body is not read.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::start(terms);
+    let mut stream = server.connect().await;
+    let opening = [PREFACE, &frame(4, 0, 0, &[]), &frame(1, 4, 1, &fields("POST", "/nowhere"))].concat();
+    stream.write_all(&opening).await.unwrap();
+    assert_ne!(answered(&mut stream, 1).await[0], OK);
+    let (mut reading, mut writing) = stream.split();
+    let write = async {
+        let (data, mut said) = (frame(0, 0, 1, &[b'z'; 1_000]).repeat(16), 0);
+        while writing.write_all(&data).await.is_ok() {
+            said += data.len();
+            assert!(said < 64 << 20, "{said} bytes and still open");
+        }
+    };
+    let mut answer = Vec::new();
+    let read = async { drop(reading.read_to_end(&mut answer).await) };
+    tokio::join!(write, read);
+    until_chatter(&caps).await;
+}
+
+#[tokio::test]
+async fn rfc_9113_5_4_1_who_says_too_much_is_told_to_go_and_what_was_asked_is_answered() {
+    // Red without `graceful_shutdown` for `said_too_much`, or where it is cut at once.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::start(terms);
+    let mut stream = server.connect().await;
+    let (mut reading, mut writing) = stream.split();
+    let asked = [PREFACE, &frame(4, 0, 0, &[]), &frame(1, 5, 1, &fields("GET", "/slow"))].concat();
+    let pings = frame(6, 0, 0, &[0; 8]).repeat(20_000);
+    let write = async { writing.write_all(&[asked, pings].concat()).await.unwrap() };
+    let ((), bytes) = tokio::join!(write, until_bytes(&mut reading, b"slow but whole"));
+    // Its type, no flags, of the connection as a whole.
+    assert!(bytes.windows(6).any(|window| window == [7, 0, 0, 0, 0, 0]), "no GOAWAY");
+    drop(stream);
+    until_chatter(&caps).await;
 }
 
 #[tokio::test]
@@ -305,11 +423,23 @@ async fn who_steps_aside_for_others_says_which_requests_it_takes_no_more() {
     until_bytes(&mut stream, &[7, 0, 0, 0, 0, 0]).await;
 }
 
-async fn until_bytes(stream: &mut TcpStream, wanted: &[u8]) {
-    let (mut bytes, mut buffer) = (Vec::<u8>::new(), [0; 1024]);
-    while !bytes.windows(wanted.len()).any(|window| window == wanted) {
+async fn until_bytes(stream: &mut (impl AsyncReadExt + Unpin), wanted: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut buffer, mut seen) = (Vec::<u8>::new(), [0; 1024], 0);
+    while !bytes[seen..].windows(wanted.len()).any(|window| window == wanted) {
+        seen = bytes.len().saturating_sub(wanted.len());
         let count = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
         assert!(count > 0, "closed after {bytes:?}");
         bytes.extend(&buffer[..count]);
     }
+    bytes
+}
+
+/// Waits until a connection is counted as one that was cut for what it said.
+async fn until_chatter(caps: &Caps) {
+    let counted = async {
+        while caps.cut().into_iter().all(|(why, count)| why != "chatter" || count != 1) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.expect("it is not counted");
 }

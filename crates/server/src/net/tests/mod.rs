@@ -1,11 +1,12 @@
 //! A listener on loopback with a tiny router, and clients that behave badly.
 
+mod closing;
 mod http2;
 mod stop;
 mod tls;
 mod waiting;
 
-use super::serve::Stopped;
+use super::serve::{Stopped, serve_lingering};
 use super::*;
 use axum::Router;
 use axum::body::Body;
@@ -78,10 +79,15 @@ struct Server {
 
 impl Server {
     fn start(terms: Terms) -> Self {
+        Server::lingering(PATIENCE, terms)
+    }
+
+    /// One that gives clients that are still sending so long to close their connections.
+    fn lingering(linger: Duration, terms: Terms) -> Self {
         let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
         let address = listeners.addresses()[0];
         let (stop, told) = mpsc::unbounded_channel();
-        let served = serve(listeners, terms, router(), told);
+        let served = serve_lingering(linger, listeners, terms, router(), told);
         #[allow(clippy::disallowed_methods, reason = "a test's server ends with its runtime")]
         let done = tokio::spawn(served);
         Server { address, stop, done }

@@ -8,6 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 struct Files {
     _folder: tempfile::TempDir,
@@ -41,12 +42,12 @@ impl Files {
     }
 }
 
-/// Says GET over TLS, trusting `root` alone; answers the protocol that was agreed on and the response.
-async fn ask(
+/// A connection by TLS, trusting `root` alone.
+async fn greeted(
     server: &Server,
     root: &CertificateDer<'static>,
     alpn: &[u8],
-) -> std::io::Result<(Option<Vec<u8>>, String)> {
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -54,7 +55,16 @@ async fn ask(
     let mut client = client.with_root_certificates(roots).with_no_client_auth();
     client.alpn_protocols = vec![alpn.to_vec()];
     let name = ServerName::try_from("login.test").unwrap();
-    let mut stream = TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await?;
+    TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await
+}
+
+/// Says GET over TLS, trusting `root` alone; answers the protocol that was agreed on and the response.
+async fn ask(
+    server: &Server,
+    root: &CertificateDer<'static>,
+    alpn: &[u8],
+) -> std::io::Result<(Option<Vec<u8>>, String)> {
+    let mut stream = greeted(server, root, alpn).await?;
     let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
     stream.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await?;
     let mut answer = Vec::new();
@@ -73,6 +83,25 @@ async fn rfc_7301_both_protocols_are_offered() {
     let (agreed, _) = ask(&server, &root, b"h2").await.unwrap();
     assert_eq!(agreed.as_deref(), Some(&b"h2"[..]));
     assert!(ask(&server, &root, b"gopher").await.is_err());
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_a_refusal_arrives_although_its_body_is_still_sent() {
+    // Red without `poll_linger`: the rest of the body meets a closed door, and its reset takes the answer away.
+    let files = Files::new();
+    let root = files.renew();
+    let server = Server::start(Terms { tls: Some(files.load().unwrap()), ..generous() });
+    let mut stream = greeted(&server, &root, b"http/1.1").await.unwrap();
+    stream.write_all(b"POST /body HTTP/1.1\r\ncontent-length: 300000\r\n\r\n").await.unwrap();
+    stream.write_all(&[b'y'; 100_000]).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("not closed as TLS is closed");
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    for _ in 0..20 {
+        stream.write_all(&[b'y'; 10_000]).await.expect("reset");
+        stream.flush().await.expect("reset");
+    }
 }
 
 #[tokio::test]

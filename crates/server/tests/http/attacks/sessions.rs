@@ -121,7 +121,8 @@ fn se_04_a_cancelled_reauthentication_gives_no_code() {
 fn se_04_reauthentication_does_not_mix_two_people() {
     // red without `expected` in app/sign_in.rs, sign_in; or a code for the session before: app/sign_in.rs, follow.
     let server = default_server();
-    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let (app, one) = (App::trusted(server), Person::add(server));
+    let two = Person { password: "sedge copper lantern 29".into(), ..Person::stranger() }.added(server);
     let mut browser = Browser::of(server, &one);
     let page = browser.get(&app.ask().with("prompt", "login").target());
     let answer = browser.log_in_on(&page, &two.name, &two.password);
@@ -139,6 +140,27 @@ fn se_04_reauthentication_does_not_mix_two_people() {
     let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&landed["code"])).access);
     assert_eq!(server.send(&told).json()["preferred_username"], two.name);
     assert!(browser.get("/account").text().contains(&two.name));
+}
+
+#[test]
+fn se_04_a_reauthentication_is_of_whoever_is_signed_in_whatever_name_comes_with_it() {
+    // red without `asked_of` in app/sign_in.rs: it would be an attempt at the other account; or where http/pages/login.rs, post,
+    // takes the name that came for a page that expects somebody.
+    let server = default_server();
+    let (app, one) = (App::trusted(server), Person::add(server));
+    let two = Person { password: "sedge copper lantern 29".into(), ..Person::stranger() }.added(server);
+    let mut browser = Browser::of(server, &one);
+    let page = browser.get(&app.ask().with("prompt", "login").target());
+    let page = browser.log_in_on(&page, &two.name, &two.password).must_be(422);
+    let shown = page.text();
+    assert!(shown.contains(&one.name) && !shown.contains(&two.name), "whom the page asks: {shown}");
+    let failures = |person: &Person| {
+        let list = server.must(&["audit", "list", "--json", "--kind", "signin.failed", "--user", &person.name], "");
+        serde_json::from_str::<Vec<serde_json::Value>>(&list).unwrap().len()
+    };
+    assert_eq!((failures(&one), failures(&two)), (1, 0), "whose failure it is");
+    let answer = browser.log_in_on(&page, &two.name, &one.password);
+    assert!(browser.follow(answer).landed().contains_key("code"), "their own password will do");
 }
 
 #[test]

@@ -18,9 +18,14 @@ impl Person {
     /// Makes an account through the command line.
     #[track_caller]
     pub fn add(server: &Server) -> Person {
-        let person = Person::stranger();
-        server.must(&["user", "add", &person.name, "--email", &person.email, "--password-stdin"], &person.password);
-        person
+        Person::stranger().added(server)
+    }
+
+    /// The same for a stranger.
+    #[track_caller]
+    pub fn added(self, server: &Server) -> Person {
+        server.must(&["user", "add", &self.name, "--email", &self.email, "--password-stdin"], &self.password);
+        self
     }
 
     /// Somebody who has no account yet.

@@ -1,0 +1,166 @@
+//! What a report says of a run.
+
+use super::*;
+use std::time::Duration;
+
+/// `count` iterations of 10 ms at `rate`.
+pub fn report(workload: &str, count: u64, rate: f64) -> Report {
+    let mut latencies = Latencies::default();
+    let mut sketch = Sketch::default();
+    (0..count).for_each(|_| latencies.add(Duration::from_millis(10)));
+    (0..count).for_each(|_| sketch.add(Duration::from_millis(10)));
+    let slice = Slice {
+        from: 0.0,
+        seconds: 1.0,
+        level: 1.0,
+        done: count,
+        ended: Some(count),
+        failed: 0,
+        refused: 0,
+        latencies: sketch,
+    };
+    Report {
+        workload: workload.to_owned(),
+        target: "http://localhost:1".to_owned(),
+        pace: String::new(),
+        seconds: 1.0,
+        iterations: count,
+        iterations_per_second: rate,
+        requests: count,
+        requests_per_second: rate,
+        failed: 0,
+        refused: 0,
+        unfinished: 0,
+        waited_for_users: 0,
+        latency: Latency::from(&latencies),
+        p99_of_all: p99_of_all(&latencies, 0),
+        steps: vec![],
+        failures: vec![],
+        refusals: vec![],
+        generator_cores: None,
+        generator_busiest: 0.0,
+        generator_waited: 0.0,
+        server: None,
+        notes: vec![],
+        timeline: vec![slice],
+        beside: vec![],
+    }
+}
+
+#[test]
+fn a_generator_that_was_the_bottleneck_says_so() {
+    let mut report = report("jwks", 10, 10.0);
+    assert!(!report.to_string().contains("bottleneck"));
+    report.generator_busiest = 0.97;
+    let table = report.to_string();
+    assert!(table.contains("The generator was the bottleneck: its busiest thread was at 97 % of a core"), "{table}");
+    // On a machine that others use a thread without a processor is as little at rest.
+    (report.generator_busiest, report.generator_waited) = (0.5, 0.4);
+    assert!(!report.is_bound_by_generator());
+    report.generator_waited = 0.46;
+    let table = report.to_string();
+    assert!(table.contains("at 50 % of a core and waited for one 46 % of the time (--threads)"), "{table}");
+}
+
+/// Red where only running and waiting together count, 95 % of the time: an open loop rests between its starts.
+#[test]
+fn a_generator_without_a_core_says_so() {
+    let of =
+        |running, waiting| Report { generator_busiest: running, generator_waited: waiting, ..report("jwks", 10, 10.0) };
+    let starved = of(0.029, 0.8);
+    let table = starved.to_string();
+    assert!(starved.is_starved() && starved.is_bound_by_generator() && !starved.is_busy());
+    assert!(table.contains("        80.0 % of the time the generator waited for a core\n"), "{table}");
+    assert!(table.contains("The generator was the bottleneck: it waited for a core 80 % of the time"), "{table}");
+    // Beside the server on two cores, in a closed loop.
+    let usual = of(0.18, 0.4);
+    let table = usual.to_string();
+    assert!(!usual.is_bound_by_generator() && !table.contains("bottleneck"), "{table}");
+    assert!(table.contains("The generator waited for a core 40 % of the time, and the latencies have that"), "{table}");
+    let rested = of(0.2, 0.05).to_string();
+    assert!(rested.contains(" 5.0 % of the time") && !rested.contains("have that"), "{rested}");
+    // Where it cannot be read, and in a result of before it was told.
+    assert!(!of(0.2, 0.0).to_string().contains("waited for a core"));
+}
+
+/// Red without `refusals`: how many were refused says neither where nor by what.
+#[test]
+fn a_refusal_says_where_with_what_and_how_soon() {
+    let mut record = Record::default();
+    let mut refuse = |step, status, count: u64, micros| {
+        let mut latencies = Latencies::default();
+        (0..count).for_each(|_| latencies.add(Duration::from_micros(micros)));
+        record.refused.insert((step, status), latencies);
+    };
+    refuse(Step::Login, 503, 3, 2000);
+    refuse(Step::Userinfo, 429, 6856, 800);
+    refuse(Step::Userinfo, 503, 1, 5000);
+    let report = Report { refused: 6860, refusals: Refusals::of(&record), ..report("w2", 10, 10.0) };
+    let table = report.to_string();
+    let lines = ["6856 x userinfo refused with 429, p50 0.80 ms", "3 x login refused with 503, p50 2.00 ms"];
+    assert!(lines.iter().all(|line| table.contains(line)), "{table}");
+    assert!(
+        table.find("6856 x") < table.find("3 x login") && table.contains("1 x userinfo refused with 503"),
+        "{table}"
+    );
+    let userinfo = StepReport::of(Step::Userinfo, &record);
+    assert_eq!((userinfo.refused, userinfo.refusal.max.round()), (6857, 5.0), "a step has both");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["refusals"][0]["status"], &json["refusals"][0]["count"]), (&429.into(), &6856.into()), "{json}");
+}
+
+#[test]
+fn starts_that_found_no_free_user_are_the_generators() {
+    let mut report = report("w1", 990, 10.0);
+    (report.unfinished, report.waited_for_users) = (10, 10);
+    assert!(!report.is_bound_by_generator() && !report.to_string().contains("free user"));
+    report.waited_for_users = 11;
+    let table = report.to_string();
+    assert!(report.is_bound_by_generator() && !report.is_busy());
+    assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus"), "{table}");
+}
+
+#[test]
+fn a_soak_that_was_ended_early_has_no_quarters() {
+    let mut report = report("jwks", 10, 10.0);
+    report.timeline = (0..3).map(|_| Slice { seconds: 30.0, ..report.timeline[0].clone() }).collect();
+    let table = report.to_string();
+    assert!(!table.contains("quarter") && !table.contains("NaN"), "{table}");
+}
+
+#[test]
+fn a_long_run_says_how_its_end_differs_from_its_beginning() {
+    let mut report = report("jwks", 10, 10.0);
+    let slice = |_| Slice { seconds: 10.0, ..report.timeline[0].clone() };
+    let timeline: Vec<_> = (0..8).map(slice).collect();
+    report.timeline = timeline[..5].to_vec();
+    assert!(!report.to_string().contains("quarter"));
+    report.timeline = timeline;
+    report.timeline[7].latencies.add(Duration::from_secs(2));
+    report.timeline[7].ended = Some(12);
+    let table = report.to_string();
+    assert!(
+        table.contains("first quarter 1.0/s, p50 10.07 ms, p99 10.17 ms; last 1.1/s, p50 10.08 ms, p99 1"),
+        "{table}"
+    );
+    report.timeline[0].level = 7.0;
+    assert!(!report.to_string().contains("quarter"), "a ramp is no soak");
+}
+
+#[test]
+fn who_was_not_answered_waited_longer_than_anybody() {
+    let mut latencies = Latencies::default();
+    (1..=1000).for_each(|n| latencies.add(Duration::from_millis(n)));
+    let p99 = |missing| p99_of_all(&latencies, missing).map(f64::round);
+    // Of 1005 the 995th, and of 1010 the 1000th: five and ten behind it are nobody's.
+    assert_eq!([p99(0), p99(5), p99(10), p99(11)], [Some(990.0), Some(995.0), Some(1000.0), None]);
+    assert_eq!(p99_of_all(&Latencies::default(), 0), None);
+}
+
+#[test]
+fn what_was_not_answered_is_an_error() {
+    let mut report = report("jwks", 96, 10.0);
+    (report.failed, report.refused, report.unfinished) = (1, 2, 1);
+    assert!((report.error_rate() - 0.04).abs() < 1e-9);
+    assert_eq!(Report { iterations: 0, ..self::report("jwks", 0, 0.0) }.error_rate(), 0.0);
+}

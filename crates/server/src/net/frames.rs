@@ -1,0 +1,156 @@
+//! Which of a connection's bytes ask for something, by HTTP/2.
+
+/// What HTTP/2 begins with (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Types of frames (RFC 9113, 6.1, 6.2, 6.10), and the flag of the last one that its sender has for the stream.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+
+/// Follows the frames of one connection by their heads alone. What is wrong with them is for the library to say.
+pub struct Frames {
+    next: Next,
+}
+
+/// What the next byte is part of.
+#[derive(Clone, Copy)]
+enum Next {
+    /// The preface, of which so much has come.
+    Preface { came: usize },
+    /// The head of a frame, of which so much has come (RFC 9113, 4.1).
+    Head { came: usize, head: [u8; 9] },
+    /// The payload of a frame of that type, of which so much is to come.
+    Payload { kind: u8, left: usize },
+    /// A connection that does not begin as HTTP/2 does.
+    Unframed,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Heads of frames, and what the frames hold that are no part of a request; without frames everything.
+    pub other: usize,
+    /// Bytes of bodies.
+    pub data: usize,
+    /// Requests that began and have a body.
+    pub bodies: usize,
+}
+
+impl Frames {
+    /// Of a connection that has said nothing yet.
+    pub fn new() -> Self {
+        Frames { next: Next::Preface { came: 0 } }
+    }
+
+    /// Whether there are any.
+    pub fn are_there(&self) -> bool {
+        matches!(self.next, Next::Head { .. } | Next::Payload { .. })
+    }
+
+    /// Tells what came apart.
+    pub fn tally(&mut self, mut bytes: &[u8]) -> Tally {
+        let mut tally = Tally::default();
+        while let Some(&first) = bytes.first() {
+            let taken = match &mut self.next {
+                Next::Preface { came } => {
+                    let expected = PREFACE.get(*came) == Some(&first);
+                    *came += 1;
+                    self.next = match *came {
+                        _ if !expected => Next::Unframed,
+                        came if came == PREFACE.len() => HEAD,
+                        came => Next::Preface { came },
+                    };
+                    tally.other += 1;
+                    1
+                }
+                Next::Head { came, head } => {
+                    head[*came] = first;
+                    *came += 1;
+                    if *came == head.len() {
+                        self.next = begin(*head, &mut tally);
+                    }
+                    tally.other += 1;
+                    1
+                }
+                Next::Payload { kind, left } => {
+                    let taken = bytes.len().min(*left);
+                    match *kind {
+                        DATA => tally.data += taken,
+                        HEADERS | CONTINUATION => {}
+                        _ => tally.other += taken,
+                    }
+                    *left -= taken;
+                    if *left == 0 {
+                        self.next = HEAD;
+                    }
+                    taken
+                }
+                Next::Unframed => {
+                    tally.other += bytes.len();
+                    bytes.len()
+                }
+            };
+            bytes = &bytes[taken..];
+        }
+        tally
+    }
+}
+
+/// The beginning of a frame.
+const HEAD: Next = Next::Head { came: 0, head: [0; 9] };
+
+/// What follows a frame's head.
+fn begin([high, middle, low, kind, flags, ..]: [u8; 9], tally: &mut Tally) -> Next {
+    if kind == HEADERS && flags & END_STREAM == 0 {
+        tally.bodies += 1;
+    }
+    match u32::from_be_bytes([0, high, middle, low]) as usize {
+        0 => HEAD,
+        left => Next::Payload { kind, left },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
+        let mut bytes = vec![0, (payload >> 8) as u8, payload as u8, kind, flags, 0, 0, 0, 1];
+        bytes.extend(vec![b'x'; payload]);
+        bytes
+    }
+
+    #[test]
+    fn requests_are_told_from_all_else_wherever_what_comes_is_cut() {
+        let frames = [
+            frame(4, 0, 0),
+            frame(HEADERS, END_STREAM, 40),
+            frame(HEADERS, 0, 300),
+            frame(CONTINUATION, 4, 70),
+            frame(DATA, 0, 500),
+            frame(DATA, END_STREAM, 0),
+            frame(6, 0, 8),
+            frame(99, 0, 20),
+        ];
+        let bytes = [PREFACE, &frames.concat()].concat();
+        let all = Tally { other: PREFACE.len() + 8 * 9 + 8 + 20, data: 500, bodies: 1 };
+        for size in 1..bytes.len() {
+            let (mut frames, mut sum) = (Frames::new(), Tally::default());
+            for part in bytes.chunks(size) {
+                let Tally { other, data, bodies } = frames.tally(part);
+                sum = Tally { other: sum.other + other, data: sum.data + data, bodies: sum.bodies + bodies };
+            }
+            assert_eq!((sum, frames.are_there()), (all, true), "{size}");
+        }
+    }
+
+    #[test]
+    fn without_frames_everything_counts() {
+        for text in ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "P"] {
+            let mut frames = Frames::new();
+            assert_eq!(frames.tally(text.as_bytes()), Tally { other: text.len(), data: 0, bodies: 0 });
+            assert!(!frames.are_there(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Connections that are closed while their clients are still sending (RFC 9112, 9.6).
+
+use super::*;
+
+/// A request whose body is refused, and the beginning of that.
+const REFUSED: &[u8] = b"POST /body HTTP/1.1\r\ncontent-length: 300000\r\n\r\nyyyyyyyy";
+
+/// Waits until so many connections are open.
+async fn until_open(caps: &Caps, count: usize) {
+    let all = async {
+        while caps.open() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE / 2, all).await.expect("connections are kept open, or are not");
+}
+
+/// Somebody who was refused, has been told that all was said, and could still send.
+async fn refused(server: &Server) -> TcpStream {
+    let mut stream = server.connect().await;
+    stream.write_all(REFUSED).await.unwrap();
+    assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 413"));
+    stream
+}
+
+#[tokio::test]
+async fn rfc_9112_9_6_a_refusal_arrives_although_its_request_is_still_sent() {
+    // Red without `poll_linger`: what is sent after it meets a closed door. Once the client closes, too, that is the end.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::start(terms);
+    for (beginning, status) in [
+        ("POST /body HTTP/1.1\r\ncontent-length: 300000\r\n\r\n", "413"),
+        ("POST /body HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n493e0\r\n", "413"),
+        ("POST /body HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", "400"),
+        ("POST /nowhere HTTP/1.1\r\ncontent-length: 300000\r\n\r\n", "404"),
+        ("GET / HTTP/1.1\r\nx: ", "431"),
+    ] {
+        let mut stream = server.connect().await;
+        let beginning = [beginning.as_bytes(), &[b'y'; 100_000]].concat();
+        stream.write_all(&beginning).await.unwrap();
+        let answer = until_closed(&mut stream).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
+        for _ in 0..20 {
+            stream.write_all(&[b'y'; 10_000]).await.expect("reset");
+        }
+        assert_eq!(caps.open(), 1, "{status}");
+        drop(stream);
+        until_open(&caps, 0).await;
+    }
+    assert!(caps.cut().iter().all(|(_, count)| *count == 0));
+}
+
+#[tokio::test]
+async fn who_has_sent_all_is_not_waited_for() {
+    // Red where every connection lingers.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::start(terms);
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 200"));
+    until_open(&caps, 0).await;
+}
+
+#[tokio::test]
+async fn who_does_not_close_in_turn_is_not_waited_for_without_end() {
+    // Red without the arm `Close` of `Clock::deadline`.
+    let terms = generous();
+    let caps = Arc::clone(&terms.caps);
+    let server = Server::lingering(Duration::from_millis(200), terms);
+    let _stream = refused(&server).await;
+    until_open(&caps, 0).await;
+    assert!(caps.cut().iter().all(|(_, count)| *count == 0));
+}
+
+#[tokio::test]
+async fn who_goes_on_sending_is_not_listened_to_without_end() {
+    // Red without `LINGER` in watched.rs.
+    let server = Server::start(generous());
+    let (mut stream, mut said) = (refused(&server).await, 0);
+    while stream.write_all(&[b'y'; 64 << 10]).await.is_ok() {
+        said += 64 << 10;
+        assert!(said < 64 << 20, "{said} bytes and still open");
+    }
+}
+
+#[tokio::test]
+async fn connections_that_are_closed_but_for_their_clients_make_way() {
+    // Red where `is_idle` knows `Close` for a request.
+    let caps = Caps::counting_all(2, 8);
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let _streams = [refused(&server).await, refused(&server).await];
+    assert_eq!(caps.open(), 2);
+    assert_eq!(caps.admit("192.0.2.1".parse().unwrap()).err(), Some(Full::OfAll));
+    until_open(&caps, 0).await;
+}
+
+#[tokio::test]
+async fn connections_that_are_closed_but_for_their_clients_go_for_others_of_the_same_address() {
+    // Red without the arm `Close` in `is_quiet`: they have been so for less than PATIENCE.
+    let caps = Caps::counting_all(100, 8);
+    let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
+    let _refused = refused(&server).await;
+    let mut others = Vec::new();
+    for count in 2..8 {
+        others.push(server.connect().await);
+        until_open(&caps, count).await;
+    }
+    others.push(server.connect().await);
+    let made_way = async {
+        while caps.cut().into_iter().all(|(why, count)| why != "made_way" || count != 1) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE / 2, made_way).await.expect("it keeps its place");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_clients_to_close() {
+    // Red without `lingers` in serve.rs.
+    let server = Server::start(generous());
+    let _stream = refused(&server).await;
+    server.stop.send(()).unwrap();
+    let stopped = tokio::time::timeout(PATIENCE / 2, server.done).await.expect("it waits").unwrap();
+    assert_eq!(stopped, Stopped { cut: 0 });
+}

@@ -1,0 +1,131 @@
+//! A connection's stream as its clock sees it, and how it is closed.
+
+use super::clock::Clock;
+use super::frames::Frames;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A stream that tells the clock when bytes come.
+pub struct Watched<S> {
+    stream: S,
+    clock: Arc<Clock>,
+    frames: Frames,
+    /// Bytes that were read since the connection's task had its turn.
+    turn: usize,
+    /// Nothing more can come: the other end closed it, or it broke.
+    ended: bool,
+    /// We have said that we say no more.
+    shut: bool,
+    /// Bytes that were thrown away since then.
+    discarded: usize,
+}
+
+/// Bytes that are read in a turn: whoever says more waits until all others had theirs.
+const TURN: usize = 16 << 10;
+
+/// How much is thrown away of what is still said to a connection that we have closed, and how much at a time.
+const LINGER: usize = 1 << 20;
+const SCOOP: usize = 4 << 10;
+
+impl<S> Watched<S> {
+    /// Watches `stream` for `clock`.
+    pub fn new(stream: S, clock: Arc<Clock>) -> Self {
+        Watched { stream, clock, frames: Frames::new(), turn: 0, ended: false, shut: false, discarded: 0 }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// RFC 9112, 9.6: where a client is still sending when we close (a body that we refused), the kernel answers what is not
+    /// read with a reset, which may take our last answer from a client that had it before it. So it is read and thrown away until
+    /// the client has closed as well, and the clock says for how long at most. By HTTP/2 a stream is closed in place of a
+    /// connection.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut buffer = [MaybeUninit::uninit(); SCOOP];
+        let end = self.discarded + TURN;
+        while self.discarded < end.min(LINGER) {
+            let mut scoop = ReadBuf::uninit(&mut buffer);
+            match Pin::new(&mut self.stream).poll_read(context, &mut scoop) {
+                Poll::Ready(Ok(())) if !scoop.filled().is_empty() => self.discarded += scoop.filled().len(),
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending if self.discarded == 0 && !self.clock.left_something() => return Poll::Ready(()),
+                Poll::Pending => {
+                    self.clock.linger();
+                    return Poll::Pending;
+                }
+            }
+        }
+        if self.discarded >= LINGER {
+            return Poll::Ready(());
+        }
+        self.clock.linger();
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.turn >= TURN {
+            self.turn = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let answer = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let came = &buffer.filled()[before..];
+        self.turn = if answer.is_pending() { 0 } else { self.turn + came.len() };
+        self.ended |= match answer {
+            Poll::Ready(Ok(())) => came.is_empty() && buffer.remaining() > 0,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if came.is_empty() {
+            return answer;
+        }
+        let tally = self.frames.tally(came);
+        match self.clock.bytes_came(tally) {
+            true => {
+                self.ended = true;
+                Poll::Ready(Err(io::Error::other("too many bytes that ask for nothing")))
+            }
+            false => answer,
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.shut {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            self.shut = true;
+        }
+        if !self.ended && !self.frames.are_there() {
+            ready!(self.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
