@@ -168,7 +168,7 @@ impl App {
             Ok(tried) => tried,
             Err(refusal) => return Ok(Some(Err(refusal))),
         };
-        let judged = self.judged(attempt, &tried.proof, flow, last).await;
+        let judged = self.judged(attempt, &tried, flow, last).await;
         let reply = self.unless_right(&tried, judged).await?;
         Ok(match reply {
             Err(refusal) => refusal.map(Err),
@@ -192,7 +192,7 @@ impl App {
     async fn judged(
         &self,
         attempt: &Attempt<'_>,
-        proof: &Verified,
+        Tried { proof, counted, .. }: &Tried,
         flow: &Flow,
         last: bool,
     ) -> Result<Result<(Started, User, Option<Response>), Option<Refusal>>, Fault> {
@@ -206,7 +206,8 @@ impl App {
             // What was proved was the password of the account as it stood before the hash.
             let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
             if proof.ok && !same && !last {
-                return Ok(Decision::refuse(None));
+                // It is tried once more, and counted then.
+                return Ok(Decision::refuse(None).and(Change::GiveBack(counted.clone())));
             }
             let before = self.prove(attempt.browser, before, now);
             let after = After {

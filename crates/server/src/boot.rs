@@ -108,10 +108,11 @@ impl Instance {
             Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
         };
         // Only a server serves under an address of its own.
-        if address.is_some()
-            && let Some(why) = app.served_elsewhere().await?
-        {
-            return Err(BootError::Other(why));
+        if address.is_some() {
+            if let Some(why) = app.served_elsewhere().await? {
+                return Err(BootError::Other(why));
+            }
+            app.note_issuer().await?;
         }
         Box::pin(app.meet()).await?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
@@ -296,7 +297,6 @@ impl Ready {
         let instance = Instance::open(config, Some(&url)).await?;
         hashing::tell_of_room(config);
         take_over(config, &instance.app).await;
-        instance.app.note_issuer().await?;
         let try_it = offers_try_it(config, &url, &instance.app).await?;
         let (tracer, exporter) = Exporter::of(config, &instance.app.node, &instance.app.clock)?;
         let site = Site::new(config, (url, try_it), &instance, &terms, tracer);

@@ -9,8 +9,9 @@ use store::tables::nodes::Node;
 
 /// A clock that is off by more is told of. Nodes rely on differences below ten seconds (`refresh.grace`).
 const OFF: Span = Span::seconds(5);
-/// It is right again once it is off by no more than this.
-const RIGHT: Span = Span::seconds(3);
+/// It is right again once it is off by no more than this. What is known is less than what is, by up to the five seconds between two
+/// words, and by how much less changes as the two looks move beside each other.
+const RIGHT: Span = Span::seconds(1);
 /// So many words in a row are those of a clock that is off: a single one may have waited in a database that stood still.
 const ENOUGH: u32 = 2;
 /// Who has said nothing for so long runs no more, and nothing is known of its clock.

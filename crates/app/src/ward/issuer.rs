@@ -32,10 +32,10 @@ impl Elsewhere {
 
 impl App {
     /// Notes where the server is reached, which only a server knows: whoever opens its database for a moment may have read
-    /// another configuration, or none.
+    /// another configuration, or none. To be done before [`App::meet`], too: who hears of this node reads this one.
     pub async fn note_issuer(&self) -> Result<(), Fault> {
         let note = note_issuer(&self.realm.id, &self.realm.issuer);
-        let touched = self.engine.commit(vec![note]).await?;
+        let touched = self.below().commit(vec![note]).await?;
         if touched.last().is_some_and(|rows| *rows > 0) {
             tracing::warn!(issuer = self.realm.issuer, "the issuer has changed: applications must be told");
         }

@@ -393,8 +393,8 @@ impl Remote {
         }
         let besides = (took - load * self.pace).max(0.0);
         self.base += (besides - self.base) * WEIGHT;
-        // Busy as long as it holds more than half of what it may.
-        if self.flights.len() < self.most() / 2 {
+        // Busy as long as it holds more than half of what it may. On trial that is next to nothing, and says nothing of its pace.
+        if self.is_on_trial() || self.flights.len() < self.most() / 2 {
             self.busy = None;
             return;
         }

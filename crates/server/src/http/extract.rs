@@ -18,7 +18,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What a form may be said to be in. It is ASCII, and what that stands for is UTF-8 (RFC 6749 appendix B); some of Java's
 /// clients say the second of every form.
-const CHARSETS_OF_FORMS: [&str; 3] = ["utf-8", "iso-8859-1", "us-ascii"];
+const CHARSETS_OF_FORMS: [&str; 4] = ["utf-8", "utf8", "iso-8859-1", "us-ascii"];
 
 /// The decoded pairs of a query or a form.
 ///
@@ -51,7 +51,7 @@ pub fn is_form(headers: &HeaderMap) -> bool {
 
 /// Whether the body is said to be JSON. CS-01: no form can send that, so that a browser asks before another origin's page does.
 pub fn is_json(headers: &HeaderMap) -> bool {
-    is_said_to_be(headers, "application/json", &["utf-8"])
+    is_said_to_be(headers, "application/json", &["utf-8", "utf8"])
 }
 
 /// Whether the body is said to be of a kind, once (RFC 9110 §5.3), in one of some charsets, and not packed: nobody here unpacks

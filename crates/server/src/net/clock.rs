@@ -232,7 +232,9 @@ impl Clock {
         state.grant(came.bodies * WINDOW);
         let granted = came.data.min(state.granted);
         state.granted -= granted;
-        state.chatter.came(came.other + came.data - granted);
+        // Who was told to go asks for nothing more: the library drops what it does not answer by then.
+        let dropped = if state.too_much { came.heads } else { 0 };
+        state.chatter.came(came.other + came.data - granted + dropped);
         state.too_much |= state.chatter.bytes > CHATTER;
         state.hear();
         state.chatter.bytes > 2.0 * CHATTER

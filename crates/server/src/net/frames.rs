@@ -1,5 +1,7 @@
 //! Which of a connection's bytes ask for something, by HTTP/2.
 
+use super::serve::HEADER_BYTES;
+
 /// What HTTP/2 begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Types of frames (RFC 9113, 6.1, 6.2, 6.10), and the flag of the last one that its sender has for the stream.
@@ -11,6 +13,10 @@ const END_STREAM: u8 = 1;
 /// Follows the frames of one connection by their heads alone. What is wrong with them is for the library to say.
 pub struct Frames {
     next: Next,
+    /// The last request that began, by its stream.
+    newest: u32,
+    /// What is to come of its head, at most.
+    head: usize,
 }
 
 /// What the next byte is part of.
@@ -29,8 +35,11 @@ enum Next {
 /// What came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Heads of frames, and what the frames hold that are no part of a request; without frames everything.
+    /// Heads of frames, and what the frames hold that are no part of a request; without frames everything. Fields that come on the
+    /// stream of an earlier request (trailers, or what the library drops) are no part of one.
     pub other: usize,
+    /// Bytes of requests' heads.
+    pub heads: usize,
     /// Bytes of bodies.
     pub data: usize,
     /// Requests that began and have a body.
@@ -40,7 +49,7 @@ pub struct Tally {
 impl Frames {
     /// Of a connection that has said nothing yet.
     pub fn new() -> Self {
-        Frames { next: Next::Preface { came: 0 } }
+        Frames { next: Next::Preface { came: 0 }, newest: 0, head: 0 }
     }
 
     /// Whether there are any.
@@ -68,7 +77,8 @@ impl Frames {
                     head[*came] = first;
                     *came += 1;
                     if *came == head.len() {
-                        self.next = begin(*head, &mut tally);
+                        let head = *head;
+                        self.begin(head, &mut tally);
                     }
                     tally.other += 1;
                     1
@@ -77,7 +87,12 @@ impl Frames {
                     let taken = bytes.len().min(*left);
                     match *kind {
                         DATA => tally.data += taken,
-                        HEADERS | CONTINUATION => {}
+                        HEADERS | CONTINUATION => {
+                            let asks = taken.min(self.head);
+                            self.head -= asks;
+                            tally.heads += asks;
+                            tally.other += taken - asks;
+                        }
                         _ => tally.other += taken,
                     }
                     *left -= taken;
@@ -95,28 +110,33 @@ impl Frames {
         }
         tally
     }
+
+    /// Looks at a frame's head.
+    fn begin(&mut self, [high, middle, low, kind, flags, stream @ ..]: [u8; 9], tally: &mut Tally) {
+        if kind == HEADERS {
+            let stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
+            // A client's streams are numbered upwards (RFC 9113, 5.1.1).
+            let is_new = stream > self.newest;
+            self.newest = self.newest.max(stream);
+            self.head = if is_new { HEADER_BYTES } else { 0 };
+            tally.bodies += usize::from(is_new && flags & END_STREAM == 0);
+        }
+        self.next = match u32::from_be_bytes([0, high, middle, low]) as usize {
+            0 => HEAD,
+            left => Next::Payload { kind, left },
+        };
+    }
 }
 
 /// The beginning of a frame.
 const HEAD: Next = Next::Head { came: 0, head: [0; 9] };
 
-/// What follows a frame's head.
-fn begin([high, middle, low, kind, flags, ..]: [u8; 9], tally: &mut Tally) -> Next {
-    if kind == HEADERS && flags & END_STREAM == 0 {
-        tally.bodies += 1;
-    }
-    match u32::from_be_bytes([0, high, middle, low]) as usize {
-        0 => HEAD,
-        left => Next::Payload { kind, left },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
-        let mut bytes = vec![0, (payload >> 8) as u8, payload as u8, kind, flags, 0, 0, 0, 1];
+    fn frame(kind: u8, flags: u8, stream: u8, payload: usize) -> Vec<u8> {
+        let mut bytes = vec![0, (payload >> 8) as u8, payload as u8, kind, flags, 0, 0, 0, stream];
         bytes.extend(vec![b'x'; payload]);
         bytes
     }
@@ -124,32 +144,50 @@ mod tests {
     #[test]
     fn requests_are_told_from_all_else_wherever_what_comes_is_cut() {
         let frames = [
-            frame(4, 0, 0),
-            frame(HEADERS, END_STREAM, 40),
-            frame(HEADERS, 0, 300),
-            frame(CONTINUATION, 4, 70),
-            frame(DATA, 0, 500),
-            frame(DATA, END_STREAM, 0),
-            frame(6, 0, 8),
-            frame(99, 0, 20),
+            frame(4, 0, 0, 0),
+            frame(HEADERS, END_STREAM, 1, 40),
+            frame(HEADERS, 0, 3, 300),
+            frame(CONTINUATION, 4, 3, 70),
+            frame(DATA, 0, 3, 500),
+            frame(HEADERS, 0, 3, 25),
+            frame(CONTINUATION, 4, 3, 30),
+            frame(HEADERS, END_STREAM, 1, 11),
+            frame(6, 0, 0, 8),
+            frame(99, 0, 0, 20),
         ];
         let bytes = [PREFACE, &frames.concat()].concat();
-        let all = Tally { other: PREFACE.len() + 8 * 9 + 8 + 20, data: 500, bodies: 1 };
+        let other = PREFACE.len() + 10 * 9 + 25 + 30 + 11 + 8 + 20;
+        let all = Tally { other, heads: 410, data: 500, bodies: 1 };
         for size in 1..bytes.len() {
             let (mut frames, mut sum) = (Frames::new(), Tally::default());
             for part in bytes.chunks(size) {
-                let Tally { other, data, bodies } = frames.tally(part);
-                sum = Tally { other: sum.other + other, data: sum.data + data, bodies: sum.bodies + bodies };
+                let Tally { other, heads, data, bodies } = frames.tally(part);
+                sum = Tally {
+                    other: sum.other + other,
+                    heads: sum.heads + heads,
+                    data: sum.data + data,
+                    bodies: sum.bodies + bodies,
+                };
             }
             assert_eq!((sum, frames.are_there()), (all, true), "{size}");
         }
     }
 
     #[test]
+    fn no_head_is_longer_than_one_may_be() {
+        let mut frames = Frames::new();
+        let parts: Vec<_> = std::iter::once(frame(HEADERS, 0, 1, 16_000))
+            .chain(std::iter::repeat_n(frame(CONTINUATION, 0, 1, 16_000), 3))
+            .collect();
+        let tally = frames.tally(&[PREFACE, &parts.concat()].concat());
+        assert_eq!((tally.heads, tally.other), (HEADER_BYTES, PREFACE.len() + 4 * 9 + 64_000 - HEADER_BYTES));
+    }
+
+    #[test]
     fn without_frames_everything_counts() {
         for text in ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "P"] {
             let mut frames = Frames::new();
-            assert_eq!(frames.tally(text.as_bytes()), Tally { other: text.len(), data: 0, bodies: 0 });
+            assert_eq!(frames.tally(text.as_bytes()), Tally { other: text.len(), ..Tally::default() });
             assert!(!frames.are_there(), "{text}");
         }
     }

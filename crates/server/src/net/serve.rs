@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
 /// The most that a request's headers may take together.
-const HEADER_BYTES: usize = 32 << 10;
+pub const HEADER_BYTES: usize = 32 << 10;
 /// Requests that one HTTP/2 connection may have open at a time.
 pub const STREAMS: u32 = 100;
 /// Streams that a client may open and reset before we accepted them; beyond, the connection is closed

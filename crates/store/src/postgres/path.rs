@@ -57,8 +57,8 @@ impl Found {
         let Found { role, schema: Some(here), elsewhere: Some(there), .. } = self else { return Ok(()) };
         Err(match self.ours[0] {
             true => format!(
-                "Portiere's tables are in schema {there}, and in schema {here}, which comes before it in the search_path of this \
-                 role: ALTER ROLE {role} SET search_path = {there}, or {here}, whichever has the accounts"
+                "Portiere's tables are in schema {here}, and in schema {there}, which comes after it in the search_path of this \
+                 role: ALTER ROLE {role} SET search_path = {here}, or {there} only if the accounts are there"
             ),
             false => format!(
                 "Portiere's tables are in schema {there}, and this role would make others in schema {here}, which comes before it \
@@ -104,7 +104,7 @@ mod tests {
         assert!(why(false).contains("in schema public, and this role would make others in schema \"My-S\""));
         assert!(why(false).ends_with("SET search_path = public, or drop schema \"My-S\" if it is empty"));
         // Never to be dropped: what has come since may be there.
-        assert!(why(true).contains("in schema public, and in schema \"My-S\"") && !why(true).contains("drop"));
+        assert!(why(true).contains("in schema \"My-S\", and in schema public") && !why(true).contains("drop"));
     }
 
     #[test]

@@ -142,11 +142,17 @@ impl Writer {
             match self.jobs.recv_timeout(patience) {
                 Ok(job) => return Ok(Some(job)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => match fatal_only(self.keeper.rest(conn))? {
-                    Some(Rest::More) => patience = STEP,
-                    Some(Rest::Done) => break,
-                    Some(Rest::Later) | None => patience = IDLE,
-                },
+                Err(RecvTimeoutError::Timeout) => {
+                    // It copies and syncs: a disk may stand still here, too.
+                    self.state.at_work(Some(Instant::now()));
+                    let rest = fatal_only(self.keeper.rest(conn));
+                    self.state.at_work(None);
+                    match rest? {
+                        Some(Rest::More) => patience = STEP,
+                        Some(Rest::Done) => break,
+                        Some(Rest::Later) | None => patience = IDLE,
+                    }
+                }
             }
         }
         Ok(self.jobs.recv().ok())

@@ -47,7 +47,7 @@ async fn no_program_starts_with_a_schema_before_that_of_the_tables() {
         // What such a program of before left behind.
         admin.batch_execute(&format!("CREATE TABLE {schema}.schema_steps (LIKE public.schema_steps)")).await.unwrap();
         let why = refused(&database).await;
-        assert!(why.contains(&format!("in schema public, and in schema {schema}")), "{why}");
+        assert!(why.contains(&format!("in schema {schema}, and in schema public")), "{why}");
         admin.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
         drop(database.ready(|_| ()).await);
     }
