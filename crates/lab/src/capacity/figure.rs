@@ -15,9 +15,10 @@ pub struct Figure {
 pub const NOISY: f64 = 0.10;
 
 impl Figure {
-    /// Of these samples; zero where there are none.
+    /// Of these samples; zero where there are none. What is not a number was not measured.
     pub fn of(samples: &[f64]) -> Figure {
         let mut sorted = samples.to_vec();
+        sorted.retain(|sample| sample.is_finite());
         sorted.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else { return Figure::default() };
         let value = median(&sorted);
@@ -70,6 +71,7 @@ mod tests {
         assert_eq!(Figure::of(&[12.0, 8.0, 10.0]), Figure { value: 10.0, spread: 0.2 });
         assert_eq!(Figure::of(&[1.0, 3.0]).value, 2.0);
         assert_eq!(Figure::of(&[]), Figure::default());
+        assert_eq!(Figure::of(&[f64::NAN, 3.0, f64::INFINITY]), Figure::exact(3.0));
         assert!(Figure::of(&[12.0, 8.0, 10.0]).is_noisy() && !Figure::of(&[10.0, 10.5]).is_noisy());
     }
 

@@ -84,9 +84,7 @@ fn cold(probes: &Probes) -> Cold {
 /// threads wake up for each.
 fn toll(probes: &Probes) -> f64 {
     let often = &probes.http.often;
-    // Where hashing got nothing done at all, beside others that keep all cores busy, nobody can say what it lost.
-    let left = often.hashes_left.map(|left| left.value).filter(|left| left.is_finite());
-    let lost = left.map_or(0.0, |left| 1.0 - left) * probes.machine.cores as f64;
+    let lost = often.hashes_left.map_or(0.0, |left| 1.0 - left.value) * probes.machine.cores as f64;
     let beyond = lost / often.rate.value.max(1.0) - (often.server_us.value + often.generator_us.value) * 1e-6;
     (beyond / 2.0).max(0.0)
 }

@@ -362,6 +362,9 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
             "Other programs kept {others:.2} cores busy meanwhile: this is less than the machine carries, and not exact."
         ));
     }
+    if probes.http.often.hashes_left.is_none() {
+        lines.push("What requests take from hashing could not be measured, and is not in this.".to_owned());
+    }
     if probes.rounds == 1 {
         lines.push("One sample says nothing about noise: without --quick there are three.".to_owned());
     }

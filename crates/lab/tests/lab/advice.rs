@@ -1,5 +1,6 @@
 //! What is advised on a machine whose probes are known: `probes.json`, two cores.
 
+use lab::capacity::figure::Figure;
 use lab::capacity::outcome::Capacity;
 use lab::capacity::probe::Probes;
 use lab::capacity::{page, report, users};
@@ -87,5 +88,18 @@ fn settings_are_toml_with_the_names_of_the_configuration() {
     let text = report::settings(&capacity);
     for line in ["[hash]", "[hash.argon2]", "[store]", "threads = 2", "memory_kib = 19456", "passes = 2", "lanes = 1"] {
         assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// Red where nothing divided by nothing was a figure: the page said NaN, and what was saved could not be read again.
+#[test]
+fn a_pool_that_hashed_nothing_meanwhile_is_told_and_is_no_figure() {
+    let mut probes = probes();
+    (probes.http.pool, probes.http.often.hashes_left) = (Figure::of(&[f64::NAN]), None);
+    let capacity = Capacity::of(probes);
+    let saved: Capacity = serde_json::from_str(&serde_json::to_string(&capacity).unwrap()).unwrap();
+    let (text, page) = (report::text(&saved), page::of(&saved));
+    for told in [&text, &page] {
+        assert!(told.contains("could not be measured") && !told.contains("NaN") && !told.contains("inf "), "{told}");
     }
 }

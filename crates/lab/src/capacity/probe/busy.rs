@@ -9,6 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
+/// How many times as long as it should take a rate may take.
+const LONGER: u32 = 20;
+
 /// A pool whose threads all hash, as nice as in the server, until this is dropped.
 pub struct Busy {
     hasher: Hasher,
@@ -38,9 +41,15 @@ impl Busy {
         Ok(Busy { hasher, over, thread: Some(thread) })
     }
 
-    /// Hashes a second over so long.
+    /// Hashes a second over so long, and longer where none was done in that: threads that hash are nice, and others may keep all
+    /// cores busy.
     pub fn rate(&self, span: Duration) -> f64 {
-        self.beside(|| thread::sleep(span)).1
+        let before = self.hasher.state().done_total;
+        let is_seen = |_: &u32| {
+            thread::sleep(span);
+            self.hasher.state().done_total > before
+        };
+        self.beside(|| (0..LONGER).find(is_seen)).1
     }
 
     /// Does something, and says how many hashes a second there were beside it.

@@ -156,7 +156,8 @@ impl Probe {
         taken?;
         let alone = f64::midpoint(before, busy.rate(self.span / 2));
         self.pool.push(alone);
-        self.left.push(beside / alone);
+        // Where hashing got nothing done at all, beside others that keep all cores busy, nobody can say what it lost.
+        self.left.extend(Some(beside / alone).filter(|left| left.is_finite()));
         self.lanes = busy.lanes();
         self.hashing.take(&self.server, &slow)
     }
@@ -205,7 +206,7 @@ impl Samples {
             tail_ms: Some(self.tail()),
             server_us: Figure::of(&self.server_us),
             generator_us: Figure::of(&self.generator_us),
-            hashes_left: Some(Figure::of(left)),
+            hashes_left: (!left.is_empty()).then(|| Figure::of(left)),
         }
     }
 
