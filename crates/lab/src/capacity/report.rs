@@ -380,11 +380,13 @@ pub fn proof(verification: &Verification) -> String {
     };
     let mut table = Table::new(&["", "predicted", "measured", "off by", "allowed", ""]);
     for one in &verification.compared {
+        // Where a machine that is busy with something else got none of it done.
+        let off_by = if one.measured > 0.0 { format!("{:+.0} %", one.difference() * 100.0) } else { "-".to_owned() };
         table.row(vec![
             format!("{}, {}", one.what, one.figure),
             number(one.predicted),
             number(one.measured),
-            format!("{:+.0} %", one.difference() * 100.0),
+            off_by,
             format!("{:.0} %", one.allowed * 100.0),
             if one.is_within() { "within" } else { "OUTSIDE" }.to_owned(),
         ]);
