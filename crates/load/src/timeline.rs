@@ -28,7 +28,10 @@ impl Sketch {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Sketch) {
-        other.0.iter().enumerate().filter(|(_, count)| **count > 0).for_each(|(bucket, count)| self.of(bucket, *count));
+        if other.0.len() > self.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(own, count)| *own += count);
     }
 
     /// How many.
@@ -53,7 +56,8 @@ impl Sketch {
 
     /// The mean in milliseconds; 0 when there is none.
     pub fn mean(&self) -> f64 {
-        let sum: f64 = self.0.iter().enumerate().map(|(bucket, count)| middle(bucket) * f64::from(*count)).sum();
+        let full = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        let sum: f64 = full.map(|(bucket, count)| middle(bucket) * f64::from(*count)).sum();
         if sum == 0.0 { 0.0 } else { sum / self.count() as f64 }
     }
 }
