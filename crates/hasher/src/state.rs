@@ -37,8 +37,8 @@ impl fmt::Display for Refusal {
                 write!(f, "a worker's no could not be confirmed; come back in {retry_after:?}")
             }
             Refusal::Stopped => f.write_str("password hashing was stopped"),
-            Refusal::Unsupported(why) => write!(f, "password cannot be hashed: {why}"),
-            Refusal::Limit(limit) => write!(f, "password cannot be hashed: {limit}"),
+            Refusal::Unsupported(why) => write!(f, "not possible here: {why}"),
+            Refusal::Limit(limit) => write!(f, "not possible here: {limit}"),
             Refusal::Failed => f.write_str("password hashing failed"),
         }
     }

@@ -1,10 +1,13 @@
 //! TLS to a database server: the files for it, and what is made of them.
 
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -48,7 +51,6 @@ impl Tls {
     /// The same, as it is written in the files.
     pub(crate) fn written(&self) -> Result<Option<Pair>, OpenError> {
         let Some((chain, key)) = &self.identity else { return Ok(None) };
-        let content = |file: &PathBuf| std::fs::read(file).map_err(|error| unreadable(file, &error));
         Ok(Some((content(chain)?, content(key)?)))
     }
 
@@ -79,13 +81,31 @@ impl Tls {
     fn presented(&self) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, OpenError> {
         let Some((chain, key)) = &self.identity else { return Ok(None) };
         let chain = certificates(chain)?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
+        let key = PrivateKeyDer::from_pem_slice(&content(key)?).map_err(|error| unreadable(key, &error))?;
         Ok(Some((chain, key)))
     }
 }
 
+/// No file of certificates is longer, in bytes: authorities of a whole system take a fifth of that.
+const LONGEST: u64 = 1 << 20;
+
+/// What a file says. A pipe would keep its reader waiting, and a device would never end.
+fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
+    let failed = |error: std::io::Error| unreadable(file, &error);
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let open = File::options().read(true).custom_flags(flags).open(file).map_err(failed)?;
+    let meta = open.metadata().map_err(failed)?;
+    if !meta.is_file() || meta.len() > LONGEST {
+        return Err(unreadable(file, &"it is not a regular file of 1 MiB at most"));
+    }
+    let mut text = Vec::new();
+    open.take(LONGEST).read_to_end(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let text = content(file)?;
+    let read = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     let found = read.map_err(|error| unreadable(file, &error))?;
     if found.is_empty() {
         return Err(unreadable(file, &"no certificate is in it"));
@@ -162,6 +182,24 @@ impl<T: Clone> Renewed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_waits_at_a_pipe_and_nothing_is_read_that_does_not_end() {
+        // Red without NONBLOCK in `content`: whoever opens a pipe waits for who writes to it.
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        for file in [pipe, PathBuf::from("/dev/zero"), folder.path().to_owned()] {
+            let pair = Some((file.clone(), file.clone()));
+            let authorities = Tls { authorities: Some(file.clone()), identity: None };
+            let identity = Tls { authorities: None, identity: pair };
+            let errors = [authorities.believed().err(), identity.presented().err(), identity.written().err()];
+            assert!(
+                errors.iter().all(|error| matches!(error, Some(OpenError::File(named, _)) if *named == file)),
+                "{errors:?}"
+            );
+        }
+    }
 
     #[test]
     fn new_files_are_used_from_the_next_connection_on() {

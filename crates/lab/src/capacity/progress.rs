@@ -1,6 +1,6 @@
 //! How far it is, on a terminal: one line that is written again and again.
 
-use std::io::{IsTerminal, Write as _};
+use std::io::Write as _;
 
 /// Steps of the bar.
 const WIDTH: usize = 24;
@@ -13,7 +13,7 @@ pub struct Bar(bool);
 impl Bar {
     /// Looks whether somebody can.
     pub fn new() -> Bar {
-        Bar(std::io::stderr().is_terminal())
+        Bar(load::cli::is_seen())
     }
 
     /// Says what is measured, and the share of it all that is done.

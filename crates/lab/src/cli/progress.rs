@@ -1,7 +1,7 @@
 //! How far it is, on a terminal: one line that is written again and again.
 
-use load::cli::columns;
-use std::io::{IsTerminal as _, Write as _, stderr};
+use load::cli::{columns, is_seen};
+use std::io::{Write as _, stderr};
 use std::time::Instant;
 
 /// The line.
@@ -16,7 +16,7 @@ impl Progress {
     /// Of the experiment of this name, and which one of how many it is.
     pub fn of(name: &str, (number, all): (usize, usize)) -> Progress {
         let head = if all > 1 { format!("{number} of {all}  {name}") } else { name.to_owned() };
-        Progress { head, begun: Instant::now(), shown: stderr().is_terminal() }
+        Progress { head, begun: Instant::now(), shown: is_seen() }
     }
 
     /// Shows what is done now.

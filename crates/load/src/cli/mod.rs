@@ -6,7 +6,7 @@ mod progress;
 mod values;
 
 pub use options::{Auth, Choice, Options};
-pub use progress::columns;
+pub use progress::{columns, is_seen};
 
 use crate::Refusal;
 use crate::compare::compare;

@@ -22,9 +22,9 @@ pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
     }
 }
 
-/// Whether somebody sees a line that is written again and again.
+/// Whether somebody sees a line on standard error that is written again and again.
 #[allow(clippy::disallowed_methods, reason = "what a terminal can do is said in its environment alone")]
-fn is_seen() -> bool {
+pub fn is_seen() -> bool {
     std::io::stderr().is_terminal() && !is_dumb(std::env::var_os("TERM").as_deref())
 }
 

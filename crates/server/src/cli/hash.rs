@@ -7,7 +7,7 @@ use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -215,7 +215,7 @@ struct Progress {
 
 impl Progress {
     fn new() -> Self {
-        Progress { watched: io::stderr().is_terminal() }
+        Progress { watched: load::cli::is_seen() }
     }
 
     fn say(&mut self, text: &str) {

@@ -44,7 +44,7 @@ use input::Input;
 use outcome::Printer;
 use reach::Reach;
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use store::migrations::MIGRATIONS;
 use table::{Cli, Command, Global};
@@ -225,7 +225,7 @@ struct Progress(usize);
 
 impl Progress {
     fn show(&mut self, how_far: Option<String>) {
-        if let Some(how_far) = how_far.filter(|_| io::stderr().is_terminal()) {
+        if let Some(how_far) = how_far.filter(|_| load::cli::is_seen()) {
             outcome::mutter(&format!("\r{how_far}"));
             self.0 = how_far.len();
         }

@@ -1,6 +1,6 @@
 //! How far a move is: a bar on a terminal, a line now and then elsewhere. Both on standard error.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{Write, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::moving::Step;
@@ -38,7 +38,7 @@ impl Bar {
     pub fn new() -> Self {
         let now = Instant::now();
         let state = State { total: 0, copied: 0, here: 0, compared: 0, began: now, comparing: None, shown: now };
-        Bar { terminal: stderr().is_terminal(), state: Mutex::new(state) }
+        Bar { terminal: load::cli::is_seen(), state: Mutex::new(state) }
     }
 
     /// Takes a step in, and shows where that is when it is time to.
